@@ -99,6 +99,10 @@ broker: setup ## Start a Kafka broker in var/broker that keeps running; on a por
 broker-stop: setup ## Stop the broker in var/broker
 	@$(RUN) -m testbed.broker_command stop --directory var/broker
 
+.PHONY: airflow-env
+airflow-env: setup ## Write the settings of an Airflow on this machine, for your Kafka: ARGS='--port 8090 --kafka localhost:9092 --applications DIR'
+	@$(RUN) -m testbed.airflow_command --directory var/airflow $(ARGS)
+
 .PHONY: env
 env: ## Write .env with new secrets for docker compose
 	@python3 scripts/create_env.py

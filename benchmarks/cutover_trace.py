@@ -101,12 +101,11 @@ def page(trace: CutoverTrace) -> str:
             "",
             "Made by `python -m benchmarks.cutover_trace` from a real run: the journal's phases as the control "
             "topic has them, every process that the cutover started (the interpreter's audit events), and every "
-            "process that came to be below the running `catch_up` job (looked at every 50 ms).",
+            "process that appeared below the running `catch_up` job (checked every 50 ms).",
             "",
-            "Commands of the application's own lifecycle are all that the cutover starts. Processes that "
-            f"`catch_up` started while the cutover waited for it: {drivers}; what shows later is Spark cleaning "
-            "up after a job that has ended. The whole pause is one call in one task: nothing in it waits for a "
-            "scheduler.",
+            "The cutover starts only the commands of the application's own lifecycle. Processes that `catch_up` "
+            f"started while the cutover waited for it: {drivers}. Later processes are Spark cleaning up after a "
+            "job that has ended. The whole pause is one call in one task, so nothing in it waits for a scheduler.",
             "",
             f"Load average: {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores.",
             "",

@@ -105,9 +105,7 @@ class Contest:
             }
         )
         thread = prepare(application, self.connection, run).processing.running[0]
-        request = ProcessRequest(
-            pipeline=application.pipeline, state_dir=str(self.directory / "state"), thread=thread, level=1
-        )
+        request = ProcessRequest.of(application, thread, level=1)
         if is_idle(application, self.connection, run, request):
             return 0.0, 0.0
         zipped = ["--py-files", str(build(self.directory))]

@@ -1,4 +1,4 @@
-"""An Airflow DAG ``expand_chain_<name>`` per chain that application files name."""
+"""An Airflow DAG ``expand_chain_<name>`` for each chain that application files name."""
 
 from __future__ import annotations
 

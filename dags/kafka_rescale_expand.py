@@ -1,4 +1,4 @@
-"""An Airflow DAG ``expand_<application>`` per application file."""
+"""An Airflow DAG ``expand_<application>`` for each application file."""
 
 from __future__ import annotations
 

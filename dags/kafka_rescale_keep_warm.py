@@ -1,4 +1,4 @@
-"""An Airflow DAG ``keep_warm_<application>`` per application file of runtime ``spark`` that has `clients`."""
+"""An Airflow DAG ``keep_warm_<application>`` for each application file of runtime ``spark`` that has `clients`."""
 
 from __future__ import annotations
 

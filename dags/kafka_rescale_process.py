@@ -1,4 +1,4 @@
-"""An Airflow DAG ``process_<application>`` per application file of runtime ``spark``."""
+"""An Airflow DAG ``process_<application>`` for each application file of runtime ``spark``."""
 
 from __future__ import annotations
 

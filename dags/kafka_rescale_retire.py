@@ -1,4 +1,4 @@
-"""An Airflow DAG ``retire_<application>`` per application file."""
+"""An Airflow DAG ``retire_<application>`` for each application file."""
 
 from __future__ import annotations
 

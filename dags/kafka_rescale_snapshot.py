@@ -1,4 +1,4 @@
-"""An Airflow DAG ``snapshot_<application>`` per application file with a `snapshots:` section."""
+"""An Airflow DAG ``snapshot_<application>`` for each application file with a `snapshots:` section."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An Airflow DAG ``watch_<application>`` per application file."""
+"""An Airflow DAG ``watch_<application>`` for each application file."""
 
 from __future__ import annotations
 

@@ -17,8 +17,6 @@ from pydantic.fields import FieldInfo
 NOTES = {
     "Application.runtime": "for `spark` there is another file, see below",
     "Application.mode": "a next generation beside the running one, or growth while the application is stopped",
-    "Application.kafka_conn_id": "Airflow connection to the brokers",
-    "Application.spark_conn_id": "Airflow connection to Spark",
     "Application.inputs": "the topics that the application reads and others write",
     "Application.outputs": "the topics that it writes and others read",
     "Application.subtopologies": "instead of `topology`",
@@ -26,14 +24,8 @@ NOTES = {
     "Application.repartitions": "those whose count the program sets, or with a partitioner of their own",
     "Application.lifecycle": "how its instances are started and stopped",
     "Application.on_partition_expansion": "`module:function`, called with `(old, new)` once it is verified",
-    "Application.spark_conf": "configuration of the Spark jobs",
     "Application.autoscaling_bounds": "what autoscaling may do unattended",
-    "Application.tags": "of its DAGs",
     "PipelineApplication.runtime": "this one",
-    "PipelineApplication.kafka_conn_id": "Airflow connection to the brokers",
-    "PipelineApplication.spark_conn_id": "Airflow connection to Spark",
-    "PipelineApplication.spark_conf": "configuration of the Spark jobs",
-    "PipelineApplication.tags": "of its DAG",
     "Input.policy": "what its producers may be asked to do",
     "Input.partitioner": "what its producers use",
     "Input.producers": "for `paused`, how they are held and released",
@@ -98,21 +90,27 @@ def _plain(text: str) -> str:
 
 def fields(model: type[BaseModel]) -> str:
     """Return a table of a model's fields."""
-    described = documented(model).params
-    rows = []
-    for name, field in model.model_fields.items():
-        note = described.get(name) or NOTES.get(f"{model.__name__}.{name}", "")
-        rows.append((f"`{field.alias or name}`", _type(field), _default(field), note))
+    said = descriptions(model)
+    rows = [
+        (f"`{field.alias or name}`", _type(field), _default(field), said.get(name, ""))
+        for name, field in model.model_fields.items()
+    ]
     return table(("field", "type", "default", ""), rows)
 
 
 def undescribed(model: type[BaseModel]) -> list[str]:
     """Return the fields that nothing is said about."""
-    known = {
-        *documented(model).params,
-        *(n.partition(".")[2] for n in NOTES if n.startswith(f"{model.__name__}.")),
-    }
-    return [name for name in model.model_fields if name not in known]
+    said = descriptions(model)
+    return [name for name in model.model_fields if name not in said]
+
+
+def descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """Return what is said about each field; a model may say more about a field than its base does."""
+    said: dict[str, str] = {}
+    for each in reversed(model.__mro__):
+        notes = {name: text for name, text in NOTES.items() if name.startswith(f"{each.__name__}.")}
+        said |= {name.partition(".")[2]: text for name, text in notes.items()} | documented(each).params
+    return said
 
 
 def name_of(annotation: Any) -> str:

@@ -56,6 +56,7 @@ make_jvm_parts() {
         say "fetching the broker, Kafka Streams and Spark's Kafka connector: about half a minute, 150 MB"
     fi
     $python -m testbed.jars >/dev/null
+    $python -m testbed.broker_training >/dev/null
     $python -m testbed.spark_archive >/dev/null
 }
 

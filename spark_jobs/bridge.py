@@ -1,7 +1,7 @@
-"""Carry the records of a repartitioned input on to its successor, by ``spark-submit``.
+"""Carry the records of a repartitioned input over to its successor, by ``spark-submit``.
 
-The connection comes from the environment, the plan from the journal; the exit codes are explained in
-``kafka_rescale/spark/jobs/exit_codes.py``.
+The connection comes from the environment, the plan from the journal. ``kafka_rescale/spark/jobs/exit_codes.py``
+explains the exit codes.
 """
 
 from kafka_rescale.spark.copy.bridge import bridge

@@ -1,7 +1,7 @@
-"""Keep all copies near, and finish them within the cutover, by ``spark-submit``.
+"""Keep all copies close behind the running generation, and finish them in the cutover, by ``spark-submit``.
 
-The connection comes from the environment, the plan from the journal; the exit codes are explained in
-``kafka_rescale/spark/jobs/exit_codes.py``.
+The connection comes from the environment, the plan from the journal. ``kafka_rescale/spark/jobs/exit_codes.py``
+explains the exit codes.
 """
 
 from kafka_rescale.spark.copy.catch_up import catch_up

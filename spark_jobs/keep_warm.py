@@ -1,7 +1,7 @@
 """Keep the standbys and warm-ups of a client of a pipeline warm, by ``spark-submit``.
 
-The connection comes from the environment, whose standbys from ``--request`` and from the assignment in the control
-topic; the exit codes are explained in ``kafka_rescale/spark/jobs/exit_codes.py``.
+The connection comes from the environment. ``--request`` names the client; the assignment in the control topic says
+which standbys it has. ``kafka_rescale/spark/jobs/exit_codes.py`` explains the exit codes.
 """
 
 from kafka_rescale.spark.jobs.run import end, run

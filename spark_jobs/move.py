@@ -1,7 +1,7 @@
-"""Move what moves in an expansion in place, by ``spark-submit``.
+"""Move the records whose partition changes in an expansion in place, by ``spark-submit``.
 
-The connection comes from the environment, the plan from the journal; the exit codes are explained in
-``kafka_rescale/spark/jobs/exit_codes.py``.
+The connection comes from the environment, the plan from the journal. ``kafka_rescale/spark/jobs/exit_codes.py``
+explains the exit codes.
 """
 
 from kafka_rescale.spark.copy.move import move

@@ -1,7 +1,7 @@
 """Run a stream thread's tasks of one level of a pipeline, by ``spark-submit``.
 
-The connection comes from the environment, what to run from ``--request`` and from the assignment in the control
-topic; the exit codes are explained in ``kafka_rescale/spark/jobs/exit_codes.py``.
+The connection comes from the environment. ``--request`` and the assignment in the control topic say what to run.
+``kafka_rescale/spark/jobs/exit_codes.py`` explains the exit codes.
 """
 
 from kafka_rescale.spark.jobs.run import end, run

@@ -1,7 +1,7 @@
-"""Look whether everything could be moved in place, and change nothing, by ``spark-submit``.
+"""Check whether every record could be moved in place, and change nothing, by ``spark-submit``.
 
-The connection comes from the environment, the plan from the journal; the exit codes are explained in
-``kafka_rescale/spark/jobs/exit_codes.py``.
+The connection comes from the environment, the plan from the journal. ``kafka_rescale/spark/jobs/exit_codes.py``
+explains the exit codes.
 """
 
 from kafka_rescale.spark.copy.rehearse import rehearse

@@ -1,7 +1,7 @@
-"""Write the state of an application's stores as of the end of a day, by ``spark-submit``.
+"""Write the state that an application's stores had at the end of a day, by ``spark-submit``.
 
-The connection comes from the environment, what to write from ``--request``; the exit codes are explained in
-``kafka_rescale/spark/jobs/exit_codes.py``.
+The connection comes from the environment. ``--request`` says what to write.
+``kafka_rescale/spark/jobs/exit_codes.py`` explains the exit codes.
 """
 
 from kafka_rescale.spark.jobs.run import end, run

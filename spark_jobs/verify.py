@@ -1,7 +1,7 @@
-"""Compare the running generation of an application with the one before: ``spark-submit --jars … verify.py``.
+"""Compare the running generation of an application with the previous one: ``spark-submit --jars … verify.py``.
 
-Exit code 0: every oracle holds. 1: there are findings; they are printed and in the control topic. 2: it could not
-be verified, for example because a broker didn't answer. 3: a newer attempt has taken over.
+Exit code 0: every oracle holds. 1: there are findings; the job has printed them and written them to the control
+topic. 2: the job could not verify, for example because a broker didn't answer. 3: a newer attempt has taken over.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ REDACTED = r"(?i)secret|password|token|access[.]?key|credential|jaas|keystore|ur
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one verification; returns the exit code."""
+    """Run one verification and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--application", required=True, help="base name of the application")
-    parser.add_argument("--run", default="", help="the run that asks, for Spark's UI")
+    parser.add_argument("--run", default="", help="the Airflow run that submits this, shown in Spark's UI")
     parser.add_argument("--attempt", type=int, default=1, help="the attempt of that run")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
@@ -32,7 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def verified(application: str, run: str, attempt: int) -> int:
     """Verify, print the report and return the exit code."""
-    # Imported here: a package that can't be imported would otherwise exit with 1, as if there were findings.
+    # These imports are here, not at the top: a failed import at the top would end with exit code 1, which means
+    # findings.
     from kafka_rescale.core.errors import Fenced, RescaleError
     from kafka_rescale.core.verify.report_text import render
     from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -46,9 +47,9 @@ def verified(application: str, run: str, attempt: int) -> int:
         connection = KafkaConnection.from_environment()
         builder = SparkSession.builder.appName(f"kafka-rescale verify {application} ({run}, attempt {attempt})")
         builder = builder.config("spark.ui.showConsoleProgress", "false")
-        # Kafka's clients would list all of their settings for every task: megabytes around the report.
+        # Kafka's clients would log all their settings for every task: megabytes around the report.
         builder = builder.config("spark.log.level", "WARN")
-        # Spark's own patterns know neither a JAAS line nor a key: both are options of its Kafka source.
+        # Spark's default patterns redact neither a JAAS line nor a key. Both are options of its Kafka source.
         builder = builder.config("spark.redaction.regex", REDACTED).config(
             "spark.sql.redaction.options.regex", REDACTED
         )

@@ -1,7 +1,7 @@
-"""Copy what has come since, in rounds, until the lag is acceptable, by ``spark-submit``.
+"""Copy the records that have arrived since the last round, until the lag is acceptable, by ``spark-submit``.
 
-The connection comes from the environment, the plan from the journal; the exit codes are explained in
-``kafka_rescale/spark/jobs/exit_codes.py``.
+The connection comes from the environment, the plan from the journal. ``kafka_rescale/spark/jobs/exit_codes.py``
+explains the exit codes.
 """
 
 from kafka_rescale.spark.copy.warm_up import warm_up

@@ -1,7 +1,7 @@
-"""Warm the new processors of a pipeline up, by ``spark-submit``.
+"""Warm up the new processors of a pipeline, by ``spark-submit``.
 
-The connection comes from the environment, what to warm up from ``--request`` and from the control topic;
-the exit codes are explained in ``kafka_rescale/spark/jobs/exit_codes.py``.
+The connection comes from the environment. ``--request`` and the control topic say what to warm up.
+``kafka_rescale/spark/jobs/exit_codes.py`` explains the exit codes.
 """
 
 from kafka_rescale.spark.jobs.run import end, run

@@ -12,7 +12,14 @@ from types import TracebackType
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from testbed.broker_config import Ports, cluster_id, jvm_options, server_properties, to_properties_file
+from testbed.broker_config import (
+    Ports,
+    cluster_id,
+    jvm_options,
+    quick_start,
+    server_properties,
+    to_properties_file,
+)
 from testbed.broker_security import BrokerSecurity
 from testbed.jars import java_command
 from testbed.kept_process import KeptProcess
@@ -36,6 +43,7 @@ class EmbeddedBroker:
     :param sasl_users: user name to password; if given, clients must use SASL_PLAINTEXT with PLAIN
     :param security: instead, SASL_SSL, client certificates and an authorizer, as told there
     :param detached: the broker outlives this process and this context manager; otherwise it dies with them
+    :param options: further options of the JVM
     :param formatting: arguments of ``kafka-storage format`` for a new directory; by default for one node alone
     """
 
@@ -49,6 +57,7 @@ class EmbeddedBroker:
         sasl_users: Mapping[str, str] | None = None,
         security: BrokerSecurity | None = None,
         detached: bool = False,
+        options: Sequence[str] = (),
         formatting: Sequence[str] = (),
     ) -> None:
         self.directory = Path(directory).resolve()
@@ -61,6 +70,7 @@ class EmbeddedBroker:
         self._sasl_users = dict(sasl_users or {})
         self.security = security
         self._detached = detached
+        self._options = tuple(options)
         self._formatting = tuple(formatting) or ("--standalone", "-t", cluster_id())
 
     @property
@@ -122,7 +132,8 @@ class EmbeddedBroker:
         self._properties_file.write_text(to_properties_file(properties))
         if not (data / "meta.properties").exists():
             self._format()
-        options = (*jvm_options(self._heap), *(self.security.jvm_options() if self.security else ()))
+        secured = self.security.jvm_options() if self.security else ()
+        options = (*jvm_options(self._heap), *quick_start(), *secured, *self._options)
         self._kept.start(java_command("kafka.Kafka", str(self._properties_file), options=options))
 
     def stop(self) -> None:
@@ -173,7 +184,9 @@ class EmbeddedBroker:
 
     def _format(self) -> None:
         arguments = ("format", *self._formatting, "-c", str(self._properties_file))
-        command = java_command("kafka.tools.StorageTool", *arguments, options=("-XX:TieredStopAtLevel=1",))
+        command = java_command(
+            "kafka.tools.StorageTool", *arguments, options=("-XX:TieredStopAtLevel=1", *quick_start())
+        )
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise BrokerError(f"formatting {self.directory} failed:\n{result.stdout}{result.stderr}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -107,12 +107,17 @@ def empty(directory: Path) -> None:
 
 @contextmanager
 def environment(
-    options: Options, applications: Path = ROOT / "applications", *, pinned: bool = False
+    options: Options,
+    applications: Path = ROOT / "applications",
+    *,
+    pinned: bool = False,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[FlightsStack, AirflowStandalone]]:
     """Start everything, and end it afterwards, whatever happens.
 
     :param applications: directory of the application files, that of the flights among them.
     :param pinned: flights never go to partitions that are added meanwhile.
+    :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
     """
     with brokers_on(options.directory / "broker", options.brokers) as kafka, ThreadPoolExecutor() as pool:
         console.print(f"Kafka, {told(options.brokers)}, at {kafka.bootstrap_servers}")
@@ -125,6 +130,7 @@ def environment(
             limit=options.limit,
             lasting=True,
             pinned=pinned,
+            settings=settings or {},
         )
         airflow = AirflowStandalone(
             options.directory / "airflow",

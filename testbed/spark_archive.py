@@ -1,40 +1,27 @@
-"""Spark's classes in an archive that the JVM maps, for machines on which many short jobs are submitted.
-
-Half of what a small job costs is loading and verifying the same 15,000 classes; two cores feel that. Class data
-sharing (JEP 350) keeps them parsed in a file. The archive belongs to one JVM and one class path; a JVM that finds
-another one ignores it.
-"""
+"""Spark's classes in an archive, for machines on which many short jobs are submitted."""
 
 from __future__ import annotations
 
-import hashlib
-import logging
 import os
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from testbed.jars import TARGET_DIRECTORY, build_lock, require_java
-
-log = logging.getLogger(__name__)
+from testbed.class_archive import archive_in, make_archive, using
+from testbed.jars import TARGET_DIRECTORY
 
 ARCHIVES = TARGET_DIRECTORY / "spark"
 TRAINING = Path(__file__).with_name("spark_training.py")
 TRAINING_SECONDS = 300.0
-SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
-"""The JVM would say on stdout that it ignores an archive, or could not take a class into it."""
 
 
 def spark_environment() -> dict[str, str]:
     """Return the environment with which ``spark-submit`` starts quickly; none if there is no archive."""
-    archive = _path()
-    if not archive.is_file():
+    given, options = os.environ.get("SPARK_SUBMIT_OPTS", ""), using(_path())
+    if not options or "SharedArchiveFile" in given:
         return {}
-    given = os.environ.get("SPARK_SUBMIT_OPTS", "")
-    if "SharedArchiveFile" in given:
-        return {}
-    return {"SPARK_SUBMIT_OPTS": f"{given} -Xshare:auto -XX:SharedArchiveFile={archive} {SILENT}".strip()}
+    return {"SPARK_SUBMIT_OPTS": " ".join([given, *options]).strip()}
 
 
 def ensure_spark_archive() -> Path | None:
@@ -42,31 +29,16 @@ def ensure_spark_archive() -> Path | None:
 
     :returns: None if this JVM can't, which costs time and nothing else.
     """
-    archive = _path()
-    with build_lock():
-        if archive.is_file():
-            return archive
-        ARCHIVES.mkdir(parents=True, exist_ok=True)
-        for outdated in ARCHIVES.glob("*.jsa"):
-            outdated.unlink()
-        made = archive.with_suffix(".new")
-        failure = _train(made)
-        if failure or not made.is_file():
-            log.warning("Spark's classes can't be archived, jobs start more slowly: %s", failure or "no archive")
-            return None
-        return made.replace(archive)
+    return make_archive(_path(), _train, lack="Spark's classes can't be archived, jobs start more slowly")
 
 
 def _path() -> Path:
-    """Return the archive of this Java and this Spark, at this place."""
-    java = Path(require_java()).resolve()
-    parts = (java, java.stat().st_mtime_ns, version("pyspark"), sys.prefix)
-    return ARCHIVES / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}.jsa"
+    """Return the archive of this Spark, at this place."""
+    return archive_in(ARCHIVES, version("pyspark"), sys.prefix)
 
 
-def _train(archive: Path) -> str:
-    # Not a name with %p: the launcher, a JVM of its own, isn't given these options.
-    options = f"-XX:ArchiveClassesAtExit={archive} {SILENT}"
+def _train(options: tuple[str, ...]) -> str:
+    # The archive has no name with %p: the launcher, a JVM of its own, isn't given these options.
     programs = Path(sys.executable).parent
     submit = [str(programs / "spark-submit"), "--master", "local[2]"]
     # spark-submit asks the first python3 where Spark is.
@@ -75,7 +47,7 @@ def _train(archive: Path) -> str:
     try:
         done = subprocess.run(
             [*submit, *quiet, str(TRAINING)],
-            env={**os.environ, "PATH": path, "SPARK_SUBMIT_OPTS": options},
+            env={**os.environ, "PATH": path, "SPARK_SUBMIT_OPTS": " ".join(options)},
             capture_output=True,
             text=True,
             timeout=TRAINING_SECONDS,

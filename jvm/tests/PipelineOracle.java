@@ -29,6 +29,7 @@ import org.apache.kafka.streams.test.TestRecord;
 public final class PipelineOracle {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String APPLICATION = "app";
+    private static final int LEVELS = 4;
 
     private PipelineOracle() {
     }
@@ -46,14 +47,9 @@ public final class PipelineOracle {
         PipelinePrograms.ALL.get(scenario.get("program").asText()).accept(builder);
         final Topology topology = builder.build();
         final ObjectNode result = JSON.createObjectNode().put("describe", topology.describe().toString());
-        try (TopologyTestDriver driver = new TopologyTestDriver(topology, settings(directory), Instant.ofEpochMilli(0))) {
-            final Map<String, TestInputTopic<byte[], byte[]>> inputs = new HashMap<>();
-            for (final JsonNode record : scenario.get("records")) {
-                inputs.computeIfAbsent(record.get(0).asText(), topic ->
-                    driver.createInputTopic(topic, new ByteArraySerializer(), new ByteArraySerializer()))
-                    .pipeInput(new TestRecord<>(bytes(record.get(1)), bytes(record.get(2)),
-                        new RecordHeaders().add("h", bytes(record.get(4))), record.get(3).asLong()));
-            }
+        final Properties settings = settings(directory, scenario.get("cache").asLong());
+        try (TopologyTestDriver driver = new TopologyTestDriver(topology, settings, Instant.ofEpochMilli(0))) {
+            pipe(driver, scenario.get("records"), scenario.get("commit").asInt());
             final ObjectNode topics = result.putObject("topics");
             for (final String topic : new TreeSet<>(driver.producedTopicNames())) {
                 final String plain = topic.startsWith(APPLICATION + "-") ? topic.substring(APPLICATION.length() + 1) : topic;
@@ -65,11 +61,38 @@ public final class PipelineOracle {
         return result;
     }
 
-    private static Properties settings(final String directory) {
+    /** Records go through one by one, as without a cache; or a commit comes after so many of them. */
+    private static void pipe(final TopologyTestDriver driver, final JsonNode records, final int commit) throws IOException {
+        final RareCommits rare = commit > 0 ? new RareCommits(driver) : null;
+        final Map<String, TestInputTopic<byte[], byte[]>> inputs = new HashMap<>();
+        int piped = 0;
+        for (final JsonNode record : records) {
+            final byte[] key = bytes(record.get(1));
+            final byte[] value = bytes(record.get(2));
+            final RecordHeaders headers = new RecordHeaders();
+            headers.add("h", bytes(record.get(4)));
+            if (rare == null) {
+                inputs.computeIfAbsent(record.get(0).asText(), topic ->
+                    driver.createInputTopic(topic, new ByteArraySerializer(), new ByteArraySerializer()))
+                    .pipeInput(new TestRecord<>(key, value, headers, record.get(3).asLong()));
+                continue;
+            }
+            rare.pipe(record.get(0).asText(), record.get(3).asLong(), key, value, headers);
+            if (++piped % commit == 0) {
+                rare.commit();
+            }
+        }
+        // What one commit hands on to a repartition topic is in the caches behind it until the next.
+        for (int level = 0; rare != null && level < LEVELS; level++) {
+            rare.commit();
+        }
+    }
+
+    private static Properties settings(final String directory, final long cacheBytes) {
         final Properties settings = new Properties();
         settings.put("application.id", APPLICATION);
         settings.put("bootstrap.servers", "127.0.0.1:1");
-        settings.put("statestore.cache.max.bytes", 0);
+        settings.put("statestore.cache.max.bytes", cacheBytes);
         settings.put("state.dir", directory);
         settings.put("default.key.serde", Serdes.StringSerde.class);
         settings.put("default.value.serde", Serdes.StringSerde.class);

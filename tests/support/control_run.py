@@ -41,7 +41,9 @@ def control_run(directory: Path) -> Control:
     """Return what all flights make of the application, on a broker of its own."""
     with EmbeddedBroker(directory / "broker", heap="512m") as broker:
         dataset = load(limit=FLIGHTS)
-        stack = FlightsStack(directory, broker.bootstrap_servers)
+        # It ends with its last commit, of which there is one in 30 s by default.
+        settings = {"FLIGHTS_OPTIONS": "--commit-interval-ms 500"}
+        stack = FlightsStack(directory, broker.bootstrap_servers, settings=settings)
         create_inputs(stack.client, 4)
         create_outputs(stack.client, 4)
         replay = Replay(stack.client, dataset)

@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
 from testbed.broker import EmbeddedBroker
@@ -23,6 +24,8 @@ FILE = ROOT / "applications" / "flights.yaml"
 FLIGHTS = 9_000
 TWO_INSTANCES = Path(__file__).with_name("two_instances.sh")
 BROKERS_DEFAULT = {"group.initial.rebalance.delay.ms": "3000"}
+PROMPT = {"FLIGHTS_OPTIONS": "--commit-interval-ms 500"}
+"""At least once, output leaves the cache with a commit: by default every 30 s, for which a test waits thrice."""
 World = tuple[FlightsStack, Expansion]
 
 
@@ -40,7 +43,7 @@ def live_application(
     """The flights application at work, and an expansion of it to 8 partitions.
 
     :param rate: flights per second that go on arriving, at first; fewer and fewer then, so that some are left.
-    :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
+    :param settings: further ``FLIGHTS_…`` variables of ``run.sh``; by default it commits often.
     :param two_instances: run it as two processes with local state of their own, on a broker which waits for both.
     :param changes: of the application file.
     :param cluster: brokers that run already; by default one is started.
@@ -57,7 +60,7 @@ def live_application(
             rate=rate,
             limit=FLIGHTS,
             lasting=True,
-            settings=settings or {},
+            settings=PROMPT if settings is None else settings,
             program=program,
         )
         with environment_of(stack):
@@ -84,6 +87,12 @@ def lifecycle_of(program: Path) -> dict[str, str]:
     """Return the lifecycle of the application file, by commands of a program."""
     commands = {"start": "start", "start_gated": "start-gated", "stop": "stop", "status": "status"}
     return {"type": "shell", **{name: f"{program} {word} {{application_id}}" for name, word in commands.items()}}
+
+
+def journal_of(expansion: Expansion) -> Journal:
+    journal = expansion.state().journal
+    assert journal is not None
+    return journal
 
 
 def operation_process(expansion: Expansion, operation: str, file: Path = FILE) -> subprocess.Popen[bytes]:

@@ -18,6 +18,11 @@ def pinned(topic: str, key: bytes, n: int) -> int:
     return int(key.rpartition(b"-")[2]) % 4
 
 
+def numbered(topic: str, key: bytes, n: int) -> int:
+    """Static (KIP-878): a key's own number, also where the topic has no such partition yet."""
+    return int(key.rpartition(b"-")[2]) % 8
+
+
 def claims_to_be_static(topic: str, key: bytes, n: int) -> int:
     """Moves with the count all the same."""
     return int(key.rpartition(b"-")[2]) % n

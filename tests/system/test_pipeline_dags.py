@@ -69,6 +69,11 @@ class World:
         client.wait(lambda: text in client.log(*run, "change"), f"{text!r} in its log", RUN_SECONDS)
 
     @property
+    def known(self) -> int:
+        """How many partitions the input has."""
+        return self.live.admin.describe_topics([self.live.topic])[self.live.topic].partitions
+
+    @property
     def processing(self) -> Processing:
         """Who had what in the last run."""
         found = self.live.control.read().processing
@@ -150,26 +155,43 @@ def test_partitions_and_processors_grow_under_load_and_a_driver_is_killed(world:
 
 
 def test_standbys_are_on_the_racks_that_the_users_class_allows(world: World) -> None:
-    world.run()
+    if not world.asked.exists():
+        world.run()
     assert "0_0, 0_1" in world.asked.read_text()
     assert all(line.endswith(" on east, west") for line in world.asked.read_text().splitlines())
     for client in world.processing.clients:
         assert not set(client.standbys) & {str(task) for task in client.active}
 
 
-def test_standbys_are_kept_warm_and_take_over_when_a_client_is_lost(world: World) -> None:
+@pytest.fixture(scope="module")
+def warm(world: World) -> None:
+    """Standbys that have what was processed so far."""
     live, client = world.live, world.airflow.client
+    if live.control.read().processing is None:
+        both(live, world.control, world.known, range(100))
+        world.run()
     keep_warm = f"keep_warm_{live.application.application_id}"
     run_id = client.trigger(keep_warm)
     assert_success(client, keep_warm, run_id, RUN_SECONDS)
     client.pause(keep_warm)
+
+
+@pytest.mark.usefixtures("warm")
+def test_standbys_are_kept_warm(world: World) -> None:
+    live = world.live
     for task, owner in live.owners().items():
         standby = EAST if owner == WEST else WEST
         number = int(task.removeprefix("0_"))
         assert live.saved(standby, number) == live.state()[number]
 
+
+# In `make test`, I/test_several_clients.py::test_a_lost_client_loses_its_tasks_to_warm_standbys
+@pytest.mark.slow
+@pytest.mark.usefixtures("warm")
+def test_standbys_take_over_when_a_client_is_lost(world: World) -> None:
+    live = world.live
     shutil.rmtree(live.state_dir / EAST)
-    both(live, world.control, 8, range(200))
+    both(live, world.control, world.known, range(200))
     world.assert_same_results()
     assert set(live.owners().values()) == {WEST}
     run, results = world.processing.run, live.control.read().results.values()
@@ -182,8 +204,7 @@ def test_standbys_are_kept_warm_and_take_over_when_a_client_is_lost(world: World
 # reaches the same functions.
 @pytest.mark.slow
 def test_a_thread_is_added_and_removed_by_the_form(world: World) -> None:
-    live = world.live
-    known = live.admin.describe_topics([live.topic])[live.topic].partitions
+    live, known = world.live, world.known
     world.run()
     before = world.threads
     world.run(add_stream_thread=WEST)

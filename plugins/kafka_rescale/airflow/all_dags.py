@@ -30,14 +30,14 @@ KINDS: dict[str, Callable[[], dict[str, DAG]]] = {
     "process": partial(build_dags, process_dag, "process", runtime=SPARK),
     "keep_warm": partial(build_dags, keep_warm_dag, "keep_warm", runtime=SPARK),
 }
-"""How the DAGs of a kind are made, by the beginning of their ids; a file of ``dags/`` makes one kind."""
+"""What makes the DAGs of each kind, by the beginning of their ids. Each file of ``dags/`` makes one kind."""
 
 
 def all_dags() -> dict[str, DAG]:
     """Return the DAGs of all application files by id.
 
-    A task parses its DAG file once more before it begins, also within a pause. Then only DAGs of its own kind are
-    made.
+    Before a task begins, Airflow parses its DAG file once more. That also happens during a pause of the
+    application. To keep it short, such a parse makes only the DAGs of the task's own kind.
     """
     running = get_parsing_context().dag_id
     kinds = [kind for kind in KINDS if running is None or _is_of(running, kind)]

@@ -1,4 +1,4 @@
-"""Which generation of a pipeline a run is for: the one at work, or one for a past interval."""
+"""Which generation of a pipeline a run is for: the generation at work, or a separate one for a past interval."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ BACKFILL = "backfill"
 def interval_params() -> dict[str, Param]:
     """Return the params by which a person asks for a past interval."""
     told = (
-        "Empty: go on with what has come in. Else only this past interval is processed once more, by a generation "
+        "Empty: the run processes what has arrived. Otherwise it processes only this past interval again, in a "
+        "generation "
     )
     return {
         name: Param(
@@ -29,7 +30,7 @@ def interval_params() -> dict[str, Param]:
             format="date-time",
             title=title,
             section="Backfill",
-            description_md=f"{told}of its own; see `backfill` in the application file.",
+            description_md=f"{told}of its own: see `backfill` in the application file.",
         )
         for name, title in ((START, "Start of the interval"), (END, "End of the interval, exclusive"))
     }
@@ -38,9 +39,11 @@ def interval_params() -> dict[str, Param]:
 def generation_of(
     application: PipelineApplication, context: Context | Mapping[str, Any]
 ) -> tuple[PipelineApplication, Backfill | None]:
-    """Return the application under the id of the run's generation, and the interval that this is for.
+    """Return the application, and the backfill that a run is for; None if the run is not a backfill.
 
-    :raises Refused: the interval can't be processed once more.
+    For a backfill, the application has the id of the backfill's own generation.
+
+    :raises Refused: The interval can't be processed again.
     """
     from kafka_rescale.core.pipeline.named import pipeline_named
     from kafka_rescale.core.processing.backfill import backfill_of

@@ -1,4 +1,4 @@
-"""One reading of the lag gate: what the cluster and the control topic say now."""
+"""One reading of the lag gate, from the cluster and the control topic as they are now."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.errors import Outage, RescaleError
 from kafka_rescale.core.expansion.lag import GateDecision, decide, expected_sources
 
 if TYPE_CHECKING:
     from kafka_rescale.core.control.progress import PartitionProgress
     from kafka_rescale.core.control.state import ControlState
     from kafka_rescale.kafka.client.connection import KafkaConnection
+    from kafka_rescale.kafka.control.lag_gate_record import GateRecord
 
 
 class GateReason(StrEnum):
-    """Why the gate answers as it does; the trigger's event carries it."""
+    """The reason of a gate's answer. The trigger's event carries it."""
 
     OPEN = "open"
     WARMED = "warmed"
@@ -33,7 +35,7 @@ class GateReason(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether waiting longer can't change it."""
+        """Whether waiting longer can't change the answer."""
         return self in {GateReason.WARMED, GateReason.PAST, GateReason.LEASE_LOST, GateReason.REFUSED}
 
 
@@ -41,12 +43,12 @@ class GateReason(StrEnum):
 class Gate:
     """What a gate waits for.
 
-    :param application: base name of the application.
-    :param owner: the run that must hold the lease.
-    :param threshold: acceptable lag in offsets per partition.
-    :param stage: index of the stage; all stages at the same time for ``None``.
-    :param warmed_by: job of this run whose last measured lags open the gate as well.
-    :param ready_job: job of this run that must be in state ``ready``.
+    :param application: Base name of the application.
+    :param owner: The run that must hold the lease.
+    :param threshold: Acceptable lag in offsets per partition.
+    :param stage: Index of the stage. With None the gate waits for all stages at the same time.
+    :param warmed_by: A job of this run. The lags that it measured last open the gate too.
+    :param ready_job: A job of this run that must be in state ``ready``.
     """
 
     application: str
@@ -58,15 +60,15 @@ class Gate:
 
     @property
     def job(self) -> str:
-        """What the gate is called in the control topic, beside the jobs."""
+        """The name of the gate in the control topic, where it stands beside the jobs."""
         return "gate_all" if self.stage is None else f"lag_gate/{self.stage}"
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The gate's answer at one moment, with the lags it rests on.
+    """The gate's answer at one moment, with the lags that it rests on.
 
-    :param progress: what was measured; nothing where the answer needed no measuring.
+    :param progress: What was measured. It is empty if the answer needed no measurement.
     """
 
     reason: GateReason
@@ -90,8 +92,33 @@ class Reading:
         return " ".join((self.reason.value, self.detail, ", ".join(map(str, holding[:5])) + more)).strip()
 
 
+@dataclass
+class Readings:
+    """The readings of one gate by one process; each is kept in the control topic, for the page."""
+
+    gate: Gate
+    _record: GateRecord | None = None
+
+    def take(self, connection: KafkaConnection) -> Reading:
+        """Look once, and keep what was measured; blocks, so triggers call it in a thread."""
+        from kafka_rescale.kafka.control.lag_gate_record import GateRecord
+
+        reading, gate = look(connection, self.gate), self.gate
+        if reading.progress:
+            if self._record is None:
+                self._record = GateRecord(connection, gate.application, gate.job, gate.owner)
+            self._record.add(reading.progress, gate.threshold, reading.reason.value)
+        return reading
+
+
+def not_answered(error: RescaleError) -> Reading:
+    """Return the reading that an error stands for: an outage is waited out, anything else ends the wait."""
+    reason = GateReason.HOLDING if isinstance(error, Outage) else GateReason.REFUSED
+    return Reading(reason, detail=str(error))
+
+
 def look(connection: KafkaConnection, gate: Gate) -> Reading:
-    """Read the control topic and the lags once; blocks, so triggers call it in a thread."""
+    """Read the control topic and the lags once. This blocks, so triggers call it in a thread."""
     from kafka_rescale.kafka.control.control_topic import ControlTopic
     from kafka_rescale.operations.expansion.stages import lags
 
@@ -111,7 +138,7 @@ def look(connection: KafkaConnection, gate: Gate) -> Reading:
 
 
 def phase_of(connection: KafkaConnection, application: str) -> Phase | None:
-    """Return where the expansion of an application is; None if there never was one."""
+    """Return the phase of an application's expansion; None if the application never had an expansion."""
     from kafka_rescale.kafka.control.control_topic import ControlTopic
 
     journal = ControlTopic(connection, application).read().journal
@@ -121,12 +148,12 @@ def phase_of(connection: KafkaConnection, application: str) -> Phase | None:
 def _before_lags(state: ControlState, gate: Gate) -> Reading | None:
     lease, journal = state.lease, state.journal
     if lease is None or journal is None or lease.holder != gate.owner:
-        held = (lease and lease.holder) or "nobody"
-        return Reading(GateReason.LEASE_LOST, detail=f"the lease is held by {held}, not by {gate.owner}")
+        held = (lease and lease.holder) or "no run"
+        return Reading(GateReason.LEASE_LOST, detail=f"the lease held by {held} instead of {gate.owner}")
     if journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}:
         return Reading(GateReason.LEASE_LOST, detail=f"phase {journal.told}")
     if journal.phase is not Phase.WARMING:
-        return Reading(GateReason.PAST, detail=f"phase {journal.phase}: the cutover has begun before")
+        return Reading(GateReason.PAST, detail=f"phase {journal.phase}: the cutover has already begun")
     return None
 
 

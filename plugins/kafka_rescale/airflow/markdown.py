@@ -1,4 +1,4 @@
-"""Plans and lags as Markdown, for logs and for the people who approve."""
+"""Plans, lags and assignments as Markdown, for logs and for the people who approve."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from kafka_rescale.core.plan.plan import Plan
 if TYPE_CHECKING:
     from kafka_rescale.core.control.processing import Processing
 
-SHOWN_PARTITIONS = 20
+FURTHEST = 5
+"""Partitions that an approval names; the page has all of them."""
 
 
 def plan_markdown(plan: Plan) -> str:
-    """Return the plan as tables: stages in their order, then inputs."""
+    """Return the plan as a table: the stages in their order, then the inputs."""
     moves = [
         (stage.name, move.kind.value, move.source, move.target, move.source_partitions, move.target_partitions)
         for stage in plan.stages
@@ -36,12 +37,12 @@ def plan_markdown(plan: Plan) -> str:
 
 
 def remarks_markdown(messages: Iterable[str]) -> str:
-    """Return what preflight found worth knowing as a list, for who approves the plan."""
+    """Return preflight's remarks as a list, for the person who approves the plan."""
     return "".join(f"\n* {message}" for message in messages)
 
 
 def assignment_markdown(processing: Processing) -> str:
-    """Return who has which tasks, and what is still to come, as tables."""
+    """Return two tables: the tasks of each client, and the tasks that will still move."""
     assignment = processing.assignment
     states = {c.client_id: f"absent: {c.absent}" if c.absent else str(c.state) for c in processing.clients}
     rows = [(client, states[client], *has) for client, *has in assignment.rows()]
@@ -52,34 +53,68 @@ def assignment_markdown(processing: Processing) -> str:
     return f"{text}\n\n{table(('task', 'role', 'runs on', 'goes to', 'waits for'), to_come)}"
 
 
-def lag_markdown(event: Mapping[str, Any]) -> str:
-    """Return the gate's numbers as a table of the partitions that are furthest behind."""
+def plan_brief(plan: Plan) -> str:
+    """Return the plan in a few lines that fit a narrow column: the way, and the inputs, which others see."""
+    way = "in its own topics" if plan.is_in_place else f"`{plan.blue}` → `{plan.green}`"
+    internal = f"{len(plan.moves)} internal topics in {len(plan.stages)} stages"
+    lines = [f"**Plan**: to {plan.partitions} partitions, {way}; {internal} (plan {plan.fingerprint})."]
+    lines += [f"* input `{i.green_topic}`, {i.policy}: {i.current} → {i.target}" for i in plan.inputs]
+    outputs = [growth for stage in plan.stages for growth in stage.grow_outputs]
+    lines += [f"* output `{growth.topic}`: {growth.current} → {growth.target}" for growth in outputs]
+    return "\n".join(lines)
+
+
+def lag_verdict(event: Mapping[str, Any]) -> str:
+    """Return in a sentence how near the copies are."""
+    lags, threshold = event.get("lags", []), event.get("threshold", 0)
+    if not lags:
+        return "**No copies to wait for**: there is no changelog, or the cutover has begun before."
+    beyond = sum(lag is None or lag > threshold for *_, lag in lags)
+    if beyond:
+        return f"**{beyond} of {len(lags)} partitions are not within {threshold:,} offsets of the end.**"
+    largest = max(lag for *_, lag in lags)
+    within = f"All {len(lags)} partitions are within {threshold:,} offsets of the end"
+    return f"**{within}; the largest lag is {largest:,}.**"
+
+
+def lag_table(event: Mapping[str, Any]) -> str:
+    """Return the partitions that are furthest behind; nothing if there are no lags."""
     lags = event.get("lags", [])
-    rows = [(topic, partition, "none yet" if lag is None else lag) for topic, partition, lag in lags]
-    more = len(rows) - SHOWN_PARTITIONS
-    title = f"{len(rows)} partitions, acceptable lag {event.get('threshold')} offsets each"
-    rest = f"\n\n… and {more} more with no more lag than these" if more > 0 else ""
-    return f"{title}\n\n{table(('topic', 'partition', 'lag'), rows[:SHOWN_PARTITIONS])}{rest}"
+    if not lags:
+        return ""
+    rows = [("none yet" if lag is None else f"{lag:,}", f"{topic}-{part}") for topic, part, lag in lags]
+    more = len(rows) - FURTHEST
+    rest = f"\n\nThe page shows the other {more}, which are no further behind." if more > 0 else ""
+    return f"{table(('lag', 'furthest behind'), rows[:FURTHEST])}{rest}"
 
 
 def copied_markdown(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return what jobs have copied, a row per task; nothing if there were none.
+    """Return what jobs have copied, in a sentence; nothing if there were no such jobs.
 
-    :param results: what each task has returned.
+    :param results: The return value of each task.
     """
-    rows = [
-        (
-            task,
-            found.get("state"),
-            f"{found.get('records', 0):,}",
-            f"{found.get('seeded', 0):,}",
-            f"{found.get('bytes', 0) / 1e6:,.1f}",
-            seconds,
-        )
-        for task, found in results.items()
-        if (seconds := found.get("seconds")) is not None
-    ]
-    return table(("task", "state", "records copied", "from snapshots", "MB", "seconds"), rows) if rows else ""
+    found = [result for result in results.values() if result.get("seconds") is not None]
+    if not found:
+        return ""
+    records, seeded, size = (sum(each.get(name, 0) for each in found) for name in ("records", "seeded", "bytes"))
+    snapshots = f", {seeded:,} of them rows of snapshots" if seeded else ""
+    seconds = sum(each["seconds"] for each in found)
+    took = f"in {seconds:,.0f} s of {len(found)} tasks"
+    return f"Copied: {records:,} records ({size / 1e6:,.1f} MB){snapshots}, {took}."
+
+
+def rehearsed_markdown(result: Mapping[str, Any]) -> str:
+    """Return what the rehearsal of a move in place has found, and what that says of the pause.
+
+    :param result: what its task has returned.
+    """
+    records, size, seconds = (result.get(name, 0) for name in ("records", "bytes", "seconds"))
+    if not records:
+        return "**No record has to move.** Expected pause: that of a restart."
+    return (
+        f"**Every record that has to move can be moved: {records:,} ({size / 1e6:,.1f} MB).** "
+        f"Expected pause: a restart, and the move; to read the state took {seconds:,.1f} s."
+    )
 
 
 def table(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:

@@ -1,7 +1,7 @@
-"""Metrics through Airflow's own stats: StatsD, Datadog or OpenTelemetry, whichever it is set up for.
+"""Metrics through Airflow's own stats: StatsD, Datadog or OpenTelemetry, as Airflow is configured.
 
-Airflow has its stats twice, each initialised in its own processes: tasks have the SDK's, triggers the core's. What
-goes to the other one is silently dropped.
+Airflow has two stats modules. Tasks initialise the one of the SDK, triggers the one of the core. A metric that is
+sent to the module that the process has not initialised is silently dropped.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def report(
     application: Application | PipelineApplication, parallelism: Iterable[Parallelism], record: Autoscaling
 ) -> None:
-    """Report what the watch, or a run of a pipeline, has seen: the metrics of KIP-878.
+    """Report the metrics of KIP-878 from what the watch, or a run of a pipeline, has seen.
 
-    Names carry the ids as well as the tags do, because plain StatsD drops tags. What Streams was to report only
-    with the feature on is reported only then.
+    The ids are in the names as well as in the tags, because plain StatsD drops tags. KIP-878 has metrics that
+    exist only while autoscaling is enabled; these are reported only then.
     """
     name, enabled = application.application_id, application.autoscaling_enabled
     for each in parallelism:
@@ -41,16 +41,16 @@ def report(
 
 
 def report_failed_threads(processing: Processing) -> None:
-    """Report how many threads of each client of a pipeline have died of an error (KIP-663), from a task."""
+    """Report how many threads of each client of a pipeline have died of an error (KIP-663). Tasks call this."""
     for client in processing.clients:
         name = f"stream-metrics.{client.client_id}.failed-stream-threads"
         stats.gauge(name, client.failed_stream_threads, tags={"client-id": client.client_id})
 
 
 def report_downtime(application: str, timings: Mapping[str, float]) -> None:
-    """Report the parts of a pause that has ended, from a task.
+    """Report the parts of a pause that has ended. Tasks call this.
 
-    :param timings: seconds by part; ``total`` among them.
+    :param timings: Seconds of each part; one of the parts is ``total``.
     """
     for part, seconds in timings.items():
         name = f"kafka-rescale.{application}.downtime-seconds.{part}"
@@ -58,21 +58,23 @@ def report_downtime(application: str, timings: Mapping[str, float]) -> None:
 
 
 def report_pause_so_far(application: str, seconds: float) -> None:
-    """Report how long a pause lasts by now, from a trigger.
+    """Report how long a pause has lasted so far. Triggers call this.
 
-    :param seconds: 0 while there is none.
+    :param seconds: Length of the pause, 0 while there is no pause.
     """
     name = f"kafka-rescale.{application}.pause-seconds"
     stats_of_triggers.gauge(name, seconds, tags={"application-id": application})
 
 
-def report_lag(application: str, gate: str, decision: GateDecision) -> None:
-    """Report what a lag gate has measured, from a trigger.
+def report_lag(application: str, gate: str, decision: GateDecision, *, by_task: bool = False) -> None:
+    """Report what a lag gate has measured.
 
-    :param gate: its name beside the jobs, ``lag_gate/<stage>`` or ``gate_all``.
+    :param gate: Name of the gate, ``lag_gate/<stage>`` or ``gate_all``.
+    :param by_task: Whether a task has measured it; otherwise a trigger has.
     """
+    to = stats if by_task else stats_of_triggers
     tags = {"application-id": application, "gate": gate}
     group = f"kafka-rescale.{application}.{gate.replace('/', '.')}"
-    stats_of_triggers.gauge(f"{group}.partitions-behind", len(decision.holding), tags=tags)
+    to.gauge(f"{group}.partitions-behind", len(decision.holding), tags=tags)
     if known := [each.lag for each in decision.lags if each.lag is not None]:
-        stats_of_triggers.gauge(f"{group}.largest-lag", max(known), tags=tags)
+        to.gauge(f"{group}.largest-lag", max(known), tags=tags)

@@ -1,4 +1,4 @@
-"""From the events of an expansion to the notifiers that its application file names."""
+"""Hand the events of an expansion to the notifiers that its application file names."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NoticeOf = Callable[[str, Context], Notice | None]
-"""From an application's name and the context of a task to what is to be told; None for nothing."""
+"""Makes a notice from an application's name and the context of a task; None if there is nothing to tell."""
 
 
 class RescaleNotifier(BaseNotifier):
     """
-    Tell every notifier that an application file names for an event.
+    Call every notifier that an application file names for an event.
 
-    Each gets the context of the task, and ``rescale`` in it: the parts of the notice. One that fails is logged,
-    and keeps neither the others nor the task from going on.
+    Each notifier gets the context of the task. In it, ``rescale`` holds the parts of the notice. If a notifier
+    fails, the failure is logged, and the other notifiers and the task go on.
 
-    :param application: as parsed
-    :param notice_of: makes the notice; an event that is none makes nothing
+    :param application: the application as parsed
+    :param notice_of: makes the notice; if it returns None, no notifier is called
     """
 
     def __init__(self, *, application: Application, notice_of: NoticeOf) -> None:
@@ -56,24 +56,24 @@ class RescaleNotifier(BaseNotifier):
         notice = replace(notice, run=_run_of(context), url=_url(notice.application))
         for declared in self.application.notifications_of(notice.event):
             try:
-                # Made anew each time: a notifier renders its templates in place.
+                # A notifier renders its templates in place, so each notice needs a new one.
                 notifier_of(declared)({**context, "rescale": notice.fields()})
             except Exception:
-                log.exception("notifier %s was not told of %s", declared.notifier, notice.event)
+                log.exception("Notifier %s failed for event %s.", declared.notifier, notice.event)
             else:
-                log.info("notifier %s was told of %s", declared.notifier, notice.event)
+                log.info("Notifier %s has handled event %s.", declared.notifier, notice.event)
 
 
 def notifier_of(declared: Notification) -> BaseNotifier:
     """Return the notifier that an application file names.
 
-    :raises InvalidInput: it can't be imported, is none, or doesn't take these arguments.
+    :raises InvalidInput: The class can't be imported, is not a notifier, or doesn't take these arguments.
     """
     expected = "an importable notifier of Airflow (BaseNotifier) that takes these arguments"
     kind = named("notifier", declared.notifier, expected)
     found = ""
     if not (isinstance(kind, type) and issubclass(kind, BaseNotifier)):
-        found = "something that is no BaseNotifier"
+        found = "something that is not a BaseNotifier"
     else:
         try:
             return kind(**declared.arguments)
@@ -90,7 +90,10 @@ def notifier_of(declared: Notification) -> BaseNotifier:
 def attach(dag: DAG, application: Application) -> None:
     """Give the tasks of a DAG the callbacks that an application file asks for.
 
-    :raises InvalidInput: a notifier can't be used: that shall be seen now, not when it is needed.
+    It makes each notifier once, so that a mistake shows when the DAG is parsed and not when the notifier is
+    needed.
+
+    :raises InvalidInput: A notifier can't be used.
     """
     if not application.notifications:
         return
@@ -151,7 +154,7 @@ _ON_SUCCESS: Sequence[tuple[type[BaseOperator], NoticeOf]] = (
 
 
 def _result(context: Context) -> Any:
-    """Return what the task itself has returned."""
+    """Return the return value of the task itself."""
     return context["ti"].xcom_pull(task_ids=context["task"].task_id)
 
 

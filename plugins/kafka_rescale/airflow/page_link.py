@@ -1,4 +1,4 @@
-"""The way from a task's page to the page of its application."""
+"""The link from a task's page to the page of its application."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ApplicationPageLink(BaseOperatorLink):
-    """Leads to the application that a task's DAG is about: ``<kind>_<application>``."""
+    """A link to the application of a task. The DAG id ``<kind>_<application>`` names the application."""
 
     name = "Application"
 

@@ -1,4 +1,4 @@
-"""The plugin's class. Every process of Airflow imports this, so nothing of a web server is in it."""
+"""The plugin's class. Every process of Airflow imports this file, so it must not import a web server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_rescale.web.plugin import EXTERNAL_VIEW, FASTAPI_APP
 
 
 class KafkaRescalePlugin(AirflowPlugin):
-    """Adds the page and the links to it; operators, sensors and triggers are plain imports."""
+    """Registers the page and the links to it. DAGs import operators, sensors and triggers directly."""
 
     name = "kafka_rescale"
     fastapi_apps: ClassVar[list[Any]] = [FASTAPI_APP]

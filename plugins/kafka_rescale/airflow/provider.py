@@ -1,4 +1,4 @@
-"""What Airflow lists of this package among its providers."""
+"""How Airflow lists this package among its providers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ KINDS = ("hooks", "operators", "sensors", "triggers")
 
 
 def get_provider_info() -> dict[str, Any]:
-    """Return the provider's description, as the entry point ``apache_airflow_provider`` has to.
+    """Return the provider's description for the entry point ``apache_airflow_provider``.
 
-    It names no connection type: the hook takes connections of type ``kafka``, which the Kafka provider registers.
+    It names no connection type. The hook takes connections of type ``kafka``, which the Kafka provider registers.
     """
     return {
         "package-name": "kafka-rescale",

@@ -1,4 +1,4 @@
-"""Which failures are worth a retry: outages are, anything that needs a person is not."""
+"""Which failures Airflow retries: outages. It does not retry a failure that needs a person."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ RETRY_POLICY = ExceptionRetryPolicy(
     rules=[
         RetryRule(exception=UnsafeState, action=RetryAction.FAIL, reason="unsafe state: a person has to look"),
         RetryRule(exception=Refused, action=RetryAction.FAIL, reason="refused: nothing changes by itself"),
-        RetryRule(exception=InvalidInput, action=RetryAction.FAIL, reason="the input has to be mended first"),
+        RetryRule(
+            exception=InvalidInput, action=RetryAction.FAIL, reason="a person has to correct the input first"
+        ),
         RetryRule(exception=Fenced, action=RetryAction.FAIL, reason="a newer attempt has taken over"),
         RetryRule(exception=Outage, action=RetryAction.RETRY, reason="an outage may pass"),
     ]
@@ -28,20 +30,21 @@ APPROVAL_RETRY_POLICY = ExceptionRetryPolicy(
         *RETRY_POLICY.rules,
     ]
 )
-"""An answer is final. Other failures ask again: Airflow 3.3 fails a task that is answered within a second of
-asking, before the executor has reported that it is parked."""
+"""A person's answer is final. After any other failure the task asks again. Airflow 3.3 fails a task if the answer
+comes within a second, before the executor has reported that the task is deferred."""
 
 DEFAULT_ARGS: dict[str, Any] = {
     "owner": "kafka-rescale",
     "retries": 2,
     "retry_delay": timedelta(seconds=10),
     "retry_policy": RETRY_POLICY,
-    # Airflow's own rule adds up all that comes behind a task: the first task of a run would go before the last.
+    # Airflow's default rule adds up the weights of all downstream tasks, so the first task of a run would come
+    # before the last.
     "weight_rule": "absolute",
 }
 
 FIRST_IN_LINE: dict[str, Any] = {"priority_weight": 1000, "weight_rule": "absolute"}
-"""For tasks without which a pause doesn't begin or end: in a busy Airflow they get the next slot that is free."""
+"""For tasks that begin or end a pause. In a busy Airflow they get the next free slot."""
 
 _CLOSE_TOGETHER: dict[str, Any] = {
     "retry_delay": timedelta(seconds=5),
@@ -50,9 +53,10 @@ _CLOSE_TOGETHER: dict[str, Any] = {
 }
 
 THROUGH_AN_OUTAGE: dict[str, Any] = {**_CLOSE_TOGETHER, "retries": 6}
-"""For tasks behind a pause: brokers that are away for some minutes don't fail the run."""
+"""For tasks after a pause. Brokers that are away for some minutes then don't fail the run."""
 
-UNTIL_SOMEBODY_RUNS: dict[str, Any] = {**FIRST_IN_LINE, **_CLOSE_TOGETHER, "retries": 12}
-"""For tasks that end a pause: an outage of minutes must not leave nobody running, so they go on for about ten.
+UNTIL_A_GENERATION_RUNS: dict[str, Any] = {**FIRST_IN_LINE, **_CLOSE_TOGETHER, "retries": 12}
+"""For tasks that end a pause. After an outage of minutes a generation must run again, so Airflow retries these
+tasks for about ten minutes.
 
-The policy still fails what needs a person at once."""
+The retry policy still fails at once if the failure needs a person."""

@@ -1,4 +1,4 @@
-"""Who this run is, and whether another run has ended."""
+"""The identity of this run, and the state of other runs."""
 
 from __future__ import annotations
 
@@ -20,20 +20,27 @@ FINISHED_STATES = frozenset({"success", "failed"})
 PREFLIGHT_TASK = "preflight"
 PLAN_TASK = "plan"
 PREWARM_TASK = "prewarm"
+GATE_TASK = "gate_all"
+REHEARSE_TASK = "rehearse"
 PLAN_TABLE_KEY = "table"
+PLAN_BRIEF_KEY = "brief"
 ID_VARIABLE = "kafka_rescale_airflow_id"
 
 
 def owner_of(context: Context | Mapping[str, Any]) -> str:
-    """Return this run's name as the owner of a lease, ``<dag_id>/<run_id>``; never anything with a date in it."""
+    """Return the name that this run has as the owner of a lease: ``<dag_id>/<run_id>``.
+
+    The name never depends on a date of the run.
+    """
     dag_run = context["dag_run"]
     return f"{dag_run.dag_id}/{dag_run.run_id}"
 
 
 def airflow_id() -> str:
-    """Return what tells this Airflow from others, a Variable made when first asked for; empty without an answer.
+    """Return the id of this Airflow, which tells it from others; empty if Airflow doesn't answer.
 
-    A database that is made anew is another Airflow.
+    The id is an Airflow Variable, which the first call makes. So an Airflow with a new database is another
+    Airflow.
     """
     from airflow.sdk import Variable
 
@@ -46,17 +53,18 @@ def airflow_id() -> str:
             )
         return str(known)
     except Exception as error:
-        log.warning("the identity of this Airflow is unknown: %s", error)
+        log.warning("The id of this Airflow is unknown: %s", error)
         return ""
 
 
 def owner_is_finished(held: Lease) -> bool | None:
-    """Whether the run that holds a lease has ended, as far as Airflow can tell.
+    """Return whether the run that holds a lease has ended, as far as Airflow can tell.
 
-    A run that isn't there was deleted, if it was this Airflow's: another one may share the brokers.
+    A run that Airflow doesn't know has been deleted, but only if it was a run of this Airflow. Another Airflow may
+    use the same brokers.
 
-    :returns: None without a clear answer (another kind of owner, another Airflow's run, an API that does not
-        answer): then the lease is kept until it expires.
+    :returns: None if there is no clear answer: the owner is not a run, the run belongs to another Airflow, or the
+        API doesn't answer. Then the lease is kept until it expires.
     """
     if held.owner.startswith("shell/"):
         return None
@@ -67,10 +75,10 @@ def owner_is_finished(held: Lease) -> bool | None:
 
 
 def run_state(run: str) -> RunState:
-    """Return what Airflow knows of a run.
+    """Return what Airflow knows about a run.
 
-    :param run: ``<dag_id>/<run_id>``.
-    :returns: ``unknown`` where the API doesn't answer: nothing is concluded from that.
+    :param run: The run as ``<dag_id>/<run_id>``.
+    :returns: ``unknown`` if the API doesn't answer. A caller must conclude nothing from that.
     """
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
@@ -80,16 +88,16 @@ def run_state(run: str) -> RunState:
             return RunState.ABSENT
         state = RuntimeTaskInstance.get_dagrun_state(dag_id=dag_id, run_id=run_id)
     except Exception as error:
-        log.warning("the state of run %s is unknown: %s", run, error)
+        log.warning("The state of run %s is unknown: %s", run, error)
         return RunState.UNKNOWN
     ended = getattr(state, "value", state)  # an Enum here, not a StrEnum
     return RunState(ended) if ended in FINISHED_STATES else RunState.RUNNING
 
 
 def failed_tasks(run: str) -> list[str]:
-    """Return the tasks of a run that have failed, sorted; none if the API doesn't answer.
+    """Return the failed tasks of a run, sorted. The list is empty if the API doesn't answer.
 
-    :param run: ``<dag_id>/<run_id>``.
+    :param run: The run as ``<dag_id>/<run_id>``.
     """
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
@@ -97,7 +105,7 @@ def failed_tasks(run: str) -> list[str]:
     try:
         states = RuntimeTaskInstance.get_task_states(dag_id=dag_id, run_ids=[run_id])
     except Exception as error:
-        log.warning("the tasks of run %s are unknown: %s", run, error)
+        log.warning("The tasks of run %s are unknown: %s", run, error)
         return []
     found = states.get(run_id, {})
     return sorted(task for task, state in found.items() if getattr(state, "value", state) == "failed")

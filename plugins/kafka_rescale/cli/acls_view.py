@@ -20,16 +20,16 @@ def acls_view(
 ) -> Document:
     """Show permissions.
 
-    :param principals: of every role.
-    :param servers: ``bootstrap.servers``, for the commands.
-    :param to_retire: those that only ``retire`` needs, to be given for as long as it has something to delete.
-    :param application_id: of the application.
+    :param principals: The principal of each role.
+    :param servers: The ``bootstrap.servers`` that the printed commands use.
+    :param to_retire: Permissions that only ``retire`` needs. Grant them while it has something to delete.
+    :param application_id: The application that ``retire`` would clean up.
     """
     data: dict[str, object] = _data(acls, principals, servers)
     tables = [Rows("Permissions", HEADER, _rows(acls, principals))]
     closing = commands(acls, principals, servers)
     if to_retire:
-        title = f"Only for retire_{application_id}, while a generation of before the growth is left"
+        title = f"Only for retire_{application_id}, while generations from before the growth exist"
         data["retire"] = _data(to_retire, principals, servers)
         tables.append(Rows(title, HEADER, _rows(to_retire, principals)))
         closing += ["", f"# {title}", *commands(to_retire, principals, servers)]

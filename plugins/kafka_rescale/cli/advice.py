@@ -11,7 +11,7 @@ from kafka_rescale.core.plan.sizing import Advice, Candidate
 
 
 def with_advice(plan: Document, advice: Sequence[Advice]) -> Document:
-    """Return a plan behind the recommendation that it was made for."""
+    """Return one document: the recommendation first, then the plan that was made for it."""
     lines = [_line(each) for each in advice]
     data = {"recommendation": [_data(each) for each in advice], **plan.data}
     tables = [table for each in advice for table in (_counts(each), _heaviest(each))]

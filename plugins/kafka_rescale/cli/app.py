@@ -44,9 +44,9 @@ from kafka_rescale.operations.preflight.preflight import preflight
 from kafka_rescale.operations.preflight.sizing import advise
 
 app = typer.Typer(
-    help="Look at applications and change nothing; only verify and accept leave something in the control topic, "
-    "stopped removes members from a group, add-stream-thread, remove-stream-thread, remove-client, start-client, "
-    "expand-processors and set-offset change a pipeline.",
+    help="Inspect applications. Most commands change nothing. These do: verify and accept write to the control "
+    "topic; stopped removes members from a consumer group; add-stream-thread, remove-stream-thread, "
+    "remove-client, start-client, expand-processors and set-offset change a pipeline.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -59,22 +59,26 @@ app.add_typer(bridge)
 
 @app.command()
 def validate(file: File, as_json: AsJson = False) -> None:
-    """Check an application file, and import the pipeline that it names; needs no cluster."""
+    """Check an application file and import the pipeline that it names. Needs no cluster."""
     show(validated(file), as_json)
 
 
 @app.command()
 def acls(
     file: File,
-    principal: Annotated[str, typer.Option(help="One for all roles; else User:kafka-rescale-ROLE.")] = "",
+    principal: Annotated[
+        str, typer.Option(help="One principal for all roles. Default: User:kafka-rescale-ROLE.")
+    ] = "",
     principal_plan: Principal = "",
     principal_copy: Principal = "",
     principal_admin: Principal = "",
     principal_verify: Principal = "",
-    bootstrap_server: Annotated[str, typer.Option(help="For the commands.")] = "localhost:9092",
+    bootstrap_server: Annotated[
+        str, typer.Option(help="The address that the printed commands use.")
+    ] = "localhost:9092",
     as_json: AsJson = False,
 ) -> None:
-    """Show the permissions that each role needs, and the commands that give them; needs no cluster."""
+    """Show the permissions that each role needs, and the commands that grant them. Needs no cluster."""
     own = {
         Role.PLAN: principal_plan,
         Role.COPY: principal_copy,
@@ -87,7 +91,7 @@ def acls(
 
 @app.command()
 def describe(file: File, config: Config = None, as_json: AsJson = False) -> None:
-    """Show the topics with their counts, the stores, the group and its lag; of a pipeline its topology."""
+    """Show the topics with their partition counts, stores, the group and its lag; for a pipeline its topology."""
     if runtime_of(file) == SPARK:
         show(described_pipeline(file), as_json)
         return
@@ -103,12 +107,16 @@ def describe(file: File, config: Config = None, as_json: AsJson = False) -> None
 @app.command()
 def plan(
     file: File,
-    target: Annotated[int | None, typer.Option(min=1, help="Partitions wanted; else as in the file.")] = None,
+    target: Annotated[
+        int | None, typer.Option(min=1, help="Wanted partition count. Default: that of the file.")
+    ] = None,
     recommend: Annotated[
-        bool, typer.Option("--recommend", help="Measure, recommend a target, and plan for that.")
+        bool, typer.Option("--recommend", help="Measure the load, recommend a target, and plan for it.")
     ] = False,
-    seconds: Annotated[float, typer.Option(min=1, help="How long to measure.")] = 60.0,
-    threads: Annotated[int | None, typer.Option(min=1, help="Stream threads; else those that run now.")] = None,
+    seconds: Annotated[float, typer.Option(min=1, help="Seconds to measure.")] = 60.0,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Stream threads to plan for. Default: as many as run now.")
+    ] = None,
     expected: Annotated[
         ExpectedState, typer.Option(help="Refuse if the application is not in this state.")
     ] = ExpectedState.EITHER,
@@ -144,16 +152,19 @@ def plan(
 
 
 def _is_finished(connection: KafkaConnection, application_id: str, _: Lease) -> bool | None:
-    """Whether what a lease was taken for has ended; its owner can't be asked from here."""
+    """Return whether the work that a lease protects has ended.
+
+    The journal decides that, because a shell can't ask Airflow about the run that owns the lease.
+    """
     journal = ControlTopic(connection, application_id).read().journal
     return True if journal is not None and not journal.in_progress else None
 
 
 def _not_looked_at(application: Application) -> str:
-    """Return what only a worker of Airflow can tell; empty if a person is asked to start and stop."""
+    """Return a remark on the checks that only an Airflow worker can make; empty for a manual lifecycle."""
     if isinstance(application.lifecycle, ManualLifecycle):
         return ""
-    return "lifecycle: nothing of it was looked up or asked; preflight does so on the machine that runs it."
+    return "lifecycle: its commands were not checked here. The preflight task checks them on its own machine."
 
 
 @app.command()
@@ -161,11 +172,11 @@ def status(
     file: File,
     config: Config = None,
     picture: Annotated[
-        Path | None, typer.Option(help="Of a pipeline: where its assignment is drawn, as SVG.")
+        Path | None, typer.Option(help="For a pipeline: the file to draw its assignment into, as SVG.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the generation, the phase, the lease, lags and results; or the clients and tasks of a pipeline."""
+    """Show the generation, phase, lease, lags and results; for a pipeline its clients and their tasks."""
     if runtime_of(file) == SPARK:
         show(pipeline_status(file, config, picture), as_json)
         return
@@ -184,7 +195,7 @@ def verify(
     master: Annotated[str, typer.Option(help="Spark master to run on.")] = "local[*]",
     as_json: AsJson = False,
 ) -> None:
-    """Compare the new generation with the one before over the whole state, by a Spark job."""
+    """Run a Spark job that compares the whole state of the new generation with the previous one."""
     from kafka_rescale.cli.spark import run_verify
 
     application, connection = opened(file, config, Role.VERIFY)

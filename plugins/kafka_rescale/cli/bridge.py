@@ -1,4 +1,4 @@
-"""What the owner of a producer waits for before it is moved to the new topic."""
+"""The command that the owner of a producer runs before moving the producer to the new topic."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ bridge = typer.Typer()
 @bridge.command()
 def bridged(
     file: File,
-    topic: Annotated[str, typer.Option(help="The old topic to wait for; else all that are bridged.")] = "",
-    seconds: Annotated[float, typer.Option(min=0, help="How long to wait at most.")] = 3600.0,
+    topic: Annotated[str, typer.Option(help="The old topic to wait for. Default: all bridged topics.")] = "",
+    seconds: Annotated[float, typer.Option(min=0, help="Seconds to wait at most.")] = 3600.0,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Wait until the bridge has carried on all that the old topics hold now: then a producer may be moved.
+    """Wait until the bridge has carried over every record that the old topics hold now.
 
-    Flush the producer, or commit its transaction, before. Progress goes to stderr.
+    Then a producer may be moved. Before you call this, flush the producer or commit its transaction. Progress goes
+    to stderr.
     """
     application, connection = opened(file, config)
     found = wait_until_bridged(
@@ -37,6 +38,10 @@ def bridged(
     data = {"ends": found.ends, "records": found.records, "successors": found.successors}
     new = ", ".join(f"{old} -> {target}" for old, target in sorted(found.successors.items()))
     show(
-        Document(data, f"{found.records:,} records were left, and are carried on. Write to the new topic: {new}"),
+        Document(
+            data,
+            f"The bridge has carried over the {found.records:,} records that were left. "
+            f"Write to the new topic: {new}",
+        ),
         as_json,
     )

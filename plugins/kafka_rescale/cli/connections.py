@@ -1,4 +1,4 @@
-"""Where a shell finds the Kafka connection. Secrets come from files and the environment, never from arguments."""
+"""Find the Kafka connection for a command. Secrets come from files and the environment, never from arguments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.application.common import ApplicationFile
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.roles import Role
@@ -16,13 +16,14 @@ from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE, CONF
 from kafka_rescale.operations.application.load import load_application
 
 
-def connection_for(
-    application: Application | PipelineApplication, config: Path | None, role: Role
-) -> KafkaConnection:
-    """Return the connection from, in this order, a file, the environment, or the Airflow connection of a role.
+def connection_for(application: ApplicationFile, config: Path | None, role: Role) -> KafkaConnection:
+    """Return the connection of a role.
 
-    :param config: settings by their librdkafka names, as JSON or in properties format.
-    :raises InvalidInput: there is none, or it can't be read.
+    Its settings come from the first of these that exists: the file, the environment, the role's Airflow
+    connection.
+
+    :param config: A file of settings by their librdkafka names, as JSON or in properties format.
+    :raises InvalidInput: There are no settings, or they can't be read.
     """
     if config is not None:
         return KafkaConnection.read(_from_file(config), f"--config {config}")
@@ -40,14 +41,15 @@ def connection_for(
 def connections_of_others(
     application: Application, config: Path | None, configs: Mapping[Role, Path | None]
 ) -> tuple[dict[Role, KafkaConnection], str]:
-    """Return the connections of the roles beside ``plan`` that there are, and a line about the others.
+    """Return the known connections of the roles other than ``plan``, and a line that names the unknown ones.
 
-    Settings from ``--config`` or the environment are somebody's own: nobody has said that they are another role's.
-    Airflow's connections are those that the DAGs will use, for each role.
+    Settings from ``--config`` or the environment belong to the person who calls the command. They say nothing
+    about another role. Airflow's connections, in contrast, are those that the DAGs will use for each role.
 
-    :param config: the one of ``plan``.
-    :param configs: by role; a role without one is looked up in Airflow, unless ``plan`` was not.
-    :raises InvalidInput: a file can't be read.
+    :param config: The settings file of ``plan``.
+    :param configs: The settings file of each other role. A role without a file is looked up in Airflow, but only
+        if ``plan`` is looked up there too.
+    :raises InvalidInput: A file can't be read.
     """
     own = config is not None or _in_environment()
     found: dict[Role, KafkaConnection] = {}
@@ -59,10 +61,11 @@ def connections_of_others(
         except InvalidInput:
             if file is not None:
                 raise
-    missing = [role for role in configs if role not in found]
+    # Where a role has no connection of its own, the principal that plans is the one that works.
+    missing = [role for role in configs if role not in found and role in application.kafka_conn_ids]
     options = " ".join(f"--config-{role} FILE" for role in missing)
     line = (
-        f"permissions of {', '.join(missing)} were not checked; where each role has a principal of its own, "
+        f"permissions of {', '.join(missing)} were not checked: these roles have connections of their own; "
         f"name their settings: {options}"
     )
     return found, line if missing else ""
@@ -125,7 +128,7 @@ def _from_airflow(conn_id: str, variable: str) -> Mapping[str, str]:
 
 
 def opened(file: Path, config: Path | None, role: Role = Role.PLAN) -> tuple[Application, KafkaConnection]:
-    """The file is checked before anything is connected to."""
+    """Return the application and a checked connection. The file is checked before anything connects."""
     application = load_application(file)
     connection = connection_for(application, config, role)
     connection.check()

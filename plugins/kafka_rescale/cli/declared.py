@@ -1,4 +1,4 @@
-"""What can be said of an application file of either runtime without a cluster."""
+"""What the commands can say about an application file of either runtime without a cluster."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from kafka_rescale.cli.output import Document
 from kafka_rescale.core.acls.acls import Acl
 from kafka_rescale.core.acls.needed import needed_acls, retirement_acls
 from kafka_rescale.core.acls.pipeline import pipeline_acls
-from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.application.common import ApplicationFile
 from kafka_rescale.core.application.runtimes import SPARK
-from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.assignment.rack_standbys import rack_standby_task_assignor
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.pipeline.named import pipeline_named
@@ -32,9 +31,9 @@ from kafka_rescale.operations.preflight.overreach import overreach
 
 
 def validated(file: Path) -> Document:
-    """Return what a valid file describes; a pipeline is imported for that.
+    """Return what a valid file describes. This imports the pipeline that the file names.
 
-    :raises InvalidInput: the file, or the pipeline or handler that it names, can't be used.
+    :raises InvalidInput: The file can't be used, or the pipeline or handler that it names.
     """
     if runtime_of(file) == SPARK:
         declared = load_pipeline_application(file)
@@ -52,7 +51,7 @@ def validated(file: Path) -> Document:
 
 
 def permissions(file: Path, principals: Mapping[Role, str], servers: str) -> Document:
-    """Return the permissions that the roles of a file need, and the commands that give them.
+    """Return the permissions that the roles of a file need, and the commands that grant them.
 
     :raises InvalidInput: the file, or the pipeline that it names, can't be used.
     """
@@ -70,8 +69,8 @@ def described_pipeline(file: Path) -> Document:
     return topology_view(application, pipeline_named(application.pipeline))
 
 
-def _needed(file: Path) -> tuple[Application | PipelineApplication, tuple[Acl, ...], tuple[Acl, ...]]:
-    """Return an application, what its roles need, and what only ``retire`` needs."""
+def _needed(file: Path) -> tuple[ApplicationFile, tuple[Acl, ...], tuple[Acl, ...]]:
+    """Return the application, the permissions of its roles, and the permissions that only ``retire`` needs."""
     if runtime_of(file) == SPARK:
         pipeline = load_pipeline_application(file)
         return pipeline, pipeline_acls(pipeline, pipeline_named(pipeline.pipeline).topology), ()
@@ -81,7 +80,7 @@ def _needed(file: Path) -> tuple[Application | PipelineApplication, tuple[Acl, .
 
 
 def _warning(document: Document, findings: Iterable[Finding]) -> Document:
-    """Put warnings behind everything else, where they are seen."""
+    """Return the document with the warnings at its end, where a reader sees them."""
     warnings = list(map(str, findings))
     closing = "\n".join([document.closing, *(f"warning: {each}" for each in warnings)])
     return replace(document, data={**document.data, "warnings": warnings}, closing=closing)

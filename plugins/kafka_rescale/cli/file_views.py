@@ -1,4 +1,4 @@
-"""What the commands show of an application file and of its topology, without a cluster."""
+"""What the commands show about an application file and its topology, without a cluster."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _data(application: PipelineApplication) -> dict[str, Any]:
 
 
 def _topics(application_id: str, pipeline: Pipeline) -> Iterator[tuple[str, str, str, str]]:
-    """Yield every topic by its full name, with the sub-topologies that read and that write it."""
+    """Yield the full name of each topic, its role, and the sub-topologies that read it and that write it."""
     topology = pipeline.topology
     kinds = {
         "input": [(topic, topic) for topic in topology.inputs],
@@ -84,7 +84,7 @@ def _topics(application_id: str, pipeline: Pipeline) -> Iterator[tuple[str, str,
 
 
 def _sub_topologies(topology: Topology) -> tuple[list[dict[str, object]], Rows]:
-    """Return the sub-topologies for programs and for people."""
+    """Return the sub-topologies as data for programs and as a table for people."""
     found = topology.subtopologies
     listed: list[dict[str, object]] = [
         {"id": s.id, "sources": s.sources, "stores": s.stores, "sinks": s.sinks} for s in found

@@ -1,4 +1,4 @@
-"""Runs one command and turns what went wrong into one message and an exit code."""
+"""Run one command, and turn an error into one message and an exit code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka_rescale.core.errors import RescaleError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command and return its exit code: 0, 1 findings, 2 invalid input or refused, 3 outage."""
+    """Run one command and return its exit code: 0 success, 1 findings, 2 invalid input or refused, 3 outage."""
     try:
         with _quiet_clients():
             code = app(arguments, standalone_mode=False, prog_name="python -m kafka_rescale")
@@ -29,14 +29,17 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if not hasattr(error, "show"):
             raise
-        error.show()  # a mistake in the command line, as click tells it
+        error.show()  # click reports a mistake in the command line
         return REFUSED
     return code if isinstance(code, int) else PASSED
 
 
 @contextmanager
 def _quiet_clients() -> Iterator[None]:
-    """What went wrong is told once, by the error; the clients would repeat it for every attempt."""
+    """Silence the Kafka clients while a command runs.
+
+    The error reports a failure once. The clients would repeat it for every attempt.
+    """
     loggers = [logging.getLogger(name) for name in ("kafka_rescale.librdkafka", "kafka")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,4 +1,4 @@
-"""What several commands take."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ File = Annotated[Path, typer.Argument(help="The application file.", show_default
 Config = Annotated[
     Path | None,
     typer.Option(
-        help="Kafka settings by their librdkafka names, as JSON or properties. Else from the environment."
+        help="File of Kafka settings by their librdkafka names, as JSON or properties. Default: the environment."
     ),
 ]
-OfRole = Annotated[Path | None, typer.Option(help="Of this role, whose permissions are checked as well.")]
-Principal = Annotated[str, typer.Option(help="Of this role, such as User:alice.", show_default=False)]
+OfRole = Annotated[Path | None, typer.Option(help="Settings file of this role. Its permissions are checked too.")]
+Principal = Annotated[str, typer.Option(help="Principal of this role, such as User:alice.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]

@@ -1,4 +1,4 @@
-"""One document as JSON for programs or as tables for people."""
+"""Print one document, as JSON for programs or as tables for people."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rich.table import Table
 from kafka_rescale.core.errors import RescaleError
 
 WIDE = 200
-"""Columns where the output is no terminal: topic names have to stay whole for grep."""
+"""Width in columns if the output is not a terminal. Topic names must stay whole, so that grep finds them."""
 
 
 @dataclass(frozen=True)
 class Rows:
     """A table.
 
-    :param header: names of the columns.
+    :param header: The names of the columns.
     """
 
     title: str
@@ -31,11 +31,11 @@ class Rows:
 
 @dataclass(frozen=True)
 class Document:
-    """What a command has to say.
+    """The output of a command.
 
-    :param data: for ``--json``.
-    :param text: lines before the tables.
-    :param closing: lines after them.
+    :param data: What ``--json`` prints.
+    :param text: Lines before the tables.
+    :param closing: Lines after the tables.
     """
 
     data: Mapping[str, Any]
@@ -60,12 +60,12 @@ def show(document: Document, as_json: bool) -> None:
 
 
 def failed(error: RescaleError) -> None:
-    """Print an error, and nothing else, to stderr."""
+    """Print an error to stderr, and nothing else."""
     _console(stderr=True).print(str(error), soft_wrap=True)
 
 
 def progress(line: str) -> None:
-    """Print what a command waits for to stderr, so that its result stays alone on stdout."""
+    """Print to stderr what a command waits for. Only its result goes to stdout."""
     _console(stderr=True).print(line, soft_wrap=True)
 
 
@@ -87,7 +87,7 @@ def _table(rows: Rows) -> Table:
 
 
 def _cell(value: object) -> str:
-    """Return what is shown: what is not known is not 0."""
+    """Return the text of a cell. An unknown value shows as a dash, not as 0."""
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,4 +1,4 @@
-"""Where the files are that come with the package and that a user needs."""
+"""Show where the package keeps the files that a user needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ own_files = typer.Typer()
 
 
 class OwnFile(StrEnum):
-    """What ``path`` can be asked for."""
+    """What ``path`` can locate."""
 
     DAGS = "dags"
     GATE = "gate"
@@ -28,15 +28,15 @@ PLACES = {OwnFile.DAGS: DAG_FILE, OwnFile.GATE: GATE_JAR, OwnFile.SPARK_JOBS: SP
 
 @own_files.command("path")
 def path_of(
-    file: Annotated[OwnFile, typer.Argument(help="Which one.", show_default=False)], as_json: AsJson = False
+    file: Annotated[OwnFile, typer.Argument(help="What to locate.", show_default=False)], as_json: AsJson = False
 ) -> None:
-    """Print where this package has the DAG file to copy, the jar of the warm-up gate, or the Spark jobs."""
+    """Print the path of the DAG file to copy, of the warm-up gate's jar, or of the Spark jobs."""
     path = own_file(PLACES[file])
     if not path.exists():
         raise InvalidInput(
             f"{file} of this package",
             found=f"no {path}",
-            expected="it to be there",
-            remedy="In a checkout, `make setup` builds the jar. Install a wheel again.",
+            expected="that file or directory",
+            remedy="In a checkout, run `make setup`, which builds the jar. Otherwise install the wheel again.",
         )
     show(Document({"path": str(path)}, str(path)), as_json)

@@ -20,10 +20,12 @@ from kafka_rescale.cli.pipelines import (
 
 pipelines = typer.Typer()
 
-OfClient = Annotated[str | None, typer.Option("--client", help="Its client.id; needed where there are several.")]
+OfClient = Annotated[
+    str | None, typer.Option("--client", help="client.id of its client. Needed if there are several clients.")
+]
 
 
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once; it happens with the next run.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once. The next run makes the change.")]
 
 
 @pipelines.command()
@@ -55,47 +57,56 @@ def remove_stream_thread(
 @pipelines.command()
 def remove_client(
     file: File,
-    client: Annotated[str | None, typer.Option(help="Its client.id.")] = None,
-    tag: Annotated[str | None, typer.Option(help="KEY=VALUE: all clients with this tag, a lost rack.")] = None,
+    client: Annotated[str | None, typer.Option(help="client.id of the client to give up.")] = None,
+    tag: Annotated[
+        str | None,
+        typer.Option(help="KEY=VALUE: give up all clients with this tag, such as those of a lost rack."),
+    ] = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give clients of a pipeline up; others have their tasks from the next run on."""
+    """Give up clients of a pipeline. From the next run on, other clients have their tasks."""
     show(give_up_clients(file, config, client, tag), as_json)
 
 
 @pipelines.command()
 def start_client(
     file: File,
-    client: Annotated[str | None, typer.Option(help="Its client.id; else all.")] = None,
+    client: Annotated[
+        str | None, typer.Option(help="client.id of the client to start. Default: all of them.")
+    ] = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start clients of a pipeline again that have ended, or are absent."""
+    """Start again the clients of a pipeline that have ended or are absent."""
     show(begin_clients(file, config, client), as_json)
 
 
 @pipelines.command()
 def expand_processors(
     file: File,
-    processors: Annotated[int, typer.Option(min=1, help="How many there shall be of each sub-topology.")],
-    sub_topology: Annotated[list[int] | None, typer.Option(help="Only this one; may be repeated.")] = None,
+    processors: Annotated[int, typer.Option(min=1, help="Wanted number of processors of each sub-topology.")],
+    sub_topology: Annotated[
+        list[int] | None, typer.Option(help="Change only this sub-topology. Repeat the option for more.")
+    ] = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a pipeline of runtime spark more processors; they warm up while the existing ones work."""
+    """Give a pipeline of runtime spark more processors. They warm up while the existing ones work."""
     show(expand(file, config, processors, sub_topology or ()), as_json)
 
 
 @pipelines.command()
 def set_offset(
     file: File,
-    topic: Annotated[str, typer.Option(help="What the pipeline reads, by its full name.")],
-    partition: Annotated[int, typer.Option(min=0, help="Its number.")],
-    to: Annotated[str, typer.Option(help="The first offset that shall be processed; or earliest, latest.")],
-    generation: Annotated[str | None, typer.Option(help="Of a backfill: its id; else the pipeline's.")] = None,
+    topic: Annotated[str, typer.Option(help="Full name of a topic that the pipeline reads.")],
+    partition: Annotated[int, typer.Option(min=0, help="Number of the partition.")],
+    to: Annotated[str, typer.Option(help="The next offset to process, or earliest, or latest.")],
+    generation: Annotated[
+        str | None, typer.Option(help="For a backfill: the id of its generation. Default: the pipeline itself.")
+    ] = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set where a pipeline of runtime spark goes on; stream time stays, unlike with Kafka's own tools."""
+    """Set where a pipeline of runtime spark continues. Unlike Kafka's own tools, this keeps stream time."""
     show(move_offset(file, config, (topic, partition), to, generation), as_json)

@@ -1,4 +1,4 @@
-"""Commands for pipelines: their threads (KIP-663), clients and processors (KIP-287), and how things stand."""
+"""Commands for pipelines: their threads (KIP-663), clients, processors (KIP-287), offsets and status."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ NOT_RUNNING = "No thread was {}: the pipeline has never run, or is not running."
 
 
 def add_thread(file: Path, config: Path | None, timeout_seconds: float | None, client: str | None) -> Document:
-    """Add a thread, and return what to say about it.
+    """Add a thread, and return what to print about it.
 
-    :param timeout_seconds: how long to wait until it has started; None doesn't wait.
+    :param timeout_seconds: Seconds to wait until the thread has started; None doesn't wait.
     """
     application, connection = _opened(file, config)
     name = add_stream_thread(application.application_id, connection, client, timeout_seconds, progress)
-    started = "has started." if timeout_seconds is not None else "has its part from the next run on."
+    started = "has started." if timeout_seconds is not None else "gets its tasks from the next run on."
     text = NOT_RUNNING.format("added") if name is None else f"{name} {started}"
     return Document(data={"thread": name}, text=text)
 
 
 def remove_thread(file: Path, config: Path | None, timeout_seconds: float | None, client: str | None) -> Document:
-    """Remove a thread, and return what to say about it.
+    """Remove a thread, and return what to print about it.
 
-    :param timeout_seconds: how long to wait until it has ended; None doesn't wait.
+    :param timeout_seconds: Seconds to wait until the thread has ended; None doesn't wait.
     """
     application, connection = _opened(file, config)
     name = remove_stream_thread(application.application_id, connection, timeout_seconds, client, progress)
@@ -49,35 +49,36 @@ def remove_thread(file: Path, config: Path | None, timeout_seconds: float | None
 
 
 def give_up_clients(file: Path, config: Path | None, client: str | None, tag: str | None) -> Document:
-    """Give clients up, and return what to say about it.
+    """Give clients up, and return what to print about it.
 
-    :param tag: ``key=value``, for all clients that have it.
-    :raises InvalidInput: neither a client nor a tag is named.
+    :param tag: ``key=value``; all clients with this tag are given up.
+    :raises InvalidInput: Neither a client nor a tag is named, or both are.
     """
     key, separator, value = (tag or "").partition("=")
     if (client is None) == (not separator):
         raise InvalidInput(
             "clients that shall be removed",
             found=f"--client {client} --tag {tag}",
-            expected="one of --client ID and --tag KEY=VALUE",
-            remedy="Name a client, or a tag that all of them have.",
+            expected="either --client ID or --tag KEY=VALUE",
+            remedy="Name one client, or a tag that all these clients have.",
         )
     application, connection = _opened(file, config)
     names = remove_clients(application, connection, client, (key, value) if separator else None)
-    text = f"{', '.join(names)}: from the next run on others have its tasks." if names else "Nobody was removed."
+    text = f"{', '.join(names)}: from the next run on, other clients have its tasks."
+    text = text if names else "No client was removed."
     return Document(data={"clients": names}, text=text)
 
 
 def begin_clients(file: Path, config: Path | None, client: str | None) -> Document:
-    """Start clients again, and return what to say about it."""
+    """Start clients again, and return what to print about it."""
     application, connection = _opened(file, config)
     names = start_clients(application, connection, client)
-    text = f"{', '.join(names)}: takes part from the next run on." if names else "Nobody had ended."
+    text = f"{', '.join(names)}: takes part from the next run on." if names else "No client had ended."
     return Document(data={"clients": names}, text=text)
 
 
 def expand(file: Path, config: Path | None, processors: int, sub_topologies: Sequence[int]) -> Document:
-    """Ask for processors, and return what to say about it."""
+    """Ask for processors, and return what to print about it."""
     application, connection = _opened(file, config)
     known = expand_processors(application, connection, processors, sub_topologies)
     lines = (
@@ -91,22 +92,22 @@ def expand(file: Path, config: Path | None, processors: int, sub_topologies: Seq
 def move_offset(
     file: Path, config: Path | None, source: TopicPartition, to: str, generation: str | None
 ) -> Document:
-    """Set where a pipeline goes on with a partition, and return what to say about it.
+    """Set the offset at which a pipeline continues with a partition, and return what to print about it.
 
-    :param generation: id of a backfill's generation; None is the pipeline itself.
+    :param generation: The id of a backfill's generation; None is the pipeline itself.
     """
     application, connection = _opened(file, config)
     if generation is not None:
         application = application.model_copy(update={"application_id": generation})
     offset = set_offset(application, connection, source, to)
-    text = f"{application.application_id} goes on with {source[0]}-{source[1]} at offset {offset}."
+    text = f"{application.application_id} continues with {source[0]}-{source[1]} at offset {offset}."
     return Document(data={"topic": source[0], "partition": source[1], "offset": offset}, text=text)
 
 
 def pipeline_status(file: Path, config: Path | None, picture: Path | None) -> Document:
-    """Return how a pipeline and its clients stand, as of the latest rebalance.
+    """Return the state of a pipeline and of its clients, as of the latest rebalance.
 
-    :param picture: where the assignment is drawn, as SVG.
+    :param picture: The file to draw the assignment into, as SVG; None draws nothing.
     """
     application = load_pipeline_application(file)
     connection = connection_for(application, config, Role.PLAN)

@@ -1,4 +1,4 @@
-"""Runs the verification job by ``spark-submit`` and fetches its report from the control topic."""
+"""Run the verification job by ``spark-submit``, and fetch its report from the control topic."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ LAST_LINES = 5
 
 
 def run_verify(application: Application, connection: KafkaConnection, master: str) -> Report:
-    """Run the job and return its report; of an expansion that has ended, the one that it ended with.
+    """Run the job and return its report. For an expansion that has ended, this is the report that it ended with.
 
-    :param master: Spark master; the driver runs here.
-    :raises Refused: there is nothing to verify yet.
-    :raises InvalidInput: there is no ``spark-submit``.
-    :raises Outage: the job came to no result.
+    :param master: The Spark master. The driver runs on this machine.
+    :raises Refused: There is nothing to verify yet.
+    :raises InvalidInput: There is no ``spark-submit``.
+    :raises Outage: The job came to no result.
     """
     control = ControlTopic(connection, application.application_id)
-    # The job would refuse as well, after the seconds that Spark takes to start.
+    # The job would refuse too, but only after the seconds that Spark takes to start.
     journal = to_be_verified(application.application_id, control.read().journal)
     began_ms = now_ms()
     with TemporaryDirectory(prefix="kafka-rescale-") as directory:
@@ -52,9 +52,12 @@ def run_verify(application: Application, connection: KafkaConnection, master: st
 
 
 def _is_result(report: Mapping[str, object], journal: Journal, began_ms: int) -> bool:
-    """Python and spark-submit end with 1, too, when they come to no result: an older report is one of before.
+    """Return whether a report is the result of this job.
 
-    :param began_ms: when the job was submitted; its driver has this machine's clock.
+    Exit code 1 doesn't prove it: Python and spark-submit also end with 1 when they come to no result. Then the
+    control topic still has the report of an earlier job.
+
+    :param began_ms: When the job was submitted, in epoch milliseconds. Its driver has this machine's clock.
     """
     if not is_about(report, journal):
         return False
@@ -62,7 +65,7 @@ def _is_result(report: Mapping[str, object], journal: Journal, began_ms: int) ->
 
 
 def _settings_file(connection: KafkaConnection, directory: Path) -> Path:
-    """Settings go through a private file: arguments and Spark properties can be seen by others."""
+    """Write the settings to a private file: other users can see arguments and Spark properties."""
     file = directory / "kafka.json"
     file.touch(mode=0o600)
     file.write_text(json.dumps(dict(connection.config)))
@@ -78,7 +81,7 @@ def _command(application: Application, master: str, directory: Path) -> list[str
         raise InvalidInput(
             "spark-submit",
             found="no such program",
-            expected="it beside this Python or on the PATH",
+            expected="the program beside this Python or on the PATH",
             remedy="Install pyspark, or add Spark's bin directory to PATH.",
         )
     jars, packages = connector()
@@ -90,11 +93,11 @@ def _command(application: Application, master: str, directory: Path) -> list[str
 
 def _no_result(done: subprocess.CompletedProcess[str]) -> Outage:
     lines = [line for line in done.stderr.splitlines() if line.strip()]
-    # Spark's own chatter follows the job's error.
+    # Spark's own log lines follow the job's error.
     told = [line for line in lines if " ERROR root " in line] or lines[-LAST_LINES:]
     return Outage(
         "verification job",
         found=f"exit code {done.returncode}: {' | '.join(told)}",
         expected="a report",
-        remedy="Mend what it says, then run it again.",
+        remedy="Correct what these lines name, then run verify again.",
     )

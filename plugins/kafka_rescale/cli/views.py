@@ -1,4 +1,4 @@
-"""What the commands show, from the core's values."""
+"""What the commands show about a cluster, a plan and the control topic."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def cluster_view(
 ) -> Document:
     """Show the running generation.
 
-    :param running: its ``application.id``.
-    :param renamed: what it reads instead of an input that was repartitioned.
+    :param running: The ``application.id`` of that generation.
+    :param renamed: For each repartitioned input, the topic that this generation reads instead.
     """
     roles = {renamed.get(topic, topic): "input" for topic in topology.inputs}
     roles |= dict.fromkeys(topology.outputs, "output")
@@ -98,8 +98,8 @@ def status_view(
 ) -> Document:
     """Show what the control topic knows.
 
-    :param control: with the bridge as it is now, see ``with_live_bridge``.
-    :param progress: position and end of every partition being copied.
+    :param control: The content of the control topic, with the present state of the bridge (``with_live_bridge``).
+    :param progress: The position and the end of each partition that is being copied.
     """
     stages = _stage_lags(control, progress)
     results = [(r.job, r.state, r.attempt, r.records, r.detail) for r in control.results.values()]
@@ -183,7 +183,11 @@ def _bridge_line(known: Bridge, result: JobResult) -> str:
 
 
 def _newest(known: Bridge, now: Sequence[PartitionProgress]) -> str:
-    """Say when the newest record came in: the bridge's last look is up to 30 s old, and ends have moved since."""
+    """Return a remark on when the newest record came in.
+
+    The bridge's last report is up to 30 s old, so the log ends may have moved since. That is why the present ends
+    are compared with the reported ones.
+    """
     if not known.quiet_since_ms:
         return ""
     if any(p.end != known.ends.get(p.topic, {}).get(p.partition, 0) for p in now):

@@ -2,8 +2,8 @@
 
 Three rules, each held by a test:
 
-1. Nothing here asks the outside world. What a decision needs, such as offsets, file contents or the time, is
-   handed in. What asks brokers stands in ``kafka/``, what orders the steps in ``operations/``.
+1. Nothing here asks the outside world. The caller hands in what a decision needs, such as offsets, file contents
+   or the time. Code that asks brokers is in ``kafka/``, code that orders the steps in ``operations/``.
 2. A folder uses only what stands before it in this order::
 
        errors installation values cluster roles callables job_requests

@@ -1,4 +1,4 @@
-"""What a user names: as ``module:name`` in an application file, as ``module.name`` in a connection."""
+"""Objects that a user names: as ``module:name`` in an application file, as ``module.name`` in a connection."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from kafka_rescale.core.errors import InvalidInput
 def named(setting: str, name: str, expected: str) -> Any:
     """Return the object that ``module:name`` or ``module.name`` names.
 
-    :param setting: where it was named, for the error.
+    :param setting: the field that names it, for the error.
     :param expected: what it has to be, for the error.
-    :raises InvalidInput: it can't be imported, whatever its module fails with.
+    :raises InvalidInput: it can't be imported, whatever error its module raises.
     """
     module_name, _, attribute = name.rpartition(":" if ":" in name else ".")
     try:

@@ -1,4 +1,4 @@
-"""What was found on a Kafka cluster, as plain data for the pure checks."""
+"""A Kafka cluster as it was found, as plain data for the pure checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class LogRange(NamedTuple):
-    """Where a partition's log begins, and where it ends (exclusive), as a ``read_committed`` reader sees it."""
+    """The begin and the end (exclusive) of a partition's log, as a ``read_committed`` reader sees them."""
 
     begin: int
     end: int
@@ -55,20 +55,20 @@ class GroupDescription:
 
     @property
     def is_live(self) -> bool:
-        """Whether anybody is a member, as far as the coordinator knows."""
+        """Whether the group has members, as far as the coordinator knows."""
         return bool(self.members)
 
 
 @dataclass(frozen=True)
 class ClusterDescription:
-    """Everything preflight and plan look at.
+    """Everything on the cluster that preflight and plan look at.
 
     :param topics: by name; a topic that doesn't exist is absent.
     :param group: the running generation's group.
     :param committed: the running generation's committed offsets (next offset to read).
     :param begins: log start offsets.
     :param ends: end offsets as a ``read_committed`` reader sees them.
-    :param codecs: with which the records of topics are compressed, where preflight has looked; others are not.
+    :param codecs: codecs of topics whose records are compressed, as far as preflight has looked.
     """
 
     cluster_id: str

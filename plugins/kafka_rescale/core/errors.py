@@ -3,21 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 
-class RescaleError(Exception):
-    """An error that a person can act on.
+@dataclass(frozen=True)
+class Complaint:
+    """What is wrong with a thing, and the sentence that says it.
 
-    :param what: the thing concerned, for example ``topic 'orders'``.
+    :param what: the thing concerned, for example ``topic 'orders'``; empty if the reader sees it anyway.
     :param found: what was found there.
     :param expected: what has to be there instead.
     :param remedy: the command or change that mends it.
     """
 
+    what: str
+    found: str
+    expected: str
+    remedy: str
+
+    def __str__(self) -> str:
+        subject = f"{self.what}: " if self.what else ""
+        return f"{subject}found {self.found}; expected {self.expected}. {self.remedy}"
+
+    def about(self, what: str) -> Self:
+        """Return the same complaint about a thing that is named otherwise."""
+        return replace(self, what=what)
+
+
+class RescaleError(Exception):
+    """A complaint as an error that a person can act on; the parameters are its parts."""
+
     def __init__(self, what: str, *, found: str, expected: str, remedy: str) -> None:
-        self.what, self.found, self.expected, self.remedy = what, found, expected, remedy
-        super().__init__(f"{what}: found {found}; expected {expected}. {remedy}")
+        self.complaint = Complaint(what, found, expected, remedy)
+        super().__init__(str(self.complaint))
+
+    @classmethod
+    def of(cls, complaint: Complaint) -> Self:
+        """Return a complaint as an error of this class."""
+        return cls(complaint.what, found=complaint.found, expected=complaint.expected, remedy=complaint.remedy)
+
+    @property
+    def what(self) -> str:
+        """The thing concerned."""
+        return self.complaint.what
+
+    @property
+    def found(self) -> str:
+        """What was found there."""
+        return self.complaint.found
+
+    @property
+    def expected(self) -> str:
+        """What has to be there instead."""
+        return self.complaint.expected
+
+    @property
+    def remedy(self) -> str:
+        """The command or change that mends it."""
+        return self.complaint.remedy
 
 
 class InvalidInput(RescaleError):
@@ -68,32 +112,19 @@ class Fenced(RescaleError):
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Complaint):
     """One reason to refuse, as preflight collects them."""
 
-    what: str
-    found: str
-    expected: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return f"{self.what}: found {self.found}; expected {self.expected}. {self.remedy}"
+    @classmethod
+    def of(cls, complaint: Complaint) -> Self:
+        """Return a complaint as a reason to refuse."""
+        return cls(complaint.what, complaint.found, complaint.expected, complaint.remedy)
 
 
-class InvalidApplication(InvalidInput):
-    """All mistakes of an application file at once, each with its line."""
+class ManyFindings(RescaleError):
+    """All findings at once, so that a person mends them in one go; its own complaint is the first of them."""
 
-    def __init__(self, findings: Sequence[Finding]) -> None:
-        self.findings = tuple(findings)
-        first = self.findings[0]
-        super().__init__(first.what, found=first.found, expected=first.expected, remedy=first.remedy)
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.findings))
-
-
-class PreflightRefused(Refused):
-    """All findings of a preflight at once, so that a person mends them in one go."""
+    bullet = ""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = tuple(findings)
@@ -101,4 +132,14 @@ class PreflightRefused(Refused):
         super().__init__(first.what, found=first.found, expected=first.expected, remedy=first.remedy)
 
     def __str__(self) -> str:
-        return "\n".join(f"- {finding}" for finding in self.findings)
+        return "\n".join(f"{self.bullet}{finding}" for finding in self.findings)
+
+
+class InvalidApplication(ManyFindings, InvalidInput):
+    """The mistakes of an application file, each with its line."""
+
+
+class PreflightRefused(ManyFindings, Refused):
+    """The findings of a preflight."""
+
+    bullet = "- "

@@ -1,4 +1,4 @@
-"""Where the files of this project are that are not imported: inside an installed wheel, or in a checkout."""
+"""The place of files that are not imported: inside an installed wheel, or in a checkout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SHIPPED = PACKAGE / "shipped"
-"""Only a wheel has it: the files below, under the paths that they have in a checkout."""
+"""Only a wheel has this directory. It holds these files under their paths in a checkout."""
 
 SPARK_JOBS = "spark_jobs"
 CONNECTOR = "jvm/target/connector"

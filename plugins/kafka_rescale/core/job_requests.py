@@ -1,4 +1,4 @@
-"""What a job is asked for, as one argument of its command line; Linux takes no argument beyond 128 KiB."""
+"""The request to a job as one argument of its command line; Linux takes no argument beyond 128 KiB."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PACKED = "zlib:"
 def as_argument(request: BaseModel) -> str:
     """Return a request as JSON, packed if it is long: schemas of many stores, tasks of many partitions.
 
-    :raises InvalidInput: it is too long even so.
+    :raises InvalidInput: it is too long even if packed.
     """
     text = request.model_dump_json()
     if len(text.encode()) <= LONGEST_BYTES:
@@ -37,7 +37,7 @@ def as_argument(request: BaseModel) -> str:
 def from_argument(argument: str) -> str:
     """Return the JSON of a request.
 
-    :raises ValueError: a packed one is damaged.
+    :raises ValueError: a packed request is damaged.
     """
     if not argument.startswith(_PACKED):
         return argument

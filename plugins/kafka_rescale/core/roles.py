@@ -8,7 +8,7 @@ from enum import StrEnum
 class Role(StrEnum):
     """A part of the work that can have a Kafka connection, hence a principal, of its own.
 
-    ``plan`` only reads. ``copy`` is what the long Spark jobs need. ``admin`` makes, grows and deletes topics and
+    ``plan`` only reads. ``copy`` is for the long Spark jobs. ``admin`` makes, grows and deletes topics and
     moves offsets. ``verify`` reads both generations and leaves its report.
     """
 

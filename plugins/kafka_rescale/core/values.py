@@ -1,4 +1,4 @@
-"""What the journal, the jobs and the control topic exchange."""
+"""The values that the journal, the jobs and the control topic exchange."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is said to a Kafka cluster: connection, administration, control topic, copy loop. No Airflow, no Spark."""
+"""Everything that talks to a Kafka cluster: connection, administration, control topic, copy loop."""

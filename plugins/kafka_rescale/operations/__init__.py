@@ -1,1 +1,1 @@
-"""What the DAG's tasks and the shell do, one module per step: plain functions over the adapters and the core."""
+"""The steps of the DAG's tasks and of the shell, one module each: plain functions over adapters and the core."""

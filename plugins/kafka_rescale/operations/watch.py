@@ -1,4 +1,4 @@
-"""One look at an application for autoscaling (KIP-878): read the cluster, decide, remember what was decided."""
+"""One look at an application for autoscaling (KIP-878): read the cluster, decide, record the decision."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ JOB = "watch"
 
 @dataclass(frozen=True)
 class Watched:
-    """What was seen, and what comes of it.
+    """What a look has seen, and its decision.
 
-    :param just_gave_up: whether this look is the one that has given up; later ones only say so again.
+    :param just_gave_up: whether this very look has given up; later looks only repeat it.
     """
 
     observed: Observed
@@ -46,11 +46,11 @@ def watch(
 ) -> Watched:
     """Look once.
 
-    What is decided is remembered before anybody acts on it, by a writer that no expansion is fenced by.
+    The decision is recorded before it is acted on. The writer of this record never fences an expansion.
 
     :param by: ``<dag_id>/<run_id>`` of this watch.
     :param attempt: number of the task's attempt.
-    :param run_state: what Airflow knows of a run, by ``<dag_id>/<run_id>``.
+    :param run_state: returns the state of a run in Airflow, by ``<dag_id>/<run_id>``.
     :param now_ms: wall clock, in ms since the epoch.
     :raises Outage: the brokers don't answer; the next look may get an answer.
     :raises Fenced: a newer attempt looks.
@@ -65,7 +65,7 @@ def watch(
     )
     holder = state.lease.holder if state.lease is not None else ""
     held_by = holder if holder and run_state(holder) is RunState.RUNNING else ""
-    # A shell's expansion is no run that Airflow could be asked about.
+    # An expansion from a shell is no run in Airflow.
     is_leased = bool(held_by) or (bool(holder) and state.lease is not None and state.lease.expires_at_ms > now_ms)
     decision = Look(application, observed, known, run, owner, by, now_ms, held_by, is_leased).decide()
     if decision.record != known:
@@ -82,7 +82,7 @@ def _described(
 ) -> Described:
     admin = ClusterAdmin(connection)
     cluster = describe(admin, application, topology, state.generations)
-    # What an expansion has made so far is part of its progress.
+    # Topics that an expansion has created so far are part of its progress.
     planned = {m.target for m in state.journal.plan.moves} if state.journal else set()
     made = admin.describe_topics(planned - cluster.topics.keys())
     cluster = replace(cluster, topics={**made, **cluster.topics})

@@ -1,9 +1,10 @@
 """Functions of a pipeline that work on pandas or Arrow columns.
 
-``None`` is missing in a column, and what is missing in a result is ``None``: in a value, a tombstone. The type of
-a column is that of the stream's serde, whatever a batch holds: inferred from its values, a batch of tombstones, or
-of whole numbers with one, would have another. Where the serde doesn't say it, records whose values are of one
-shape go together, so that nobody's result depends on who else is in a batch.
+``None`` is a missing value in a column. A missing value in a result is ``None``; as the value of a record, that is
+a tombstone. The type of a column is that of the stream's serde, whatever a batch holds. If it were inferred from
+the values, a batch of tombstones, or of whole numbers with a tombstone, would have another type. If the serde
+doesn't tell the type, only records with values of the same shape go together, so that no result depends on the
+other records of a batch.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from kafka_rescale.core.pipeline.vectorized import Vectorized
 
 
 def on_pandas(function: Callable[..., Any]) -> Vectorized:
-    """Return a function of one ``pandas.Series`` (values) or two (keys, values) that returns one as long.
+    """Wrap a function of one ``pandas.Series`` (values) or two (keys, values); it returns a series of that length.
 
-    Strings come as ``string``, whole numbers as ``Int64``, others as ``float64``; all else as ``object``. Whole
-    numbers and missing ones come in calls of their own: ``Series.map`` would make floats of them.
+    Strings come as ``string``, whole numbers as ``Int64``, other numbers as ``float64``, all other values as
+    ``object``. Whole numbers and missing values come in separate calls: ``Series.map`` would make floats of them.
     """
     return Vectorized(function, _series, _series_to_list, _missing_or_not, _were_whole_perhaps)
 
 
 def on_arrow(function: Callable[..., Any]) -> Vectorized:
-    """Return a function of one ``pyarrow.Array`` (values) or two (keys, values) that returns one as long.
+    """Wrap a function of one ``pyarrow.Array`` (values) or two (keys, values); it returns an array of that length.
 
-    Strings come as ``string``, whole numbers as ``int64``, others as ``double``, bytes as ``binary``. What JSON,
-    Avro or no serde gives has the type that Arrow infers from the value: functions have to take any. Values of
-    other types, or with other fields or another order of them, come in calls of their own, as does ``None``.
+    Strings come as ``string``, whole numbers as ``int64``, other numbers as ``double``, bytes as ``binary``. For
+    JSON, Avro or no serde, Arrow infers the type from the value, so the function has to take any type. Values of
+    different types, or with other fields or another order of fields, come in separate calls, and so does ``None``.
     """
     return Vectorized(function, _array, _array_to_list, _shapes)
 
@@ -52,7 +53,7 @@ def _missing_or_not(cells: list[Any], kind: str) -> Sequence[Hashable] | None:
 
 
 def _were_whole_perhaps(series: Any) -> Sequence[int]:
-    """Return the places of floats that may have been whole numbers, before one of them was missing or a float."""
+    """Return the places of floats that may have been whole numbers before pandas made floats of the column."""
     import numpy as np
 
     if not isinstance(series.dtype, np.dtype) or series.dtype.kind != "f":

@@ -1,1 +1,1 @@
-"""The page in Airflow's UI: read-only, behind Airflow's own authentication and the permissions of each DAG."""
+"""The page in Airflow's UI: read-only, behind Airflow's authentication and the permissions of each DAG."""

@@ -1,4 +1,4 @@
-"""Who may see what: Airflow's own user, and its own answer about the expansion DAG of an application."""
+"""Which applications a user may see. Airflow decides it, by the user's rights on the expansion DAG."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kafka_rescale.core.page.summary import dag_of
 
 
 def permitted(user: Any, application_ids: Collection[str]) -> list[str]:
-    """Return the applications that a user may see: those of whose expansion DAG they may see the runs.
+    """Return the applications that a user may see: those whose expansion DAG shows its runs to this user.
 
-    :param user: as Airflow has authenticated them.
+    :param user: The user, as Airflow has authenticated them.
     """
     dags = {dag_of(each): each for each in application_ids}
     teams = DagModel.get_dag_id_to_team_name_mapping(list(dags))
@@ -27,7 +27,8 @@ def permitted(user: Any, application_ids: Collection[str]) -> list[str]:
 def permitted_application(application_id: str, user: GetUserDep) -> str:
     """Return the application of a request's path.
 
-    :raises HTTPException: 404 without the permission: not even that there is such an application can be learned.
+    :raises HTTPException: The user has no permission. The answer is 404, so that it doesn't even reveal that the
+        application exists.
     """
     if not permitted(user, [application_id]):
         raise not_found(application_id)
@@ -35,7 +36,7 @@ def permitted_application(application_id: str, user: GetUserDep) -> str:
 
 
 def not_found(application_id: str) -> HTTPException:
-    """Return the answer for an application that doesn't exist, or must not be seen."""
+    """Return the answer for an application that doesn't exist, or that the user may not see."""
     detail = (
         f"There is no application {application_id!r}, or you may not see the runs of {dag_of(application_id)}."
     )

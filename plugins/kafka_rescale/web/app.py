@@ -1,4 +1,4 @@
-"""The FastAPI application of the page: it only reads, and no route answers without Airflow's authentication."""
+"""The FastAPI application of the page. It only reads, and no route answers without Airflow's authentication."""
 
 from __future__ import annotations
 
@@ -31,34 +31,35 @@ SIGN_IN = '<!doctype html><title>Kafka Rescale</title><p>Please <a target="_top"
 
 
 class Source(Protocol):
-    """Where the page gets its contents from; each call may block."""
+    """The source of the page's contents. Each call may block."""
 
     def applications(self) -> list[str]:
         """Return the names of all applications.
 
-        :raises LookupError: they can't be had; the text says why.
+        :raises LookupError: The names can't be read. The text says why.
         """
 
     def summaries(self, application_ids: Sequence[str]) -> list[Summary]:
-        """Return the applications' lines, in some seconds; never an error of their clusters."""
+        """Return one line for each application, within seconds. An error of a cluster becomes part of its line."""
 
     def page(self, application_id: str) -> ApplicationPage:
         """Return everything about an application.
 
-        :raises LookupError: it can't be had; the text says why.
+        :raises LookupError: The application can't be read. The text says why.
         """
 
     def report(self, application_id: str) -> dict[str, Any]:
         """Return the last verification report, empty if there is none.
 
-        :raises LookupError: it can't be had; the text says why.
+        :raises LookupError: The report can't be read. The text says why.
         """
 
 
 def create_app(source: Source) -> FastAPI:
     """Return the application.
 
-    The schema and its two documentations are off: FastAPI serves them outside of the dependencies.
+    The OpenAPI schema and its two documentation pages are off, because FastAPI would serve them without
+    authentication.
     """
     app = FastAPI(
         title="Kafka Rescale", dependencies=[Depends(get_user)], openapi_url=None, docs_url=None, redoc_url=None
@@ -117,7 +118,7 @@ async def _with_headers(request: Request, answer: Callable[[Request], Awaitable[
 
 
 async def _refused(request: Request, error: AnyHTTPException) -> Response:
-    """Show a person who is not signed in where to do so; a program gets the plain answer."""
+    """Answer a request without a user: a browser gets a link to the sign-in page, a program the plain error."""
     if error.status_code == 401 and "text/html" in request.headers.get("accept", ""):
         login = get_auth_manager().get_url_login(next_url=str(request.url))
         return HTMLResponse(SIGN_IN.format(login=escape(login)), status_code=401)

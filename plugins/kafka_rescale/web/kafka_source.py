@@ -38,14 +38,14 @@ FILES_SECONDS = 10.0
 CHECK_SECONDS = 4.0
 LIST_SECONDS = CHECK_SECONDS + 1.0
 READERS = 16
-"""Of the list: applications whose brokers hang must not keep the others from being read."""
+"""Threads that read for the list. Brokers that hang block only the threads of their own applications."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One look at an application; ``error`` says why there is nothing else."""
+    """The result of one look at an application. If the look failed, ``error`` says why and the rest is empty."""
 
     at_ms: int
     control: ControlState = field(default_factory=ControlState)
@@ -55,9 +55,10 @@ class Seen:
 
 
 class KafkaSource:
-    """Reads each application at most every two seconds, however many people look.
+    """Reads each application at most every two seconds, even if many people watch the page.
 
-    :param connect: gives the connection of an id: of what an application has for planning, which only reads.
+    :param connect: Returns the connection for an Airflow connection id. The page uses that of the role ``plan``,
+        which may only read.
     """
 
     def __init__(self, connect: Callable[[str], KafkaConnection]) -> None:
@@ -68,18 +69,18 @@ class KafkaSource:
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="kafka-rescale-list")
 
     def applications(self) -> list[str]:
-        """Return the names of all applications; of a file that can't be read, what its DAG is called after.
+        """Return the names of all applications. A file that can't be used counts under the name that its DAG has.
 
-        :raises LookupError: there are no files to be read.
+        :raises LookupError: The application files can't be found.
         """
         try:
             return list(self._files.get())
         except RescaleError as error:
-            log.warning("the application files: %s", error)
+            log.warning("The page could not read the application files: %s", error)
             raise LookupError("The application files can't be found: see the API server's log.") from None
 
     def summaries(self, application_ids: Sequence[str]) -> list[Summary]:
-        """Return the lines of a list: of who hasn't answered in time, what was read last."""
+        """Return one line for each application; if brokers don't answer in time, the line that was read last."""
         kept = {each: self._kept(each) for each in application_ids}
         oldest_first = sorted(kept.items(), key=lambda item: item[1].last.at_ms if item[1].last else 0)
         looks = [self._readers.submit(each.get) for _, each in oldest_first]
@@ -111,7 +112,7 @@ class KafkaSource:
 
     def _kept(self, application_id: str) -> Kept[Seen]:
         with self._lock:
-            first = Seen(0, error="It is being read for the first time.")
+            first = Seen(0, error="This application is being read for the first time.")
             kept = Kept(lambda: self._read(application_id), FRESH_SECONDS, first=first)
             return self._seen.setdefault(application_id, kept)
 
@@ -127,9 +128,14 @@ class KafkaSource:
         except RescaleError as error:
             return Seen(now_ms(), error=str(error))
         except Exception as error:
-            # Whatever is wrong with one application, the list goes on; the text may be of a secrets backend.
-            log.exception("reading %s for the page", application_id)
-            return Seen(now_ms(), error=f"It can't be read ({type(error).__name__}): see the API server's log.")
+            # The list must go on, whatever is wrong with one application. The text of the error goes only to the
+            # log, because it may come from a secrets backend.
+            log.exception("The page could not read %s", application_id)
+            return Seen(
+                now_ms(),
+                error=f"The page could not read this application ({type(error).__name__}): "
+                "see the API server's log.",
+            )
 
     def _ask(self, application: Application, topology: Topology) -> tuple[ControlState, ClusterDescription]:
         connection = self._connect(application.kafka_conn_id_of(Role.PLAN))
@@ -145,7 +151,7 @@ def _line(application_id: str, seen: Seen | None) -> Summary:
 
 
 def _files() -> dict[str, Application | str]:
-    """Return every application by its name; for a file that can't be used, why."""
+    """Return every application by its name. For a file that can't be used, the value is the reason."""
     found: dict[str, Application | str] = {}
     files = application_files()
     by_name = files_by_name(files)

@@ -1,4 +1,4 @@
-"""A value that many ask for and one at a time makes."""
+"""A cached value: many threads read it, and one thread at a time renews it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ T = TypeVar("T")
 
 
 class Kept(Generic[T]):
-    """A value that is made anew when it is older than so many seconds; who comes meanwhile gets the last one.
+    """A value that is made anew when it is too old. While one thread makes it, the others get the last value.
 
-    Airflow's server has some 40 threads for all of its pages: one per application may wait for brokers that hang.
+    Airflow's server has about 40 threads for all of its pages. So brokers that hang may block only one thread for
+    each application.
 
-    :param first: stands for the value while the very first one is made; without it, who comes then waits.
+    :param make: Makes the value.
+    :param seconds: Age from which the value is made anew.
+    :param first: Stands for the value while the very first one is made. Without it, all threads wait for that one.
+    :param clock: Returns the time in seconds.
     """
 
     def __init__(
@@ -33,11 +37,11 @@ class Kept(Generic[T]):
 
     @property
     def last(self) -> T | None:
-        """The value that was made last."""
+        """The value that was made last, without making a new one; None if none was made yet."""
         return self._value[1] if self._value else None
 
     def get(self) -> T:
-        """Return the value."""
+        """Return the value, and make it anew first if it is too old and no other thread is doing so."""
         last = self._value
         if not self._lock.acquire(blocking=last is None) and last is not None:
             return last[1]

@@ -1,4 +1,4 @@
-"""What the plugin registers. Every process of Airflow imports this, so nothing of a web server is in it."""
+"""What the plugin registers. Every process of Airflow imports this file, so it must not import a web server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME = "Rescale"
 async def page(
     scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
 ) -> None:
-    """Serve the page; the application behind it is made at the first request, in the API server alone."""
+    """Serve the page. Its application is made at the first request, and therefore only in the API server."""
     await _application()(scope, receive, send)
 
 

@@ -3,120 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.autoscaling.decision import Outcome, RunState
 from kafka_rescale.core.control.autoscaling import FOLLOW_UP_MS, Autoscaling
 from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, PreflightRefused
-from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
-from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.application.load import load_application, topology_of
-from kafka_rescale.operations.watch import Watched, watch
+from kafka_rescale.operations.application.load import load_application
 
 from tests.support.small_application import topic_configs, topology_text, write
 from tests.support.small_cluster import make, picture, run_preflight
+from tests.support.watched_shop import MINUTE, ON, Shop
 
 pytestmark = pytest.mark.integration
-MINUTE = 60_000
-ON = {"partition.autoscaling.enabled": True}
-
-
-@dataclass
-class Shop:
-    """The small application on the broker, watched again and again."""
-
-    client: Mapping[str, str]
-    name: str
-    directory: Path
-    runs: dict[str, RunState] = field(default_factory=dict)
-    now_ms: int = 1_000_000
-    looks: int = 0
-
-    @property
-    def connection(self) -> KafkaConnection:
-        return KafkaConnection(dict(self.client))
-
-    @property
-    def control(self) -> ControlTopic:
-        return ControlTopic(self.connection, self.name)
-
-    def look(self, *, later_ms: int = 2 * MINUTE, attempt: int = 1, **fields: Any) -> Watched:
-        """Look once, by another run of the watch each time.
-
-        :param fields: of the application file.
-        """
-        self.looks += 1
-        self.now_ms += later_ms
-        application = load_application(write(self.directory, self.name, **fields))
-        return watch(
-            application,
-            topology_of(application),
-            self.connection,
-            by=f"watch_{self.name}/{self.looks}",
-            attempt=attempt,
-            run_state=lambda run: self.runs.get(run, RunState.ABSENT),
-            now_ms=self.now_ms,
-        )
-
-    def outcome(self, **arguments: Any) -> Outcome:
-        """Look once."""
-        return self.look(**arguments).decision.outcome
-
-    def triggered(self, **arguments: Any) -> str:
-        """Look once; the run that it asks for runs from then on."""
-        trigger = self.look(**arguments).decision.trigger
-        assert trigger is not None
-        run = f"expand_{self.name}/{trigger.run_id}"
-        self.runs[run] = RunState.RUNNING
-        return run
-
-    def grow(self, **counts: int) -> None:
-        """Grow topics by their names without the application's, underscores for dashes."""
-        targets = {f"{self.name}-{topic.replace('_', '-')}": n for topic, n in counts.items()}
-        ClusterAdmin(self.connection).grow_topics(targets)
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Its input topics."""
-        return f"{self.name}-orders", f"{self.name}-customers"
-
-    def has_processed(self, offsets: int) -> None:
-        """It has committed so many offsets of its orders, and has no member now."""
-        consumer = Consumer({**self.client, "group.id": self.name})
-        orders, _ = self.inputs
-        consumer.commit(offsets=[TopicPartition(orders, p, offsets) for p in range(4)], asynchronous=False)
-        consumer.close()
-
-    def remembered(self) -> Autoscaling | None:
-        """What the control topic has."""
-        return self.control.read().autoscaling
-
-    def begins(self, *, phase: Phase = Phase.WARMING) -> Journal:
-        """An expansion to 8 as the control topic has it."""
-        application = load_application(write(self.directory, self.name))
-        plan = build_plan(
-            application,
-            topology_of(application),
-            blue=self.name,
-            generation=2,
-            current={**dict.fromkeys(topic_configs(self.name), 4), f"{self.name}-customers": 8},
-            target=8,
-        )
-        journal = Journal(plan=plan, phase=phase, owner=f"expand_{self.name}/a-person")
-        self.control.update(lambda _: {Concern.JOURNAL: journal})
-        return journal
 
 
 def rekeyed(name: str, **fields: Any) -> dict[str, Any]:

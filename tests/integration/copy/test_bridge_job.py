@@ -125,6 +125,8 @@ def test_everything_from_the_fence_on_is_carried_on_once_and_in_order(
     assert per_key(read(connection, move.target)) == per_key(left)
 
 
+# In `make test`, test_bridge_two_layouts.py has a bridge that notices two growths, without `spark-submit`.
+@pytest.mark.slow
 def test_an_old_topic_that_grows_meanwhile_is_carried_on_whole_and_in_order(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:

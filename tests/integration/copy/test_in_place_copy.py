@@ -188,7 +188,7 @@ def test_what_was_in_flight_is_written_again_behind_the_ends_in_order_and_once(
     assert {p: after[p][: len(records)] for p, records in log.items()} == log
     assert sum(map(len, after.values())) == 60 + 45
     append(connection, move, 4, [Record(b"k1", b"by somebody else")])
-    with pytest.raises(UnsafeState, match="Somebody else has written to it"):
+    with pytest.raises(UnsafeState, match="Another process has written to it"):
         in_flight.prove(connection, move, ranges)
 
 

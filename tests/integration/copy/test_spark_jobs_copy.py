@@ -114,6 +114,8 @@ def test_an_executor_without_the_packages_is_named_before_anything_is_copied(
     assert not any(read(connection, state.target).values())
 
 
+# In `make test`, test_copy_in_flight.py::test_another_attempt_begins_with_an_empty_target, without `spark-submit`
+@pytest.mark.slow
 def test_the_next_attempt_moves_its_own_range_of_records_in_flight(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:

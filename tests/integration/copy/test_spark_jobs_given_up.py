@@ -24,6 +24,8 @@ def connection(broker: EmbeddedBroker) -> KafkaConnection:
     return KafkaConnection(broker.client_config())
 
 
+# In `make test`, test_without_topics.py has it without `spark-submit`: test_catch_up_waits_for_the_journals_word.
+@pytest.mark.slow
 def test_a_rollback_stops_the_job(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:
     state = changelog(unique, "key-value", 2, 4)
     plan = plan_of(unique, state)
@@ -63,6 +65,8 @@ def test_a_restore_ends_when_a_person_rolls_back(connection: KafkaConnection, un
     assert control.read().results["restore/1"] == result, "a retry neither copies nor says anything"
 
 
+# In `make test`, test_copy_loop.py::test_a_newer_worker_fences_the_older_one, and the exit code in the test above
+@pytest.mark.slow
 def test_an_older_attempt_ends_as_superseded(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:
     state = changelog(unique, "key-value", 2, 4)
     plan = plan_of(unique, state)

@@ -132,6 +132,22 @@ def test_an_expansion_survives_rolling_restarts_all_the_time(guarantee: str, tmp
 
 
 @pytest.mark.slow
+def test_a_restore_that_begins_while_a_broker_dies_goes_on(tmp_path: Path) -> None:
+    with live_cluster(tmp_path, EXACTLY_ONCE) as (_, expansion, faults):
+        plan = expansion.begin()
+        for stage in plan.stages:
+            expand_stage(expansion.application, expansion.connection, owner=expansion.owner, stage=stage.index)
+        stage = next(stage.index for stage in plan.stages if stage.changelogs)
+        # At one of these moments the job asks its first questions; what is restored already is asked for again.
+        for seconds in (1, 3, 5, 7):
+            job = expansion.submit("restore", stage)
+            time.sleep(seconds)
+            faults.harm("kill", CONTROL, moment=f"restore, {seconds} s after its start")
+            assert job.wait(400) == 0, expansion.log_of("restore", stage)
+        print(f"RESULT restored; {'; '.join(faults.done)}", flush=True)
+
+
+@pytest.mark.slow
 def test_a_job_needs_no_more_processor_time_while_a_broker_is_down(tmp_path: Path) -> None:
     with live_cluster(tmp_path, EXACTLY_ONCE) as (_, expansion, faults):
         restored(expansion, faults, None)

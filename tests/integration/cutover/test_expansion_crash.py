@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.operations.expansion.stages import expand_stage
@@ -16,22 +17,11 @@ from testbed.expansion import Expansion
 from testbed.flights_stack import FlightsStack
 from testbed.processes import wait_until
 from tests.support.kills import kill_session, sessions_of
-from tests.support.live_expansion import live_application, operation_process
+from tests.support.live_expansion import World, journal_of, live_application, operation_process
+from tests.support.vanishing_jobs import await_word, catch_up_vanishes, hide
 
 pytestmark = pytest.mark.integration
 CUTOVER = "cutover.cutover:run_cutover"
-
-
-def is_ready(expansion: Expansion) -> bool:
-    """Whether the newest attempt at catch_up says that it is near the ends."""
-    result = expansion.state().results.get("catch_up")
-    return result is not None and (result.attempt, result.state) == (expansion.attempt, "ready")
-
-
-def journal_of(expansion: Expansion) -> Journal:
-    journal = expansion.state().journal
-    assert journal is not None
-    return journal
 
 
 def phase(expansion: Expansion) -> Phase:
@@ -60,42 +50,58 @@ def killed_and_rolled_back(stack: FlightsStack, expansion: Expansion) -> None:
     kill_session(catch_up.pid)
 
 
-@pytest.mark.parametrize(
-    "order",
-    [
-        pytest.param([Phase.QUIESCED, Phase.PROMOTED], id="before-and-after-promotion"),
-        pytest.param(
-            [Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED, Phase.STARTED],
-            id="in-every-phase",
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_a_killed_cutover_is_rolled_back_and_the_next_one_goes_on_and_is_verified(
-    tmp_path: Path, order: list[Phase]
-) -> None:
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One live application with warm copies, for all tests of `make test`: only the last one promotes."""
+    with live_application(tmp_path_factory.mktemp("warm"), rate=8) as (stack, expansion):
+        expansion.warm(expansion.begin())
+        yield stack, expansion
+
+
+def test_a_job_that_hangs_within_the_pause_ends_it_and_blue_runs_again(warm: World) -> None:
+    stack, expansion = warm
+    if phase(expansion) is Phase.ROLLED_BACK:
+        expansion.begin()
+    catch_up_vanishes(stack, expansion, hide)
+
+
+def test_a_killed_cutover_is_rolled_back_and_the_next_one_goes_on_and_is_verified(warm: World) -> None:
+    stack, expansion = warm
+    if phase(expansion) is Phase.ROLLED_BACK:
+        expansion.begin()
+    killed_until_verified(stack, expansion, [Phase.QUIESCED, Phase.PROMOTED])
+
+
+@pytest.mark.slow
+def test_a_cutover_that_is_killed_in_every_phase_is_verified(tmp_path: Path) -> None:
     with live_application(tmp_path, rate=8) as (stack, expansion):
         expansion.warm(expansion.begin())
-        killed_and_rolled_back(stack, expansion)
-        expansion.begin()
-        catch_up = expansion.submit("catch_up")
-        wait_until(lambda: is_ready(expansion), timeout=120, what="the next catch_up to be ready")
-        for number, wanted in enumerate(order):
-            process = operation_process(expansion, CUTOVER)
-            wait_until(
-                lambda wanted=order[number:], process=process: phase(expansion) in wanted or process.poll() == 0,
-                timeout=240,
-                what=f"phase {wanted}",
-            )
-            kill_session(process.pid)
-        assert operation_process(expansion, CUTOVER).wait(240) == 0
-        assert catch_up.wait(60) == 0, expansion.log_of("catch_up")
-        assert phase(expansion) is Phase.STARTED
-        report = expansion.verify()
-        assert report["passed"], report
-        expansion.finish()
-        stack.finish_replay()
-        stack.await_equal("flights-g2")
+        order = [Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED, Phase.STARTED]
+        killed_until_verified(stack, expansion, order)
+
+
+def killed_until_verified(stack: FlightsStack, expansion: Expansion, order: list[Phase]) -> None:
+    """Kill a cutover and roll back; kill the next one in some phases, and let it end."""
+    killed_and_rolled_back(stack, expansion)
+    expansion.begin()
+    catch_up = expansion.submit("catch_up")
+    await_word(expansion, "catch_up")
+    for number, wanted in enumerate(order):
+        process = operation_process(expansion, CUTOVER)
+        wait_until(
+            lambda wanted=order[number:], process=process: phase(expansion) in wanted or process.poll() == 0,
+            timeout=240,
+            what=f"phase {wanted}",
+        )
+        kill_session(process.pid)
+    assert operation_process(expansion, CUTOVER).wait(240) == 0
+    assert catch_up.wait(60) == 0, expansion.log_of("catch_up")
+    assert phase(expansion) is Phase.STARTED
+    report = expansion.verify()
+    assert report["passed"], report
+    expansion.finish()
+    stack.finish_replay()
+    stack.await_equal("flights-g2")
 
 
 @pytest.mark.slow
@@ -129,7 +135,7 @@ def test_a_driver_that_wakes_up_after_the_cutover_writes_nothing(tmp_path: Path)
         plan = expansion.begin()
         expansion.warm(plan)
         zombie = expansion.submit("catch_up")
-        wait_until(lambda: is_ready(expansion), timeout=120, what="the first driver to be ready")
+        await_word(expansion, "catch_up")
         asleep = sessions_of(zombie.pid)
         for pid in asleep:
             os.kill(pid, signal.SIGSTOP)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from confluent_kafka import Producer
 from kafka_rescale.core.expansion.prewarming import gate_group
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.operations.expansion import restoring
 from kafka_rescale.operations.expansion.restoring import Changed, Restoring
 
 from testbed.broker import EmbeddedBroker
@@ -67,27 +69,26 @@ def two_behind_the_gate(
         yield watch, members
 
 
-def test_instances_that_live_to_the_end_tell_so(client: dict[str, str], unique: str, tmp_path: Path) -> None:
-    with two_behind_the_gate(client, unique, tmp_path) as (watch, _):
+def test_instances_that_live_to_the_end_tell_so_and_one_that_dies_is_noticed_before_its_session_times_out(
+    client: dict[str, str], unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restoring, "SILENT_SECONDS", 10.0)
+    with two_behind_the_gate(client, unique, tmp_path) as (watch, members):
         assert len(watch.first) == 2
         assert [len(of) for of in watch.first.values()] == [2, 2]
         wait_until(watch.all_live, timeout=60, what="both to tell that they live")
         assert len(watch.counted or ()) == 2
         assert watch.look().is_open
 
-
-def test_one_that_dies_when_all_is_restored_is_noticed_before_its_session_times_out(
-    client: dict[str, str], unique: str, tmp_path: Path
-) -> None:
-    with two_behind_the_gate(client, unique, tmp_path) as (watch, members):
+        # Another watch, whose instance has died when all was restored
         members[1].kill()
-        told: list[str] = []
+        later, told = replace(watch, counted=None), list[str]()
 
         def noticed() -> bool:
-            assert watch.look().is_open, "every changelog is told to be at its end"
-            assert watch.is_stable
+            assert later.look().is_open, "every changelog is told to be at its end"
+            assert later.is_stable
             try:
-                assert not watch.all_live()
+                assert not later.all_live()
             except Changed as error:
                 told.append(str(error))
             return bool(told)

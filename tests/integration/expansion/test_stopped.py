@@ -19,6 +19,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import wait_until
 from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.operations.expansion import stopped
 
 from tests.support.small_application import write
 from tests.support.small_cluster import make, run_preflight
@@ -110,6 +111,13 @@ def test_one_that_lives_is_found(shop: Shop, capsys: pytest.CaptureFixture[str])
     assert f"group {shop.name}: found 1 of its members again after they were removed" in capsys.readouterr().err
 
 
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no member can come back, it is not waited for as long as for one that might."""
+    monkeypatch.setattr(stopped, "REJOIN_SECONDS", 0.5)
+
+
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize(
     ("phase", "fields", "whose"),
     [
@@ -144,6 +152,7 @@ def test_nobody_has_asked(
     assert shop.members(plan.green)
 
 
+@pytest.mark.usefixtures("hasty")
 def test_held_as_the_producer_of_another_one(shop: Shop) -> None:
     generations = Generations(running=f"{shop.name}-g2", generation=2, partitions=8)
     ControlTopic(shop.admin.connection, shop.name).update(lambda _: {Concern.GENERATIONS: generations})

@@ -28,9 +28,10 @@ ONLY_THE_LAST = {"foreign-key", "foreign-key-left", "suppress", "headers"}
 GUARANTEES = ("exactly_once_v2", "at_least_once")
 COUNTS = ((3, 6), (4, 6), (6, 3))
 MOVABLE = [store for store in STORES if store not in {"grace", "final-window"}]
-QUICK = ("versioned", 3, 6, "exactly_once_v2")
+# In `make test`, I/test_expansion_control_run.py compares a live run with its control run, and
+# I/test_verify_formats.py::test_a_correct_copy_passes has copies of the types that are copied in another way.
 CASES = [
-    pytest.param(*case, id="{}-{}to{}-{}".format(*case), marks=[] if case == QUICK else [pytest.mark.slow])
+    pytest.param(*case, id="{}-{}to{}-{}".format(*case), marks=pytest.mark.slow)
     for case in (
         (store, before, after, guarantee)
         for store in MOVABLE

@@ -13,8 +13,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from testbed import broker_config
 from testbed.broker import BrokerError, EmbeddedBroker
 from testbed.broker_command import main
+from testbed.broker_training import ensure_broker_archive
 from testbed.processes import is_running, wait_until
 
 pytestmark = pytest.mark.integration
@@ -37,7 +39,11 @@ def create_topic(client: dict[str, str], name: str) -> None:
     admin.create_topics([NewTopic(name, 1, 1)])[name].result()
 
 
-@pytest.mark.parametrize("restart", RESTARTS, ids=["restart", "kill"])
+# In `make test`, test_copy_outage.py stops a broker in order and goes on copying.
+@pytest.mark.parametrize(
+    "restart",
+    [pytest.param(RESTARTS[0], id="restart", marks=pytest.mark.slow), pytest.param(RESTARTS[1], id="kill")],
+)
 def test_acknowledged_records_survive(
     own_broker: EmbeddedBroker, restart: Callable[[EmbeddedBroker], object]
 ) -> None:
@@ -59,11 +65,23 @@ def test_acknowledged_records_survive(
     assert message.value() == b"value"
 
 
+# In `make test`, the tests of test_held_compaction.py see the properties that they give their broker.
+@pytest.mark.slow
 def test_properties_replace_the_defaults(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path, properties={"auto.create.topics.enable": "true"}) as broker:
         producer = Producer(broker.client_config())
         producer.produce("made-up", b"value")
         assert producer.flush(30) == 0
+
+
+# In `make test`, test_spark_archive.py has how an archive is made, used and done without.
+@pytest.mark.slow
+def test_it_starts_from_the_archive_of_its_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker_config, "ARCHIVES", tmp_path / "archives")
+    archive = ensure_broker_archive()
+    assert archive is not None
+    with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
+        assert str(archive) in Path(f"/proc/{broker.pid}/maps").read_text()
 
 
 def test_a_second_start_on_the_same_directory_is_refused(own_broker: EmbeddedBroker) -> None:
@@ -76,6 +94,8 @@ def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
         EmbeddedBroker(tmp_path, properties={"log.retention.ms": "soon"}).start()
 
 
+# In `make test`, test_kafka_connection.py logs in at such a broker, and is refused.
+@pytest.mark.slow
 def test_clients_must_log_in_if_there_are_users(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path, sasl_users={"alice": "right", "bob": "also right"}) as broker:
         for user in ("alice", "bob"):

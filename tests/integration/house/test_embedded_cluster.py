@@ -47,6 +47,9 @@ def write(cluster: EmbeddedCluster, topic: str, *, seconds: int = 30) -> None:
         raise KafkaException(refused[0])
 
 
+# In `make test`, test_copy_failover.py, test_requests_beside_faults.py and test_broker_faults.py kill brokers of
+# such a cluster by their roles, among them both coordinators and the controller.
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", ["kill", "freeze"])
 def test_a_record_is_acknowledged_while_a_broker_is_away(
     cluster: EmbeddedCluster, roles: ClusterRoles, topic: str, harm: str
@@ -64,6 +67,7 @@ def test_a_record_is_acknowledged_while_a_broker_is_away(
     cluster.await_healthy()
 
 
+@pytest.mark.slow
 def test_a_record_is_refused_while_two_brokers_are_away(cluster: EmbeddedCluster, topic: str) -> None:
     away = [cluster.brokers[1], cluster.brokers[2]]
     for broker in away:
@@ -77,6 +81,7 @@ def test_a_record_is_refused_while_two_brokers_are_away(cluster: EmbeddedCluster
     cluster.await_healthy()
 
 
+@pytest.mark.slow
 def test_the_coordinator_of_a_transaction_is_the_one_that_brokers_name(
     cluster: EmbeddedCluster, roles: ClusterRoles, topic: str
 ) -> None:
@@ -87,6 +92,7 @@ def test_the_coordinator_of_a_transaction_is_the_one_that_brokers_name(
     assert roles.transaction_coordinator("some-id") == named
 
 
+@pytest.mark.slow
 def test_another_controller_takes_over(cluster: EmbeddedCluster, roles: ClusterRoles) -> None:
     first = roles.controller()
     cluster.brokers[first].kill()

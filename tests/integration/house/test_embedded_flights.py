@@ -65,7 +65,8 @@ def running(application: str, environment: dict[str, str]) -> Iterator[Callable[
         assert command("stop") == 0
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+# In `make test`, test_expansion_control_run.py and test_every_dag.py compare what it has made at least once.
+@pytest.mark.parametrize("guarantee", [pytest.param("at_least_once", marks=pytest.mark.slow), "exactly_once_v2"])
 def test_results_are_as_expected_and_corruption_is_found(
     guarantee: str, sent: Dataset, client: Client, unique: str, tmp_path: Path
 ) -> None:
@@ -104,6 +105,8 @@ def corrupt(client: Client, topic: str, key: str) -> None:
     assert producer.flush(30) == 0
 
 
+# In `make test`, U/test_replay_pace.py has its pace; every live application is fed by one that is told to hurry.
+@pytest.mark.slow
 def test_a_replay_that_is_stopped_goes_on_where_it_was(sent: Dataset, client: Client, tmp_path: Path) -> None:
     # Given a topic that already holds records of another replay, only what is added counts here.
     before = end_of_topic(client)

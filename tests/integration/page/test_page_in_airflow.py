@@ -91,14 +91,14 @@ def test_the_link_of_a_task_opens_its_application(page: Page) -> None:
     page.frame_locator("iframe").get_by_role("heading", name="clicks", exact=True).wait_for()
 
 
-def test_the_trigger_form_has_sections_with_their_fields(page: Page) -> None:
+def test_what_everyone_sets_is_open_in_the_trigger_form_and_the_rest_is_folded(page: Page) -> None:
     page.goto(f"/dags/expand_{NAME}")
     page.get_by_role("button", name="Trigger").first.click()
-    fields = {
-        "What to do": "Inputs, by the policies of the file",
-        "Approval": "Approve the cutover",
-        "Thresholds": "Longest pause",
-    }
+    for shown in ("Policies of the inputs, from the file", "Dry run", "Approve the cutover"):
+        page.get_by_text(shown).first.wait_for()
+    fields = {"Approval": "Approve the plan", "Thresholds": "Longest pause", "Safety": "Application must be"}
+    for folded in fields.values():
+        assert not page.get_by_text(folded).first.is_visible()
     for section, shown in fields.items():
         page.get_by_role("button", name=section).click()
         page.get_by_text(shown).first.wait_for()

@@ -26,7 +26,8 @@ from tests.support.airflow.per_dag_auth import token_of
 from tests.support.page.browser import chromium
 from tests.support.page.page_server import COOKIE, SETTINGS, mounted, served
 
-pytestmark = [pytest.mark.integration, pytest.mark.browser]
+# In `make test`, test_page_in_chromium.py::test_a_thousand_partitions_are_shown_and_respond, without a broker
+pytestmark = [pytest.mark.integration, pytest.mark.browser, pytest.mark.slow]
 
 NAME, BEFORE, AFTER = "wide", 1_000, 2_000
 RUN = f"expand_{NAME}/manual__1"

@@ -58,6 +58,15 @@ def test_records_of_a_librdkafka_producer(client: Client, tmp_path: Path, unique
     assert "found crc32 for" in refusal(client, tmp_path, unique, inputs=inputs(unique, partitioner="crc32"))
 
 
+def test_records_whose_partition_their_producer_has_chosen(client: Client, tmp_path: Path, unique: str) -> None:
+    """As Apache's StreamsSmokeTest ends: one record of the same key to each partition."""
+    markers = [Made(partition, b"flush") for partition in range(4)]
+    make(client, unique, spoilt={"customers": [*placed(KEYS, 4), *markers]})
+    found = refusal(client, tmp_path, unique)
+    assert f"- topic '{unique}-customers': found 3 of 28 sampled records elsewhere" in found
+    assert "The other 25 are where murmur2 puts them: a producer chooses the partition of some records" in found
+
+
 def test_an_application_that_uses_another_partitioner_throughout(
     client: Client, tmp_path: Path, unique: str
 ) -> None:

@@ -129,7 +129,7 @@ def test_a_topic_with_foreign_data_in_the_way(client: Client, tmp_path: Path, un
     produce(client, {green: [Made(0, b"a"), Made(1, b"b"), Made(7, b"c")]})
     assert refusal(lambda: run_preflight(client, tmp_path, unique)) == (
         f"- topic '{green}': found 3 records in a topic that no expansion of this application has made; "
-        "expected a name that is free for the next generation. If nobody needs it, delete it "
+        "expected a name that is free for the next generation. If it is not needed, delete it "
         f"(`kafka-topics.sh --delete --topic {green}`)."
     )
     remember(client, unique, journal=Journal(plan=plan, phase=Phase.ROLLED_BACK))

@@ -274,7 +274,7 @@ def killed_while_growing(grown: tuple[Growing, Growing], seed: int, kills: int) 
 def test_a_run_that_is_killed_while_processors_are_added_leaves_exactly_once_results(
     grown: tuple[Growing, Growing],
 ) -> None:
-    killed_while_growing(grown, seed=0, kills=5)
+    killed_while_growing(grown, seed=0, kills=3)
 
 
 @pytest.mark.slow

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from kafka_rescale.core.errors import Refused, UnsafeState
 from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.operations.processing import processors
 from kafka_rescale.operations.processing.processors import expand_processors
 
 from testbed.broker import EmbeddedBroker
@@ -109,6 +112,40 @@ def test_a_function_that_is_not_static_after_all_is_found_before_anything_is_pro
     with pytest.raises(UnsafeState, match=r"it in partition [23], by the static partitioner"):
         live.run()
     assert live.outputs() == before
+
+
+def test_an_input_that_grows_while_it_is_sampled_is_counted_anew(
+    connection: KafkaConnection, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KIP-878: an answer outside of the topic lets the counts be read again."""
+    live, _ = live_and_control(connection, unique, tmp_path, linear=False, static=f"{FUNCTIONS}:numbered")
+    write(live, range(20), (0, 1), 2)
+    live.run()
+    live.admin.grow_topic(live.topic, 4)
+    genuine, looks = processors._check_samples, count(1)
+
+    def grown_before(*given: Any) -> None:
+        """The input was counted with 4 partitions; now it has 8, and its producers use them."""
+        if next(looks) == 1:
+            live.admin.grow_topic(live.topic, 8)
+            write(live, range(20, 40), range(8), 8)
+        genuine(*given)
+
+    monkeypatch.setattr(processors, "_check_samples", grown_before)
+    live.run()
+    assert next(looks) == 3
+    assert {int(key[-1:]) for its in live.state().values() for key in its} == set(range(8))
+
+
+def test_an_answer_that_stays_outside_of_the_input_is_refused(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    live, _ = live_and_control(connection, unique, tmp_path, linear=False, static=f"{FUNCTIONS}:numbered")
+    write(live, range(20), (0, 1, 7), 2)
+    live.run()
+    live.admin.grow_topic(live.topic, 4)
+    with pytest.raises(UnsafeState, match="found 7; expected one partition of 0 to 3, and always the same"):
+        live.run()
 
 
 def test_without_the_declaration_the_growth_is_refused(

@@ -41,12 +41,7 @@ def declared(directory: Path, name: str) -> PipelineApplication:
 
 
 def request(application: PipelineApplication, level: int) -> ProcessRequest:
-    return ProcessRequest(
-        pipeline=application.pipeline,
-        state_dir=application.state_dir,
-        thread=f"{application.application_id}-StreamThread-1",
-        level=level,
-    )
+    return ProcessRequest.of(application, f"{application.application_id}-StreamThread-1", level)
 
 
 def test_a_pipeline_whose_inputs_do_not_exist_is_refused(

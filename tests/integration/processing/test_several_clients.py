@@ -145,7 +145,7 @@ def test_a_rack_that_a_person_gives_up_has_no_part_until_it_is_started_again(
     with pytest.raises(Refused, match="no run of it so far"):
         give_up_clients(app.file, config, "east-k1", None)
     app.prepare("run/1")
-    with pytest.raises(InvalidInput, match="one of --client ID and --tag KEY=VALUE"):
+    with pytest.raises(InvalidInput, match="either --client ID or --tag KEY=VALUE"):
         give_up_clients(app.file, config, None, None)
     assert give_up_clients(app.file, config, None, "zone=east").data == {"clients": ["east-k1", "east-k2"]}
     app.prepare("run/2")

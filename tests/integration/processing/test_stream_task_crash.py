@@ -76,7 +76,7 @@ def same_as_uninterrupted(counted: Counted, kills: int) -> None:
 
 
 def test_a_task_that_is_killed_leaves_exactly_once_results(counted: Counted) -> None:
-    same_as_uninterrupted(counted, kills=8)
+    same_as_uninterrupted(counted, kills=5)
 
 
 @pytest.mark.slow

@@ -69,6 +69,8 @@ def test_findings_exit_with_1_and_are_printed(expanded: Expanded, tmp_path: Path
     assert "sessions key 0x6b65792d303136" in done.stdout
 
 
+# In `make test`, test_before_promotion_there_is_nothing_to_prove, without `spark-submit`
+@pytest.mark.slow
 def test_nothing_to_verify_exits_with_2_and_a_remedy(expanded: Expanded, tmp_path: Path) -> None:
     done = submit(expanded, tmp_path)
 

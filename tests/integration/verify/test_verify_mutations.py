@@ -2,188 +2,229 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import pytest
 from kafka_rescale.core.verify.oracles import Oracle
-from kafka_rescale.core.verify.pairs import ComparedLog
+from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.spark.verify.compare import compare_store
 from pyspark.sql import SparkSession
 
 from tests.support.changelogs import POSITION, Placed, Record, changelog_key, copied, history, placed, write_log
-from tests.support.mutations import SINCE, Client, Mutation, changed, moved, of_key, pair_of
+from tests.support.mutations import SINCE, Client, changed, moved, of_key, pair_of
 
 pytestmark = pytest.mark.integration
 
 STORE_TYPE = "timestamped-window"
 RECORDS = history(STORE_TYPE, SINCE)
 KEY = changelog_key(STORE_TYPE, 9)
-OTHER = changelog_key(STORE_TYPE, 10)
-DELETED = changelog_key(STORE_TYPE, 4)
-ONCE = Record(changelog_key(STORE_TYPE, 99), b"written once", SINCE + 1_000)
 
 
-def dropped_key(green: list[Placed]) -> list[Placed]:
-    return [(p, r) for p, r in green if r.key != KEY]
+@dataclass(frozen=True)
+class Family:
+    """Keys of one mistake alone, so that all mistakes fit into one pair of logs and one comparison."""
+
+    number: int
+
+    def named(self, key: bytes) -> bytes:
+        """Return a key of ``RECORDS`` as it is called in this family."""
+        return b"%02d-%s" % (self.number, key)
+
+    def numbered(self, number: int) -> bytes:
+        return self.named(changelog_key(STORE_TYPE, number))
+
+    @property
+    def key(self) -> bytes:
+        return self.numbered(9)
+
+    @property
+    def other(self) -> bytes:
+        return self.numbered(10)
+
+    @property
+    def deleted(self) -> bytes:
+        return self.numbered(4)
+
+    @property
+    def once(self) -> Record:
+        return Record(self.numbered(99), b"written once", SINCE + 1_000)
+
+    @property
+    def records(self) -> list[Record]:
+        """Whatever is written of its keys, in order."""
+        named = (replace(r, key=self.named(r.key)) for r in RECORDS)
+        return [*(r for r in named if r.key in {self.key, self.other, self.deleted}), self.once]
 
 
-def dropped_update(green: list[Placed]) -> list[Placed]:
-    last = of_key(green, KEY)[-1]
+Mistake = Callable[[Family, list[Placed]], list[Placed]]
+
+
+def dropped_key(of: Family, green: list[Placed]) -> list[Placed]:
+    return [(p, r) for p, r in green if r.key != of.key]
+
+
+def dropped_update(of: Family, green: list[Placed]) -> list[Placed]:
+    last = of_key(green, of.key)[-1]
     return green[:last] + green[last + 1 :]
 
 
-def swapped_values(green: list[Placed]) -> list[Placed]:
-    one, other = of_key(green, KEY)[-1], of_key(green, OTHER)[-1]
+def swapped_values(of: Family, green: list[Placed]) -> list[Placed]:
+    one, other = of_key(green, of.key)[-1], of_key(green, of.other)[-1]
     swapped = changed(green, one, value=green[other][1].value)
     return changed(swapped, other, value=green[one][1].value)
 
 
-def emptied_value(green: list[Placed]) -> list[Placed]:
-    return changed(green, of_key(green, KEY)[-1], value=b"")
+def emptied_value(of: Family, green: list[Placed]) -> list[Placed]:
+    return changed(green, of_key(green, of.key)[-1], value=b"")
 
 
-def deleted_key(green: list[Placed]) -> list[Placed]:
-    return changed(green, of_key(green, KEY)[-1], value=None)
+def deleted_key(of: Family, green: list[Placed]) -> list[Placed]:
+    return changed(green, of_key(green, of.key)[-1], value=None)
 
 
-def shifted_timestamp(green: list[Placed]) -> list[Placed]:
-    last = of_key(green, KEY)[-1]
+def shifted_timestamp(of: Family, green: list[Placed]) -> list[Placed]:
+    last = of_key(green, of.key)[-1]
     return changed(green, last, timestamp=green[last][1].timestamp + 1)
 
 
-def changed_header(green: list[Placed]) -> list[Placed]:
-    return changed(green, of_key(green, KEY)[-1], headers=(("trace", b"8"), ("empty", None)))
+def changed_header(of: Family, green: list[Placed]) -> list[Placed]:
+    return changed(green, of_key(green, of.key)[-1], headers=(("trace", b"8"), ("empty", None)))
 
 
-def header_without_its_null(green: list[Placed]) -> list[Placed]:
-    return changed(green, of_key(green, KEY)[-1], headers=(("trace", b"9"), ("empty", b"")))
+def header_without_its_null(of: Family, green: list[Placed]) -> list[Placed]:
+    return changed(green, of_key(green, of.key)[-1], headers=(("trace", b"9"), ("empty", b"")))
 
 
-def kept_position(green: list[Placed]) -> list[Placed]:
-    last = of_key(green, KEY)[-1]
+def kept_position(of: Family, green: list[Placed]) -> list[Placed]:
+    last = of_key(green, of.key)[-1]
     return changed(green, last, headers=(*green[last][1].headers, *POSITION))
 
 
-def resurrected_tombstone(green: list[Placed]) -> list[Placed]:
-    last = of_key(green, DELETED)[-1]
+def resurrected_tombstone(of: Family, green: list[Placed]) -> list[Placed]:
+    last = of_key(green, of.deleted)[-1]
     return green[:last] + green[last + 1 :]
 
 
-def invented_key(green: list[Placed]) -> list[Placed]:
-    return [*green, *placed([replace(ONCE, key=changelog_key(STORE_TYPE, 77))], STORE_TYPE, 8)]
+def invented_key(of: Family, green: list[Placed]) -> list[Placed]:
+    return [*green, *placed([replace(of.once, key=of.numbered(77))], STORE_TYPE, 8)]
 
 
-def misplaced_key(green: list[Placed]) -> list[Placed]:
-    return moved(green, KEY, lambda p: (p + 1) % 8)
+def misplaced_key(of: Family, green: list[Placed]) -> list[Placed]:
+    return moved(green, of.key, lambda p: (p + 1) % 8)
 
 
-def hashed_whole_key(green: list[Placed]) -> list[Placed]:
+def hashed_whole_key(of: Family, green: list[Placed]) -> list[Placed]:
     whole = {r.key: p for p, r in placed([r for _, r in green], "key-value", 8)}
     return [(whole[r.key], r) for _, r in green]
 
 
-def key_in_two_partitions(green: list[Placed]) -> list[Placed]:
-    first, (partition, record) = of_key(green, KEY)[0], green[of_key(green, KEY)[0]]
+def key_in_two_partitions(of: Family, green: list[Placed]) -> list[Placed]:
+    first, (partition, record) = of_key(green, of.key)[0], green[of_key(green, of.key)[0]]
     return [*green[:first], ((partition + 4) % 8, record), *green[first + 1 :]]
 
 
-def duplicated_single_record(green: list[Placed]) -> list[Placed]:
-    return [*green, green[of_key(green, ONCE.key)[0]]]
+def duplicated_single_record(of: Family, green: list[Placed]) -> list[Placed]:
+    return [*green, green[of_key(green, of.once.key)[0]]]
 
 
-def duplicated_middle_record(green: list[Placed]) -> list[Placed]:
-    middle = of_key(green, KEY)[1]
+def duplicated_middle_record(of: Family, green: list[Placed]) -> list[Placed]:
+    middle = of_key(green, of.key)[1]
     return [*green[:middle], green[middle], *green[middle:]]
 
 
-def copied_twice(green: list[Placed]) -> list[Placed]:
+def copied_twice(of: Family, green: list[Placed]) -> list[Placed]:
     return green + green
 
 
-def reordered_old_records(green: list[Placed]) -> list[Placed]:
-    first, second, _ = of_key(green, KEY)
+def reordered_old_records(of: Family, green: list[Placed]) -> list[Placed]:
+    first, second, _ = of_key(green, of.key)
     swapped = list(green)
     swapped[first], swapped[second] = green[second], green[first]
     return swapped
 
 
-def reordered_last_records(green: list[Placed]) -> list[Placed]:
-    _, second, last = of_key(green, KEY)
+def reordered_last_records(of: Family, green: list[Placed]) -> list[Placed]:
+    _, second, last = of_key(green, of.key)
     swapped = list(green)
     swapped[second], swapped[last] = green[last], green[second]
     return swapped
 
 
-MUTATIONS: list[tuple[Mutation, Oracle, bytes, str]] = [
-    (dropped_key, Oracle.STATE, KEY, "missing in green"),
-    (dropped_update, Oracle.STATE, KEY, "value differs, timestamp"),
-    (swapped_values, Oracle.STATE, KEY, "value differs"),
-    (swapped_values, Oracle.STATE, OTHER, "value differs"),
-    (emptied_value, Oracle.STATE, KEY, "value differs"),
-    (deleted_key, Oracle.STATE, KEY, "a value in blue, deleted in green"),
-    (shifted_timestamp, Oracle.STATE, KEY, "timestamp 1700000000057 in blue, 1700000000058 in green"),
-    (changed_header, Oracle.STATE, KEY, "headers differ"),
-    (header_without_its_null, Oracle.STATE, KEY, "headers differ"),
-    (kept_position, Oracle.STATE, KEY, "headers differ"),
-    (resurrected_tombstone, Oracle.TOMBSTONES, DELETED, "deleted in blue, a value in green"),
-    (invented_key, Oracle.TOMBSTONES, changelog_key(STORE_TYPE, 77), "blue has no record of the key"),
-    (misplaced_key, Oracle.PLACEMENT, KEY, "instead of"),
-    (misplaced_key, Oracle.RESIDUE, KEY, "of green"),
-    (hashed_whole_key, Oracle.PLACEMENT, OTHER, "instead of"),
-    (key_in_two_partitions, Oracle.ONE_PARTITION, KEY, "partitions"),
-    (key_in_two_partitions, Oracle.PLACEMENT, KEY, "instead of"),
-    (duplicated_single_record, Oracle.DUPLICATES, ONCE.key, "blue's log is complete and has 1 of the key"),
-    (duplicated_middle_record, Oracle.SEQUENCE, KEY, "record 3 from the end: value differs"),
-    (duplicated_middle_record, Oracle.DUPLICATES, KEY, "blue's log is complete and has 3 of the key"),
-    (copied_twice, Oracle.DUPLICATES, KEY, "blue's log is complete and has 3 of the key"),
-    (reordered_old_records, Oracle.SEQUENCE, KEY, "record 2 from the end: value differs"),
-    (reordered_last_records, Oracle.STATE, KEY, "value differs"),
+MUTATIONS: list[tuple[Mistake, Oracle, int, str]] = [
+    (dropped_key, Oracle.STATE, 9, "missing in green"),
+    (dropped_update, Oracle.STATE, 9, "value differs, timestamp"),
+    (swapped_values, Oracle.STATE, 9, "value differs"),
+    (swapped_values, Oracle.STATE, 10, "value differs"),
+    (emptied_value, Oracle.STATE, 9, "value differs"),
+    (deleted_key, Oracle.STATE, 9, "a value in blue, deleted in green"),
+    (shifted_timestamp, Oracle.STATE, 9, "timestamp 1700000000057 in blue, 1700000000058 in green"),
+    (changed_header, Oracle.STATE, 9, "headers differ"),
+    (header_without_its_null, Oracle.STATE, 9, "headers differ"),
+    (kept_position, Oracle.STATE, 9, "headers differ"),
+    (resurrected_tombstone, Oracle.TOMBSTONES, 4, "deleted in blue, a value in green"),
+    (invented_key, Oracle.TOMBSTONES, 77, "blue has no record of the key"),
+    (misplaced_key, Oracle.PLACEMENT, 9, "instead of"),
+    (misplaced_key, Oracle.RESIDUE, 9, "of green"),
+    (hashed_whole_key, Oracle.PLACEMENT, 10, "instead of"),
+    (key_in_two_partitions, Oracle.ONE_PARTITION, 9, "partitions"),
+    (key_in_two_partitions, Oracle.PLACEMENT, 9, "instead of"),
+    (duplicated_single_record, Oracle.DUPLICATES, 99, "blue's log is complete and has 1 of the key"),
+    (duplicated_middle_record, Oracle.SEQUENCE, 9, "record 3 from the end: value differs"),
+    (duplicated_middle_record, Oracle.DUPLICATES, 9, "blue's log is complete and has 3 of the key"),
+    (copied_twice, Oracle.DUPLICATES, 9, "blue's log is complete and has 3 of the key"),
+    (reordered_old_records, Oracle.SEQUENCE, 9, "record 2 from the end: value differs"),
+    (reordered_last_records, Oracle.STATE, 9, "value differs"),
 ]
 
 
-@pytest.fixture(scope="module")
-def blue(client: Client) -> ComparedLog:
-    """A log from which nothing has ever been removed."""
-    return write_log(client, "mutations-blue", 4, placed([*RECORDS, ONCE], STORE_TYPE, 4))
+FAMILIES = {mistake: Family(n) for n, mistake in enumerate(dict.fromkeys(m for m, *_ in MUTATIONS))}
+SOUND = Family(len(FAMILIES))
+"""The keys of no mistake."""
 
 
-def correct_green() -> list[Placed]:
-    return placed(copied([*RECORDS, ONCE]), STORE_TYPE, 8)
-
-
-def test_without_a_mutation_everything_passes(
-    spark: SparkSession, client: Client, blue: ComparedLog, unique: str
-) -> None:
-    green = write_log(client, unique, 8, correct_green(), transactional=True)
+def test_without_a_mutation_everything_passes(spark: SparkSession, client: Client, unique: str) -> None:
+    records = [*RECORDS, SOUND.once]
+    blue = write_log(client, f"{unique}-blue", 4, placed(records, STORE_TYPE, 4))
+    green = write_log(client, f"{unique}-green", 8, placed(copied(records), STORE_TYPE, 8), transactional=True)
 
     assert compare_store(spark, client, pair_of(blue, green, STORE_TYPE)).findings == ()
 
 
+@pytest.fixture(scope="module")
+def report(spark: SparkSession, client: Client) -> StoreReport:
+    """What is found where every family of keys has its mistake; from blue's log nothing has ever been removed."""
+    records = [record for family in (*FAMILIES.values(), SOUND) for record in family.records]
+    blue = write_log(client, "mutations-blue", 4, placed(records, STORE_TYPE, 4))
+    wrong = [
+        each for mistake, of in FAMILIES.items() for each in mistake(of, placed(copied(of.records), STORE_TYPE, 8))
+    ]
+    sound = placed(copied(SOUND.records), STORE_TYPE, 8)
+    green = write_log(client, "mutations-green", 8, [*wrong, *sound], transactional=True)
+    return compare_store(spark, client, pair_of(blue, green, STORE_TYPE))
+
+
 @pytest.mark.parametrize(
-    ("mutation", "oracle", "key", "detail"),
+    ("mistake", "oracle", "number", "detail"),
     MUTATIONS,
     ids=[f"{m.__name__}-{o.name.lower()}-{i}" for i, (m, o, _, _) in enumerate(MUTATIONS)],
 )
 def test_a_mistake_is_found_and_named(
-    spark: SparkSession,
-    client: Client,
-    blue: ComparedLog,
-    unique: str,
-    mutation: Mutation,
-    oracle: Oracle,
-    key: bytes,
-    detail: str,
+    report: StoreReport, mistake: Mistake, oracle: Oracle, number: int, detail: str
 ) -> None:
-    green = write_log(client, unique, 8, mutation(correct_green()), transactional=True)
-
-    report = compare_store(spark, client, pair_of(blue, green, STORE_TYPE))
-
+    key = FAMILIES[mistake].numbered(number)
     found = [f for f in report.findings if f.oracle is oracle and f.key == key.hex()]
     assert not report.passed
     assert report.failures[oracle] >= 1
     assert found, report.findings
     assert detail in found[0].detail
     assert "@" in found[0].blue + found[0].green
+
+
+def test_of_keys_without_a_mistake_nothing_is_found(report: StoreReport) -> None:
+    """And none of the findings was left out, so that each of them is of the family of its mistake."""
+    assert sum(report.failures.values()) == len(report.findings)
+    assert not {f.key for f in report.findings} & {r.key.hex() for r in SOUND.records}
 
 
 def test_a_key_that_blue_itself_has_in_the_wrong_partition_is_named(

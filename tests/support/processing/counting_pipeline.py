@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kafka_rescale.core.pipeline.stores.record_cache import RecordCache
 from kafka_rescale.core.pipeline.task import Emitted, Record, StoreDefinition, StoreView
 
 SOURCES, SINK, STORE = ("left", "right"), "out", "counts"
@@ -22,7 +23,9 @@ class Counting:
     sinks: tuple[str, ...] = (SINK,)
     stores: tuple[StoreDefinition, ...] = (StoreDefinition(STORE, "timestamped-key-value"),)
 
-    def processor(self, stores: Mapping[str, StoreView], partition: int) -> CountingProcessor:
+    def processor(
+        self, stores: Mapping[str, StoreView], partition: int, cache: RecordCache | None = None
+    ) -> CountingProcessor:
         return CountingProcessor(stores[STORE])
 
 
@@ -47,6 +50,9 @@ class CountingProcessor:
 
     def process_batch(self, records: Sequence[Record]) -> list[Emitted]:
         return [emitted for record in records for emitted in self.process(record)]
+
+    def flush(self) -> list[Emitted]:
+        return []
 
     def stream_time(self) -> int:
         return self._stream_time

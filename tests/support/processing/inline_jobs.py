@@ -80,15 +80,7 @@ def started_job(
 
 def requests(application: PipelineApplication, threads: Iterable[str], level: int) -> list[ProcessRequest]:
     """What the threads of one level are asked."""
-    return [
-        ProcessRequest(
-            pipeline=application.pipeline,
-            state_dir=application.member_of(thread).state_dir,
-            thread=thread,
-            level=level,
-        )
-        for thread in threads
-    ]
+    return [ProcessRequest.of(application, thread, level) for thread in threads]
 
 
 def run_all(
@@ -100,8 +92,8 @@ def run_all(
     """
     processing, results = prepare(application, connection, run_id, backfill=backfill).processing, []
     for level in range(1, len(levels(pipeline_named(application.pipeline).topology)) + 1):
-        for request in requests(application, processing.running, level):
-            asked = request.model_copy(update={"backfill": backfill})
+        for thread in processing.running:
+            asked = ProcessRequest.of(application, thread, level, backfill=backfill)
             code = run_job(connection, application.application_id, run_id, 1, asked)
             results.append(ControlTopic(connection, application.application_id).read().results[asked.key])
             assert code == 0, results[-1]

@@ -15,6 +15,7 @@ from typing import Any
 
 import kafka_rescale
 from kafka_rescale.core.errors import Fenced
+from kafka_rescale.core.pipeline.stores.record_cache import RecordCache
 from kafka_rescale.core.pipeline.task import Emitted, Record, StoreView, TaskProcessor
 from kafka_rescale.spark.processing.run import run_task
 
@@ -125,8 +126,8 @@ class Stopping:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._part, name)
 
-    def processor(self, stores: Mapping[str, StoreView], partition: int) -> Any:
-        return StoppingProcessor(self._part.processor(stores, partition), self._counted)
+    def processor(self, stores: Mapping[str, StoreView], partition: int, cache: RecordCache | None = None) -> Any:
+        return StoppingProcessor(self._part.processor(stores, partition, cache), self._counted)
 
 
 class StoppingProcessor:

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kafka_rescale.core.pipeline import Pipeline
+from kafka_rescale.core.pipeline.stores.record_cache import RecordCache
 from kafka_rescale.core.pipeline.task import Emitted, Entry, Headers, Record, TaskProcessor
+
+LEVELS = 4
+"""So many sub-topologies, at most, are behind each other."""
 
 
 class Written(NamedTuple):
@@ -54,16 +58,22 @@ class PipelineDriver:
     """Pipes records through all tasks of partition 0 until nothing is left to do.
 
     ``written`` has all records by topic, internal ones without the application id.
+
+    :param cache_bytes: of the record cache of all tasks together; 0 is none.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, cache_bytes: int = 0) -> None:
         self.written: dict[str, list[Written]] = {}
         self._subs = pipeline.sub_topologies()
         definitions = [store for sub in self._subs for store in sub.stores]
         self.stores = {
             s.name: MemoryStore(self.written.setdefault(f"{s.name}-changelog", [])) for s in definitions
         }
-        self.tasks: dict[int, TaskProcessor] = {sub.id: sub.processor(self.stores, 0) for sub in self._subs}
+        names = {topic: f"app-{topic}" for topic in pipeline.topology.repartitions}
+        self.cache = RecordCache(cache_bytes, names) if cache_bytes else None
+        self.tasks: dict[int, TaskProcessor] = {
+            sub.id: sub.processor(self.stores, 0, self.cache) for sub in self._subs
+        }
         self._readers = {topic: sub.id for sub in self._subs for topic in sub.sources}
         self._offset = 0
 
@@ -71,7 +81,14 @@ class PipelineDriver:
         self, topic: str, key: bytes | None, value: bytes | None, timestamp: int = 0, headers: Headers = ()
     ) -> list[Emitted]:
         """Process one record, and what it causes in other tasks; returns what the outputs have got from it."""
-        waiting, outputs = self._process(Emitted(topic, key, value, timestamp, headers)), []
+        return self._follow(self._process(Emitted(topic, key, value, timestamp, headers)))
+
+    def commit(self) -> list[Emitted]:
+        """Write what the cache has kept back, and process what that causes in other tasks."""
+        return self._follow([each for task in self.tasks.values() for each in task.flush()])
+
+    def _follow(self, waiting: list[Emitted]) -> list[Emitted]:
+        outputs = []
         while waiting:
             each = waiting.pop(0)
             written = Written(each.key, each.value, each.timestamp_ms, each.headers)
@@ -82,10 +99,17 @@ class PipelineDriver:
                 outputs.append(each)
         return outputs
 
-    def pipe_all(self, records: Iterable[Piped]) -> dict[str, list[Written]]:
-        """Process many records, and return all that has been written, by topic."""
-        for each in records:
+    def pipe_all(self, records: Iterable[Piped], commit: int = 0) -> dict[str, list[Written]]:
+        """Process many records, and return all that has been written, by topic.
+
+        :param commit: after so many records, and at the end until nothing is kept back; 0 is never.
+        """
+        for number, each in enumerate(records, 1):
             self.pipe(each.topic, each.key, each.value, each.timestamp, (("h", each.header),))
+            if commit and number % commit == 0:
+                self.commit()
+        for _ in range(LEVELS if commit else 0):
+            self.commit()
         return {topic: written for topic, written in self.written.items() if written}
 
     def restart(self) -> None:

@@ -25,13 +25,20 @@ class Ran:
     written: dict[str, list[Written]]
 
 
-def run_by_kafka_streams(scenarios: Mapping[str, Sequence[Piped]], directory: Path) -> dict[str, Ran]:
+def run_by_kafka_streams(
+    scenarios: Mapping[str, Sequence[Piped]], directory: Path, *, cache: int = 0, commit: int = 0
+) -> dict[str, Ran]:
     """Let Kafka Streams run programs in one JVM.
 
     :param scenarios: the records by the name of the program.
     :param directory: for local state.
+    :param cache: ``statestore.cache.max.bytes``.
+    :param commit: after so many records; 0 commits after each, in the driver's own way.
     """
-    lines = [json.dumps({"program": name, "records": list(map(_json, s))}) for name, s in scenarios.items()]
+    lines = [
+        json.dumps({"program": name, "records": list(map(_json, s)), "cache": cache, "commit": commit})
+        for name, s in scenarios.items()
+    ]
     options = ["-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
     command = [require_java(), *options, "-cp", class_path(), "PipelineOracle", str(directory)]
     done = subprocess.run(

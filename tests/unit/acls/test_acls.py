@@ -238,7 +238,7 @@ class TestCommand:
         file = str(write_application(tmp_path, mode="in_place"))
         assert main(["acls", file]) == 0
         shown = capsys.readouterr().out
-        title = "Only for retire_orders-app, while a generation of before the growth is left"
+        title = "Only for retire_orders-app, while generations from before the growth exist"
         assert title in shown
         *_, last = shown.strip().splitlines()
         assert " --operation Delete --topic orders-app- " in last

@@ -54,12 +54,21 @@ def test_of_roles_without_a_connection_it_says_that_they_were_not_checked(
     tmp_path: Path, checked: Checked, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--config", config(tmp_path, "me"), "--config-admin", config(tmp_path, "admin")]
-    assert main(["plan", str(write_application(tmp_path)), *options]) == PASSED
+    own = {role.value: f"kafka_{role}" for role in OTHERS}
+    assert main(["plan", str(write_application(tmp_path, kafka_conn_ids=own)), *options]) == PASSED
     assert {role: of.principal for role, of in checked.items()} == {Role.ADMIN: "User:admin"}
     assert (
-        "permissions of copy, verify were not checked; where each role has a principal of its own, name their "
-        "settings: --config-copy FILE --config-verify FILE"
+        "permissions of copy, verify were not checked: these roles have connections of their own; name "
+        "their settings: --config-copy FILE --config-verify FILE"
     ) in capsys.readouterr().out
+
+
+def test_where_no_role_has_a_connection_of_its_own_nothing_is_said_of_roles(
+    tmp_path: Path, checked: Checked, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", str(write_application(tmp_path)), "--config", config(tmp_path, "me")]) == PASSED
+    assert checked == {}
+    assert "not checked" not in capsys.readouterr().out
 
 
 def test_with_a_connection_of_every_role_all_are_checked(
@@ -77,7 +86,7 @@ def test_with_a_connection_of_every_role_all_are_checked(
 def test_it_says_that_commands_of_the_workers_were_not_looked_at(
     tmp_path: Path, checked: Checked, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = "lifecycle: nothing of it was looked up or asked; preflight does so on the machine that runs it."
+    said = "lifecycle: its commands were not checked here. The preflight task checks them on its own machine."
     options = ["--config", config(tmp_path, "plan"), "--json"]
     for lifecycle, told in [({"type": "manual"}, False), (CHAIN["lifecycle"], True)]:
         assert main(["plan", str(write_application(tmp_path, lifecycle=lifecycle)), *options]) == PASSED
@@ -119,7 +128,8 @@ def test_settings_from_the_environment_are_of_one_role_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, "settings")
-    application = load_application(write_application(tmp_path))
+    own = {role.value: f"kafka_{role}" for role in OTHERS}
+    application = load_application(write_application(tmp_path, kafka_conn_ids=own))
     found, unchecked = connections_of_others(application, None, dict.fromkeys(OTHERS))
     assert found == {}
     assert unchecked.startswith("permissions of copy, admin, verify were not checked")

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kafka_rescale.core.errors import Refused
 
 from tests.support.airflow.dag_bags import parsed
 from tests.support.application_files import CHAIN, write_application
@@ -69,9 +70,9 @@ def test_the_gate_of_all_stages_comes_after_the_pre_warming_which_may_be_skipped
     assert {"prewarm"} <= upstream_of(expand, "cutover")
 
 
-def test_only_a_sub_topology_without_state_starts_no_spark_job(expand: DAG) -> None:
+def test_only_a_sub_topology_without_state_starts_no_spark_job_and_waits_for_none(expand: DAG) -> None:
     idle = {task.task_id for task in expand.tasks if getattr(task, "idle", False)}
-    assert idle == {f"{STAGES[2]}.restore", f"{STAGES[2]}.warm_up"}
+    assert idle == {f"{STAGES[2]}.{task}" for task in ("restore", "warm_up", "lag_gate")}
 
 
 def test_verify_waits_for_the_cutover_and_for_catch_up(expand: DAG) -> None:
@@ -121,19 +122,30 @@ def test_every_approval_looks_whether_the_cutover_has_begun(expand: DAG) -> None
     assert asked == {"approve_plan": "orders-app", "approve_cutover": "orders-app"}
 
 
-def test_every_field_of_the_form_has_a_section_and_says_what_an_empty_one_means(expand: DAG) -> None:
+def test_what_everyone_sets_is_open_and_comes_first_and_the_rest_is_folded(expand: DAG) -> None:
+    """Airflow opens the fields that have no section, and folds every section."""
     fields = {name: expand.params.get_param(name) for name in expand.params}
-    sections = {name: field.schema["section"] for name, field in fields.items()}
-    assert sections == {
-        "target": "What to do",
-        "dry_run": "What to do",
+    assert list(fields)[:3] == ["target", "dry_run", "approve_cutover"]
+    assert {name: field.schema.get("section") for name, field in fields.items()} == {
+        "target": None,
+        "dry_run": None,
+        "approve_cutover": None,
         "approve_plan": "Approval",
-        "approve_cutover": "Approval",
         "acceptable_recovery_lag": "Thresholds",
         "max_pause_seconds": "Thresholds",
         "local_state_deleted": "Safety",
         "expected_state": "Safety",
     }
+
+
+@pytest.mark.parametrize("kind", ["accept", "retire", "rollback"])
+def test_a_form_that_a_person_has_to_fill_in_is_open(applications: Path, kind: str) -> None:
+    params = parsed().dags[f"{kind}_orders-app"].params
+    assert {params.get_param(name).schema.get("section") for name in params} == {None}
+
+
+def test_every_field_of_the_form_has_a_title_and_says_what_an_empty_one_means(expand: DAG) -> None:
+    fields = {name: expand.params.get_param(name) for name in expand.params}
     for name, field in fields.items():
         assert field.schema["title"], name
         empty = field.value is None
@@ -230,21 +242,23 @@ def test_retirement_has_to_be_confirmed_by_name(applications: Path) -> None:
 
     dag = parsed().dags["retire_orders-app"]
     with pytest.raises(ParamValidationError):
-        dag.params.validate()
-    with pytest.raises(ParamValidationError):
         dag.params.update({"confirm": "another-app"})
+    with pytest.raises(Refused, match=r"found no confirmation.*Nothing has been deleted"):
+        dag.get_task("retire").execute({"params": dag.params.validate()})  # type: ignore[arg-type]
     dag.params.update({"confirm": CHAIN["application_id"]})
     assert dag.params.validate() == {"confirm": CHAIN["application_id"], "dry_run": False}
 
 
-@pytest.mark.parametrize("dry_run", [False, True])
-def test_a_retirement_may_only_name_what_it_would_delete(
-    applications: Path, monkeypatch: pytest.MonkeyPatch, dry_run: bool
+@pytest.mark.parametrize(("dry_run", "confirm"), [(False, CHAIN["application_id"]), (True, None)])
+def test_to_look_at_what_a_retirement_would_delete_needs_no_confirmation(
+    applications: Path, monkeypatch: pytest.MonkeyPatch, dry_run: bool, confirm: str | None
 ) -> None:
     asked: dict[str, object] = {}
     task = parsed().dags["retire_orders-app"].get_task("retire")
     monkeypatch.setattr(type(task), "run_owned", lambda *_, **options: asked.update(options))
-    task.execute({"params": {"dry_run": dry_run}})
+    params = parsed().dags["retire_orders-app"].params
+    params.update({"dry_run": dry_run, "confirm": confirm})
+    task.execute({"params": params.validate()})
     assert asked == {"dry_run": dry_run}
 
 

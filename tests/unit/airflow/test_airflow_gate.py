@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import TaskDeferred
 from kafka_rescale.airflow import lag_gate as gate_module
 from kafka_rescale.airflow.lag_gate import Gate, GateReason, Reading, look
+from kafka_rescale.airflow.markdown import lag_table, lag_verdict
+from kafka_rescale.airflow.sensors import lag_gate as sensor_module
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.triggers import lag_gate as trigger_module
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
@@ -159,7 +163,7 @@ def fire(monkeypatch: pytest.MonkeyPatch, answers: list[Reading | Exception]) ->
 
     async def connection(_: object) -> None: ...
 
-    monkeypatch.setattr(trigger_module, "look", next_reading)
+    monkeypatch.setattr(gate_module, "look", next_reading)
     monkeypatch.setattr(trigger_module.KafkaRescaleHook, "aconnection", connection)
     trigger = LagGateTrigger(kafka_config_id="k", gate=asdict(GATE), consecutive=3, poll_seconds=0)
 
@@ -210,8 +214,8 @@ class FakeTask:
         self.pushed[key] = value
 
 
-def sensor() -> LagGateSensor:
-    return LagGateSensor(task_id="gate", application_id="x", kafka_config_id="k", acceptable_lag=10)
+def sensor(**arguments: Any) -> LagGateSensor:
+    return LagGateSensor(task_id="gate", application_id="x", kafka_config_id="k", acceptable_lag=10, **arguments)
 
 
 def test_the_sensor_hands_the_numbers_on_for_the_approval() -> None:
@@ -219,7 +223,24 @@ def test_the_sensor_hands_the_numbers_on_for_the_approval() -> None:
     task = FakeTask()
     assert sensor().execute_complete({"ti": task}, event) == event  # type: ignore[typeddict-item]
     assert event["lags"] == [[MOVE.source, 0, 3], [MOVE.source, 1, 0]]
-    assert f"| {MOVE.source} | 0 | 3 |" in task.pushed["table"]
+
+
+@pytest.mark.parametrize(
+    ("lags", "told"),
+    [
+        ([0] * 60, "All 60 partitions are within 10 offsets of the end; the largest lag is 0."),
+        ([0] * 59 + [7], "All 60 partitions are within 10 offsets of the end; the largest lag is 7."),
+        ([11] * 2 + [0] * 998, "2 of 1000 partitions are not within 10 offsets of the end."),
+    ],
+)
+def test_however_many_partitions_there_are_a_verdict_and_five_of_them_are_told(lags: list[int], told: str) -> None:
+    event = Reading(GateReason.OPEN, gate_module.decide(progress(*lags), 10)).event()
+    assert lag_verdict(event) == f"**{told}**"
+    _, _, *rows = lag_table(event).partition("\n\n")[0].splitlines()
+    assert len(rows) == 5
+    worst = max(range(len(lags)), key=lambda partition: lags[partition])
+    assert rows[0] == f"| {lags[worst]} | {MOVE.source}-{worst} |"
+    assert f"other {len(lags) - 5}" in lag_table(event)
 
 
 def test_the_sensor_fails_when_the_gate_will_never_open() -> None:
@@ -228,13 +249,67 @@ def test_the_sensor_fails_when_the_gate_will_never_open() -> None:
         sensor().execute_complete({"ti": FakeTask()}, event)  # type: ignore[typeddict-item]
 
 
-def test_the_sensor_defers_at_once_with_a_timeout_of_its_own() -> None:
-    from types import SimpleNamespace
+RUN: Any = {"dag_run": SimpleNamespace(dag_id="expand_x", run_id="run-1"), "ti": FakeTask()}
+JOB_NOT_READY = Reading(GateReason.JOB_NOT_READY)
+OUTAGE = Outage("broker", found="silence", expected="an answer", remedy="wait")
 
-    from airflow.sdk.exceptions import TaskDeferred
 
-    run = SimpleNamespace(dag_id="expand_x", run_id="run-1")
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[Reading | Exception]:
+    """The answers that a worker's looks are to find; those that were found are taken away."""
+    answers: list[Reading | Exception] = []
+
+    def look(*_: object) -> Reading:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(gate_module, "look", look)
+    monkeypatch.setattr(sensor_module.KafkaRescaleHook, "connection", lambda _: None)
+    monkeypatch.setattr(sensor_module, "SETTLING_SECONDS", 0)
+    return answers
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [[OPEN] * 3, [Reading(GateReason.WARMED)], [Reading(GateReason.PAST)]],
+    ids=["open and stays so", "warmed", "past"],
+)
+def test_a_gate_that_is_open_is_passed_without_the_triggerer(looks: list[Any], answers: list[Reading]) -> None:
+    looks += answers
+    found = sensor().execute(RUN)
+    assert found is not None
+    assert (found["reason"], looks) == (answers[0].reason.value, [])
+
+
+def test_a_gate_of_a_stage_is_passed_after_one_look(looks: list[Any]) -> None:
+    looks += [OPEN]
+    assert sensor(consecutive=1).execute(RUN) is not None
+
+
+def test_a_stage_with_nothing_to_copy_is_passed_without_a_look(looks: list[Any]) -> None:
+    looks += [AssertionError("it has looked")]
+    assert sensor(idle=True).execute(RUN) is None
+
+
+def test_a_run_that_lost_its_expansion_fails_without_the_triggerer(looks: list[Any]) -> None:
+    looks += [Reading(GateReason.LEASE_LOST, detail="the expansion was rolled back")]
+    with pytest.raises(UnsafeState, match="rolled back"):
+        sensor().execute(RUN)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [[HOLDING], [JOB_NOT_READY], [OPEN, OPEN, HOLDING], [OUTAGE]],
+    ids=["holds", "no job", "closes", "outage"],
+)
+def test_the_sensor_defers_a_gate_that_is_not_open_with_a_timeout_of_its_own(
+    looks: list[Any], answers: list[Reading | Exception]
+) -> None:
+    looks += answers
     with pytest.raises(TaskDeferred) as deferred:
-        sensor().execute({"dag_run": run})  # type: ignore[typeddict-item]
+        sensor().execute(RUN)
+    assert looks == []
     assert deferred.value.timeout is not None
     assert deferred.value.trigger.serialize()[1]["gate"]["owner"] == OWNER

@@ -12,6 +12,7 @@ from airflow.providers.standard.exceptions import HITLRejectException
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, RetryAction
 from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
+from kafka_rescale.airflow.markdown import plan_brief
 from kafka_rescale.airflow.operators import admin, closing
 from kafka_rescale.airflow.operators import approval as approval_module
 from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
@@ -30,14 +31,16 @@ from kafka_rescale.core.errors import (
     Refused,
     UnsafeState,
 )
+from kafka_rescale.core.plan.plan import Move, MoveKind, Stage
+from kafka_rescale.operations.preflight.preflight import Preflight
 
 from tests.support.application_files import write_application
-from tests.support.plans import plan_for
+from tests.support.plans import in_place_plan, plan_for
 
 WORDS = {"found": "a", "expected": "b", "remedy": "c"}
 
 
-BEFORE = ("stage_1.restore", "stage_1.expand", "prewarm")
+BEFORE = ("stage_1.restore", "stage_1.expand", "prewarm", "gate_all")
 
 
 def approval(**arguments: Any) -> OptionalApprovalOperator:
@@ -71,13 +74,18 @@ def test_a_cutover_that_has_begun_is_not_asked_about_again(
         asked()
 
 
-def asked_in_a_run(results: dict[str, Any], **arguments: Any) -> Callable[[], OptionalApprovalOperator]:
+def asked_in_a_run(
+    results: dict[str, Any], before: tuple[str, ...] = BEFORE, **arguments: Any
+) -> Callable[[], OptionalApprovalOperator]:
     """Ask behind tasks that have left these results; gives the task."""
     with DAG("expand_orders", schedule=None):
         task = approval(**arguments)
-        [EmptyOperator(task_id=job) for job in BEFORE] >> task
-    pull = {job: results.get(job) for job in BEFORE}
-    ti = SimpleNamespace(id="1", dag_id="expand_orders", xcom_pull=lambda task_ids: pull[task_ids])
+        [EmptyOperator(task_id=job) for job in before] >> task
+
+    def pull(task_ids: str) -> Any:
+        return results.get(task_ids)
+
+    ti = SimpleNamespace(id="1", dag_id="expand_orders", xcom_pull=pull)
     context: Any = {"params": {"approve_plan": True}, "task_instance": ti, "ti": ti}
 
     def ask() -> OptionalApprovalOperator:
@@ -87,15 +95,61 @@ def asked_in_a_run(results: dict[str, Any], **arguments: Any) -> Callable[[], Op
     return ask
 
 
-def test_who_approves_sees_what_was_copied_and_the_way_to_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def shown_behind(
+    results: dict[str, Any], monkeypatch: pytest.MonkeyPatch, before: tuple[str, ...] = BEFORE
+) -> list[str]:
+    """The paragraphs that a person is shown behind tasks that have left these results."""
     shown: dict[str, Any] = {}
     monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", shown.update)
-    copied = {"state": "done", "records": 12345, "seeded": 12000, "bytes": 2_000_000, "seconds": 3.5}
     with pytest.raises(TaskAwaitingInput):
-        asked_in_a_run({"stage_1.restore": copied, "stage_1.expand": ["created a topic"]})()
-    assert "| stage_1.restore | done | 12,345 | 12,000 | 2.0 | 3.5 |" in shown["body"]
-    assert "stage_1.expand" not in shown["body"]
-    assert "(/plugin/kafka-rescale/kafka-rescale/?application=orders)" in shown["body"]
+        asked_in_a_run(results, before)()
+    return shown["body"].split("\n\n")
+
+
+def test_who_approves_the_cutover_reads_the_verdict_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    lags = [["orders-totals-changelog", partition, 1] for partition in range(1000)]
+    copied = {"state": "done", "records": 12345, "seeded": 12000, "bytes": 2_000_000, "seconds": 3.5}
+    results = {
+        "gate_all": {"threshold": 10_000, "lags": lags},
+        "prewarm": {"start": 6.2, "restore": 80.0, "stop": 2.1},
+        "stage_1.restore": copied,
+        "stage_1.expand": ["created a topic"],
+    }
+    verdict, pause, table, rest, copies, plan, page = shown_behind(results, monkeypatch)
+    assert verdict == "**All 1000 partitions are within 10,000 offsets of the end; the largest lag is 1.**"
+    assert pause.startswith("**Expected pause: about 8 s** to stop and to start")
+    assert len(table.splitlines()) == 7
+    assert rest == "The page shows the other 995, which are no further behind."
+    assert copies == "Copied: 12,345 records (2.0 MB), 12,000 of them rows of snapshots, in 4 s of 1 tasks."
+    assert plan == "-"
+    assert "(/plugin/kafka-rescale/kafka-rescale/?application=orders)" in page
+
+
+def test_no_table_of_an_approval_is_wider_than_two_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow shows it in a narrow column, beside the list of required actions."""
+    results = {"gate_all": {"threshold": 0, "lags": [["a", 0, None]]}}
+    text = "\n".join(
+        (*shown_behind(results, monkeypatch), plan_brief(plan_for("shop")), plan_brief(in_place_plan()))
+    )
+    assert max(line.count("|") for line in text.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (
+            {"records": 12345, "bytes": 2_000_000, "seconds": 3.5},
+            "**Every record that has to move can be moved: 12,345",
+        ),
+        ({}, "**No record has to move.**"),
+        (None, "**No record has to move.**"),
+    ],
+)
+def test_who_approves_a_stop_in_place_reads_first_what_the_rehearsal_has_found(
+    result: dict[str, Any] | None, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict, *_ = shown_behind({"rehearse": result}, monkeypatch, ("rehearse",))
+    assert verdict.startswith(told)
 
 
 @pytest.mark.parametrize(
@@ -109,11 +163,11 @@ def test_who_approves_sees_what_was_copied_and_the_way_to_the_page(monkeypatch: 
 def test_who_approves_sees_whether_the_pause_grows_with_the_state(
     result: dict[str, float] | None, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown: dict[str, Any] = {}
-    monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", shown.update)
-    with pytest.raises(TaskAwaitingInput):
-        asked_in_a_run({"prewarm": result})()
-    assert told in shown["body"]
+    assert told in shown_behind({"prewarm": result}, monkeypatch)[1]
+
+
+def test_the_approval_of_the_plan_has_nothing_ahead_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shown_behind({}, monkeypatch, ("plan",))[0] == "-"
 
 
 def test_who_approves_the_plan_sees_what_preflight_found_worth_knowing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,6 +185,26 @@ def test_who_approves_the_plan_sees_what_preflight_found_worth_knowing(monkeypat
     found["messages"] = []
     task.execute({"ti": ti})  # type: ignore[typeddict-item]
     assert pushed["table"].strip() == table
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_preflight_tells_of_a_bridge_only_if_it_is_paused(
+    is_paused: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A bridge is not paused when its DAG is made: to be told to unpause it was never right."""
+    file = str(write_application(tmp_path))
+    bridge = Move(kind=MoveKind.INPUT, source="a", target="b", store="a", source_partitions=4, target_partitions=8)
+    stage = Stage(index=1, name="stage_1", subtopology=0, bridges=(bridge,))
+    found = Preflight(plan_for("orders-app").model_copy(update={"stages": (stage,)}), False, ("one.",))
+    monkeypatch.setattr("kafka_rescale.operations.preflight.preflight.preflight", lambda *_, **__: found)
+    monkeypatch.setattr(admin.PreflightOperator, "connection", lambda *_: None)
+    for name in ("require_kafka_for_spark", "require_spark_files"):
+        monkeypatch.setattr(admin, name, lambda *_: "")
+    ti = SimpleNamespace(get_dag={"bridge_orders-app": SimpleNamespace(is_paused=is_paused)}.__getitem__)
+    context: Any = {"ti": ti, "dag_run": SimpleNamespace(dag_id="expand_orders-app", run_id="r")}
+    told = admin.PreflightOperator(task_id="preflight", application_file=file).execute(context)["messages"]
+    paused = ["bridge_orders-app is paused: unpause it, or the cutover waits for it in vain."]
+    assert told == ["one.", *(paused if is_paused else [])]
 
 
 def test_a_run_may_limit_the_pause_otherwise_than_the_file(tmp_path: Path) -> None:

@@ -73,5 +73,5 @@ def test_a_dag_that_is_paused_is_not_waited_for(execute: Any, state: RunState) -
 
 
 def test_without_an_answer_nothing_is_begun_anew(execute: Any) -> None:
-    with pytest.raises(Outage, match="whether it is at work"):
+    with pytest.raises(Outage, match="whether the run is at work"):
         execute(RunState.UNKNOWN)

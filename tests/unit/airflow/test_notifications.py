@@ -201,14 +201,14 @@ def test_a_notifier_that_fails_harms_nobody(
     with caplog.at_level(logging.INFO):
         fail(dag, "cutover")
     assert len(told(file)) == 1
-    assert "BrokenNotifier was not told of failed" in caplog.text
+    assert "BrokenNotifier failed for event failed" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
         ({"notifier": "nowhere:Notifier"}, "No module named 'nowhere'"),
-        ({"notifier": "pathlib:Path"}, "no BaseNotifier"),
+        ({"notifier": "pathlib:Path"}, "not a BaseNotifier"),
         ({"arguments": {"fiel": "x"}}, "unexpected keyword argument 'fiel'"),
     ],
 )

@@ -19,7 +19,7 @@ STORES = FIELDS["stores"]
 def mistakes(**changes: Any) -> list[str]:
     """Every mistake as one text, with its place."""
     given = application("shop", **changes)
-    return [str(m.finding(".".join(map(str, m.location)))) for m in check_declaration(given, topology_of(given))]
+    return [str(m.complaint) for m in check_declaration(given, topology_of(given))]
 
 
 def test_a_sound_declaration_has_no_mistakes() -> None:
@@ -41,7 +41,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown store": (
         {"stores": [*STORES[:3], {"name": "visit", "type": "session"}]},
         [
-            "stores.3.name: found the store visit, which the topology does not have; expected one of "
+            "stores[3].name: found the store visit, which the topology does not have; expected one of "
             "customers, totals, hourly, visits. Did you mean visits?",
             "stores: found no declaration of store visits, which the topology has; expected every store of "
             "the topology. Add `- {name: visits, type: …}`; the DSL's tables and aggregates are "
@@ -52,7 +52,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown input": (
         {"inputs": [{"topic": "payments", "policy": "unkeyed"}, CUSTOMERS]},
         [
-            "inputs.0.topic: found the input topic payments, which the topology does not have; expected one "
+            "inputs[0].topic: found the input topic payments, which the topology does not have; expected one "
             "of shop-orders, shop-customers. Correct the name, or paste the topology of the present program.",
             "inputs: found no declaration of input topic shop-orders, which the topology reads; expected "
             "every external topic that the topology reads. Add `- "
@@ -62,34 +62,34 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown output": (
         {"outputs": [{"topic": "shop-total"}]},
         [
-            "outputs.0.topic: found the output topic shop-total, which the topology does not have; expected "
+            "outputs[0].topic: found the output topic shop-total, which the topology does not have; expected "
             "one of shop-totals. Did you mean shop-totals?"
         ],
     ),
     "unknown repartition": (
         {"repartitions": [{"name": "by-customer-repartition", "count": "start_command"}]},
         [
-            "repartitions.0.name: found the repartition by-customer-repartition, which the topology does not "
+            "repartitions[0].name: found the repartition by-customer-repartition, which the topology does not "
             "have; expected one of by-customer. Did you mean by-customer?"
         ],
     ),
     "a store twice": (
         {"stores": [*STORES, STORES[0]]},
-        ["stores.4: found customers a second time; expected each name once. Delete one of the two."],
+        ["stores[4]: found customers a second time; expected each name once. Delete one of the two."],
     ),
     "unkeyed for a keyed input": (
         {"inputs": [ORDERS, {**CUSTOMERS, "policy": "unkeyed"}]},
         [
-            "inputs.1.policy: found unkeyed, while sub-topology 1 reads shop-customers and keeps customers, "
+            "inputs[1].policy: found unkeyed, while sub-topology 1 reads shop-customers and keeps customers, "
             "totals, hourly, visits; expected paused, repartitioned or fixed for an input whose keys decide where "
-            "state is. Declare `policy: paused` (with `producers:` to hold them), `repartitioned` if nobody can, "
-            "or `fixed` if its count shall stay."
+            "state is. Declare `policy: paused` (with `producers:` to hold them), `repartitioned` if they can't "
+            "be held, or `fixed` if its count shall stay."
         ],
     ),
     "producers of an input that is not paused": (
         {"inputs": [{**ORDERS, "producers": {"stop": "true", "start": "true"}}, CUSTOMERS]},
         [
-            "inputs.0.producers: found commands for the producers of an input with policy unkeyed; expected "
+            "inputs[0].producers: found commands for the producers of an input with policy unkeyed; expected "
             "`producers:` with policy paused only. Delete them, or declare `policy: paused`."
         ],
     ),
@@ -113,7 +113,7 @@ JOINED = {
 def test_two_joined_inputs_of_which_one_grows() -> None:
     inputs = [{"topic": "left", "policy": "paused"}, {"topic": "right", "policy": "fixed"}]
     assert mistakes(**JOINED, inputs=inputs) == [
-        "inputs.1.policy: found fixed for right and paused for left, which sub-topology 0 reads: their counts "
+        "inputs[1].policy: found fixed for right and paused for left, which sub-topology 0 reads: their counts "
         "would differ; expected either fixed for both or for none. Declare `policy: paused` for right, or "
         "`fixed` for left too."
     ]
@@ -124,7 +124,7 @@ def test_two_joined_inputs_of_which_one_grows() -> None:
 def test_a_global_store_is_not_moved() -> None:
     assert mistakes(topology=GLOBAL) == []
     assert mistakes(topology=GLOBAL, stores=[*STORES, {"name": "rates", "type": "key-value"}]) == [
-        "stores.4.name: found the global store rates; expected stores with a changelog. Delete it: every "
+        "stores[4].name: found the global store rates; expected stores with a changelog. Delete it: every "
         "instance reads a global store from its source topic, nothing has to be moved."
     ]
 
@@ -142,12 +142,12 @@ RATES_AS_OUTPUT = GLOBAL.replace("(topic: shop-totals)", "(topic: rates)")
 
 def test_the_topic_of_a_global_store_is_left_alone() -> None:
     assert mistakes(topology=GLOBAL, inputs=[ORDERS, CUSTOMERS, {"topic": "rates", "policy": "paused"}]) == [
-        "inputs.2.topic: found rates, which only a global store reads; expected topics that tasks read. Delete "
+        "inputs[2].topic: found rates, which only a global store reads; expected topics that tasks read. Delete "
         "it: every instance reads all partitions of it, whatever the parallelism."
     ]
     assert mistakes(topology=RATES_AS_OUTPUT, outputs=[{"topic": "rates"}]) == []
     assert mistakes(topology=RATES_AS_OUTPUT, outputs=[{"topic": "rates", "partitions": 8}]) == [
-        "outputs.0.partitions: found the output rates, which a global store of the application reads; expected a "
+        "outputs[0].partitions: found the output rates, which a global store of the application reads; expected a "
         "count for outputs that only others read: they grow while the application runs. Delete `partitions:` "
         "here: the running application would not read the new partitions."
     ]
@@ -180,7 +180,7 @@ def test_an_output_that_the_application_reads_itself_does_not_grow_under_it() ->
     inputs = [ORDERS, {**CUSTOMERS, "policy": "fixed"}]
     assert mistakes(topology=CIRCLE, inputs=inputs, outputs=[{"topic": "shop-customers"}]) == []
     assert mistakes(topology=CIRCLE, inputs=inputs, outputs=[{"topic": "shop-customers", "partitions": 8}]) == [
-        "outputs.0.partitions: found the output shop-customers, which the application itself reads; expected a "
+        "outputs[0].partitions: found the output shop-customers, which the application itself reads; expected a "
         "count for outputs that only others read: they grow while the application runs. Delete `partitions:` "
         "here. It can only grow as an input, by `policy: paused` for it and for all that leads to it; else "
         "declare `policy: fixed` in `inputs:`."
@@ -192,9 +192,9 @@ def test_an_input_that_the_application_fills_can_only_be_held_with_all_that_lead
     """Also through a repartition topic: blue would go on filling it while it is drained."""
     given = {"topology": CIRCLE, "outputs": []}
     assert mistakes(**given, inputs=[{**ORDERS, "policy": policy}, CUSTOMERS]) == [
-        "inputs.1.policy: found paused for shop-customers, which the application itself writes; expected an input "
-        "that can be held: it is filled as long as shop-orders comes in. Declare `policy: fixed`, or let the "
-        "program go through repartition() instead of a topic of its own; or declare `policy: paused` for "
+        "inputs[1].policy: found paused for shop-customers, which the application itself writes; expected an "
+        "input that can be held: it is filled as long as shop-orders comes in. Declare `policy: fixed`, or let "
+        "the program go through repartition() instead of a topic of its own; or declare `policy: paused` for "
         "shop-orders, too."
     ]
     for of_customers in ("paused", "fixed"):
@@ -208,7 +208,7 @@ def test_an_input_that_the_application_fills_gets_no_bridge() -> None:
     given = {"lifecycle": told, "inputs": [ORDERS, bridged]}
     assert mistakes(**given) == []
     assert mistakes(**given, topology=CIRCLE, outputs=[]) == [
-        "inputs.1.policy: found repartitioned for shop-customers, which the application itself writes; expected "
+        "inputs[1].policy: found repartitioned for shop-customers, which the application itself writes; expected "
         "an input that others write: the new generation would write beside the bridge, so that the records of a "
         "key would change their order. Declare `policy: fixed`, or let the program go through repartition() "
         "instead of a topic of its own."
@@ -257,7 +257,7 @@ def test_a_table_whose_input_is_its_changelog_can_not_grow() -> None:
     fixed = [{**ORDERS, "policy": "fixed"}, {**CUSTOMERS, "policy": "fixed"}]
     assert mistakes(stores=SOURCE_TABLE, inputs=fixed) == []
     assert mistakes(stores=SOURCE_TABLE) == [
-        "stores.0.changelog: found paused for shop-customers, which is the changelog of customers; expected "
+        "stores[0].changelog: found paused for shop-customers, which is the changelog of customers; expected "
         "fixed: after a growth a key's old entry stays in the old partition and its updates go to another. "
         "Declare `policy: fixed`, or run the program without `topology.optimization` (reuse.ktable.source.topics) "
         "first, so that the store has a changelog of its own."
@@ -303,7 +303,7 @@ def test_a_store_and_a_repartition_of_one_name_are_named_apart() -> None:
 def test_what_is_said_to_be_unrelated_begins_as_the_own_internal_topics_do() -> None:
     assert mistakes(unrelated=["shop-eu", "shop-old-changelog"]) == []
     assert mistakes(unrelated=["shop-eu", "shop"]) == [
-        "unrelated.1: found shop; expected application ids or topics that begin with shop-, as only those can be "
+        "unrelated[1]: found shop; expected application ids or topics that begin with shop-, as only those can be "
         "taken for topics of shop. Delete it, or correct it."
     ]
 
@@ -334,7 +334,9 @@ def test_the_topics_of_a_foreign_key_join_are_nobodys_inputs_and_no_repartitions
     }
     assert mistakes(**fields) == []
     [found] = mistakes(**fields, repartitions=[{"name": topics[0]}])
-    assert found.startswith(f"repartitions.0.name: found the repartition {topics[0]}, which the topology does not")
+    assert found.startswith(
+        f"repartitions[0].name: found the repartition {topics[0]}, which the topology does not"
+    )
 
 
 @pytest.mark.parametrize(

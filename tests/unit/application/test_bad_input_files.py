@@ -322,7 +322,7 @@ def test_an_error_of_a_kind_without_words_of_its_own_has_neutral_ones() -> None:
     for value in ("1", "x"):
         with pytest.raises(ValidationError) as error:
             Model.model_validate({"uuid": value})
-        told += [str(mistake.finding("uuid")) for mistake in mistakes_of(error.value, Model)]
+        told += [str(mistake.complaint) for mistake in mistakes_of(error.value, Model)]
     rest = "; expected a value that this field takes. See `docs/reference.md`."
     assert told == [f"uuid: found '1'{rest}", f"uuid: found invalid literal for int() with base 10: 'x'{rest}"]
 

@@ -20,7 +20,7 @@ GREEN = Instance("shop-g2", 2, 8, {"orders": "orders-p8"})
 
 def mistakes(**changes: Any) -> list[str]:
     given = application("shop", **changes)
-    return [str(m.finding(".".join(map(str, m.location)))) for m in check_declaration(given, topology_of(given))]
+    return [str(m.complaint) for m in check_declaration(given, topology_of(given))]
 
 
 def of_shell(**commands: str) -> list[str]:
@@ -137,5 +137,5 @@ class TestDeclaration:
         producers = {"stop": "run stop && wait", "start": "run start {application_id}"}
         [found] = mistakes(inputs=[ORDERS, {**CUSTOMERS, "producers": producers}])
         assert found.startswith(
-            "inputs.1.producers.stop: found `&&`, which only a shell understands; expected one "
+            "inputs[1].producers.stop: found `&&`, which only a shell understands; expected one "
         )

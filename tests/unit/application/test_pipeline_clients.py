@@ -88,7 +88,7 @@ def test_without_clients_there_is_one_with_the_name_of_the_application(tmp_path:
         ({"acceptable.recovery.lag": -1}, "0 or more"),
         ({"probing.rebalance.interval.ms": 59_999}, "60000 or more"),
         ({"uncaught.exception.handler": "IGNORE"}, "REPLACE_THREAD"),
-        pytest.param({"statestore.cache.max.bytes": 1}, "statestore.cache.max.bytes", id="no record cache"),
+        ({"statestore.cache.max.bytes": -1}, "0 or more"),
     ],
 )
 def test_a_mistake_is_one_message_with_its_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

@@ -123,7 +123,7 @@ def test_without_its_last_thread_a_client_stays_running_and_goes_on_with_a_new_o
     client = stopped(running(1).remove_stream_thread()[0])
     assert (client.state, names(client)) == (State.RUNNING, [])
     client, added = client.add_stream_thread()
-    assert added == name(1)
+    assert (client.state, added) == (State.REBALANCING, name(1))
     client = client.thread_became(name(1), ThreadState.PARTITIONS_ASSIGNED)
     assert client.state is State.REBALANCING
     assert client.thread_became(name(1), ThreadState.RUNNING).state is State.RUNNING

@@ -130,7 +130,7 @@ def test_a_refusal_of_the_whole_request_is_raised_at_once(slept: list[float]) ->
 def test_who_is_overwritten_every_time_does_not_go_on_with_it() -> None:
     coordinator = Coordinator({4: ABSENT}, {})
     coordinator.keeps = False
-    with pytest.raises(UnsafeState, match="Somebody else commits to this group"):
+    with pytest.raises(UnsafeState, match="Another process commits to this group"):
         coordinator.commit("g", WANTED)
     assert coordinator.asked == 1 + ATTEMPTS
 

@@ -88,7 +88,7 @@ def test_one_that_its_coordinator_has_done_with_hangs(found: Callable[[Any], lis
     assert hanging == replace(NAMED, state="CompleteCommit", hangs=True)
     assert str(hanging).startswith("hanging transaction 'app-0' (CompleteCommit at coordinator 2")
     assert hanging.remedy == (
-        "Nobody will end it: `kafka-transactions.sh abort --topic app-totals-changelog --partition 1 "
+        "It will not end by itself: `kafka-transactions.sh abort --topic app-totals-changelog --partition 1 "
         "--start-offset 12`."
     )
 

@@ -50,7 +50,7 @@ def test_green_is_started_behind_the_gate_and_stopped_again(monkeypatch: pytest.
     world = GateWorld()
     timings = run(world, monkeypatch)
     assert timings is not None
-    assert timings.keys() == {"restore", "stop"}
+    assert timings.keys() == {"start", "restore", "stop"}
     assert world.journal.prewarmed == timings
     assert world.journal.was_warm == "shop-g2"
     assert_cold(world)
@@ -176,7 +176,7 @@ def test_members_that_are_not_those_of_the_first_assignment_restore_again(
     timings = run(world, monkeypatch)
     assert told in caplog.text
     assert timings is not None
-    assert timings.keys() == {"restore", "stop", "given up"}
+    assert timings.keys() == {"start", "restore", "stop", "given up"}
     assert world.journal.prewarmed == timings
     assert [line for line in world.done if line.startswith("start_gated")] == ["start_gated shop-g2"] * 2
     assert_cold(world)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.application.mistakes import Mistake, WrongValue
+from kafka_rescale.core.errors import Complaint, Finding, Outage, PreflightRefused, RescaleError
 from kafka_rescale.kafka.client.waiting import wait_until
 
 from tests.support.house.documents import ROOT
 
 PRODUCT = [*(ROOT / "plugins" / "kafka_rescale").rglob("*.py"), *(ROOT / "spark_jobs").glob("*.py")]
+COMPLAINT = Complaint("topic 't'", "no partition", "one", "Create it.")
 
 
 def test_a_wait_that_is_in_vain_says_how_long_and_for_what() -> None:
@@ -43,6 +46,41 @@ def test_a_wait_in_other_words_is_found() -> None:
         ast.parse('Outage("x", found=f"no, after {seconds:.0f} s", expected="yes", remedy="")')
     )
     assert text == "no, after … s"
+
+
+SENTENCE = re.compile(r"\bfound .*; expected ")
+
+
+def composed(tree: ast.AST) -> Iterator[str]:
+    """Yield the sentences of a complaint that are written out."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr | ast.Constant):
+            text = ast.unparse(node)
+            if SENTENCE.search(text):
+                yield text
+
+
+def test_the_sentence_of_a_complaint_is_composed_in_one_place() -> None:
+    found = {file.name for file in PRODUCT if any(composed(parsed(file)))}
+    assert found == {"errors.py"}
+
+
+def test_a_sentence_that_is_written_out_is_found() -> None:
+    assert list(composed(ast.parse('ValueError(f"found {value}; expected " "a name. Correct it.")')))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [RescaleError.of(COMPLAINT), Finding.of(COMPLAINT), PreflightRefused([Finding.of(COMPLAINT)]).complaint],
+)
+def test_every_bearer_of_a_complaint_says_the_same(error: object) -> None:
+    assert str(error) == "topic 't': found no partition; expected one. Create it."
+
+
+def test_a_mistake_names_its_field_and_a_wrong_value_leaves_that_to_pydantic() -> None:
+    assert str(WrongValue.of(COMPLAINT)) == "found no partition; expected one. Create it."
+    mistake = Mistake.of(("inputs", 0, "topic"), WrongValue.of(COMPLAINT).complaint)
+    assert str(mistake.complaint) == "inputs[0].topic: found no partition; expected one. Create it."
 
 
 def parsed(file: Path) -> ast.Module:

@@ -15,16 +15,36 @@ from kafka_rescale.core.errors import Outage
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.lifecycle.python import OwnClass
 
+from testbed.processes import wait_until
+
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "lifecycle.md").read_text()
 NAME = "order-totals-g2"
 KUBECTL = """#!/bin/sh
 # A cluster: a StatefulSet is a file with its replicas, a pod a line of `pods`, which is there at the second look
-# and ends at a later one.
+# and ends at a later one, or when `hang` is gone. A Lease is a file with version and holder. As with the API, one
+# request is served at a time, `create` fails if it is there, and `replace` if its version is another.
 set -eu
+cd "$(dirname "$0")"
 echo "$*" >>calls
 [ ! -e down ] || exit 1
 case "$*" in
+"create --filename - "* | "replace --filename - "*)
+    given=$(cat)
+    holder=$(echo "$given" | sed -n 's/.*holderIdentity: "\\([^"]*\\)".*/\\1/p')
+    version=$(echo "$given" | sed -n 's/.*resourceVersion: "\\([^"]*\\)".*/\\1/p')
+    exec 8>api; flock 8
+    found=$(cut -d' ' -f1 lease 2>/dev/null || true)
+    if [ "$1" = create ]; then [ -z "$found" ] || exit 1; else [ "$found" = "$version" ] || exit 1; fi
+    echo x >>versions
+    next=$(wc -l <versions)
+    printf '%s %s' "$next" "$holder" >lease
+    echo "$holder $1" >>holders
+    printf %s "$next" ;;
+"get lease order-totals-g2-lifecycle --ignore-not-found --output "*)
+    exec 8>api; flock 8
+    cat lease 2>/dev/null || true ;;
+"delete lease order-totals-g2-lifecycle --ignore-not-found") exec 8>api; flock 8; rm -f lease ;;
 "apply --filename -")
     cat >applied; echo 1 >set
     if [ ! -e pods ]; then echo pod/order-totals-g2-0 >made; fi ;;
@@ -36,9 +56,12 @@ case "$*" in
     if [ ! -e pods ]; then exit 0; fi
     cat pods
     if [ "$(cat set)" = 0 ]; then echo >>looks; fi
-    if [ -e looks ] && [ "$(wc -l <looks)" -ge 2 ]; then rm pods; fi ;;
+    if [ ! -e hang ] && [ -e looks ] && [ "$(wc -l <looks)" -ge 2 ]; then rm pods; fi ;;
 *) exit 9 ;;
 esac
+"""
+SLEEP = """#!/bin/sh
+exec /bin/sleep 0.0$1
 """
 
 
@@ -55,16 +78,26 @@ class Cluster:
     def __init__(self, directory: Path) -> None:
         self.directory, self.home = directory, directory / "home"
         self.home.mkdir()
-        for name, text in {"deploy.sh": block("sh"), "kubectl": KUBECTL, "sleep": "#!/bin/sh\n"}.items():
+        for name, text in {"deploy.sh": block("sh"), "kubectl": KUBECTL, "sleep": SLEEP}.items():
             (directory / name).write_text(text)
             (directory / name).chmod(0o755)
         (directory / "order-totals.statefulset.yaml").write_text("{n: @NAME@, p: @PARTITIONS@, s: '@SUPPLIER@'}\n")
 
-    def run(self, *arguments: str) -> int:
+    def begin(self, *arguments: str) -> subprocess.Popen[str]:
+        """Call the script as a worker does, which goes on when nothing holds its output any more."""
         environment = {"PATH": f"{self.directory}:{os.environ['PATH']}"}
-        return subprocess.run(
-            ["../deploy.sh", *arguments], cwd=self.home, env=environment, timeout=30, check=False
-        ).returncode
+        given: Any = {"cwd": self.home, "env": environment, "text": True}
+        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        return subprocess.Popen(["../deploy.sh", *arguments], **given, **pipes, start_new_session=True)
+
+    def run(self, *arguments: str) -> int:
+        with self.begin(*arguments) as process:
+            process.communicate(timeout=60)
+            return process.returncode
+
+    def has(self, name: str, text: str) -> bool:
+        file = self.directory / name
+        return file.exists() and text in file.read_text()
 
     def read(self, name: str) -> str:
         return (self.directory / name).read_text()
@@ -97,6 +130,63 @@ def test_a_cluster_that_does_not_answer_is_neither_running_nor_stopped(cluster: 
     assert cluster.run("status", NAME) not in {0, 3}
     assert cluster.run("stop", NAME) != 0
     assert cluster.run("start", NAME, "8") != 0
+
+
+def test_a_start_on_another_worker_waits_for_a_stop_that_is_at_work(cluster: Cluster) -> None:
+    """Its task was killed, and is tried again elsewhere: nothing on a file system tells of the other one."""
+    assert cluster.run("start", NAME, "4") == 0
+    (cluster.directory / "hang").touch()
+    with cluster.begin("stop", NAME) as stop:
+        wait_until(lambda: cluster.has("set", "0"), timeout=30, what="the stop to be at work")
+        with cluster.begin("start", NAME, "8") as start:
+            created = lambda: cluster.read("calls").count("create --filename")  # noqa: E731
+            before = created()
+            # Longer than a holder that does not renew its lease would be left alone.
+            wait_until(lambda: created() >= before + 60, timeout=120, what="the start to try again and again")
+            assert "p: 8" not in cluster.read("applied")
+            (cluster.directory / "hang").unlink()
+            assert stop.wait(60) == 0
+            assert start.wait(60) == 0
+    assert "p: 8" in cluster.read("applied")
+    assert not (cluster.directory / "lease").exists(), "the last one has given it back"
+
+
+def test_the_lock_of_a_worker_that_died_is_taken_over_by_one_script_only(cluster: Cluster) -> None:
+    (cluster.directory / "lease").write_text("0 gone-1")
+    with cluster.begin("start", NAME, "8") as one, cluster.begin("start", NAME, "8") as other:
+        assert (one.wait(60), other.wait(60)) == (0, 0)
+    took = [line.split() for line in cluster.read("holders").splitlines()]
+    assert {holder for holder, _ in took} == {f"{os.uname().nodename}-{each.pid}" for each in (one, other)}
+    # The one whose first word is not `create` has taken it over; the other one came by a creation, after it.
+    assert [how for holder, how in first_words(took)] == ["replace", "create"]
+
+
+def first_words(took: list[list[str]]) -> list[tuple[str, str]]:
+    """How each holder came to the lease, in their order."""
+    found: dict[str, str] = {}
+    for holder, how in took:
+        found.setdefault(holder, how)
+    return list(found.items())
+
+
+def test_a_script_that_was_killed_leaves_nothing_that_renews_its_lock(cluster: Cluster) -> None:
+    assert cluster.run("start", NAME, "4") == 0
+    (cluster.directory / "hang").touch()
+    with cluster.begin("stop", NAME) as stop:
+        wait_until(lambda: cluster.has("set", "0"), timeout=30, what="the stop to be at work")
+        stop.kill()
+    (cluster.directory / "hang").unlink()
+    assert cluster.run("start", NAME, "8") == 0
+
+
+def test_a_script_whose_lock_was_taken_ends(cluster: Cluster) -> None:
+    assert cluster.run("start", NAME, "4") == 0
+    (cluster.directory / "hang").touch()
+    with cluster.begin("stop", NAME) as stop:
+        wait_until(lambda: cluster.has("set", "0"), timeout=30, what="the stop to be at work")
+        (cluster.directory / "lease").write_text("900 another-1")
+        assert stop.wait(60) != 0
+    assert cluster.read("lease") == "900 another-1", "it is left to who has it"
 
 
 def test_the_commands_of_the_example_are_those_of_the_script() -> None:

@@ -106,7 +106,7 @@ def test_one_application_whose_brokers_hang_does_not_keep_the_list_of_the_others
     try:
         lines = pool.submit(source.summaries, list(files)).result(SOON)
         assert [line.application for line in lines] == list(files)
-        assert [line.health.reason.split()[0] for line in lines] == ["It", "second:", "third:"]
+        assert [line.health.reason.split()[0] for line in lines] == ["This", "second:", "third:"]
     finally:
         broker.answers.set()
 

@@ -6,7 +6,8 @@ from zlib import adler32
 
 import pytest
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
-from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.partitioning.partitioners import earlier_homes, partitioner_named
+from kafka_rescale.core.partitioning.user_function import NOT_THERE, NotThereYet
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka.copy.router import Router
 
@@ -65,6 +66,22 @@ def move(partitioner: str, source: int, target: int) -> Move:
 def test_the_copy_asks_it_by_the_name_of_what_the_tasks_read() -> None:
     home = adler32(b"orders" + KEYS[0]) % 4
     assert Router(move(f"{MODULE}:by_adler", 4, 8)).targets(KEYS[:1], home) == [adler32(b"orders" + KEYS[0]) % 8]
+
+
+def test_a_static_one_that_needs_more_partitions_may_be_asked_again_when_the_topic_is_counted_anew() -> None:
+    """KIP-878: ``staticPartition`` throws ``TaskMigratedException``, and the counts are read again."""
+    static = partitioner_named(f"static:{MODULE}:numbered", "orders")
+    with pytest.raises(NotThereYet, match="found 6; expected one partition of 0 to 3"):
+        static.partition_batch([b"c-2", b"c-6"], 4)
+    assert static.partition_batch([b"c-2", b"c-6"], 8) == [2, 6]
+    assert earlier_homes(static, [b"c-2", b"c-6"], 4) == [2, NOT_THERE]
+
+
+@pytest.mark.parametrize("function", ["changes_its_mind", "multicast", "undecided", "fails"])
+def test_an_answer_that_no_count_makes_a_partition_is_refused_at_once(function: str) -> None:
+    with pytest.raises(UnsafeState) as refused:
+        partitioner_named(f"static:{MODULE}:{function}", "orders").partition_batch(KEYS[:5], 4)
+    assert not isinstance(refused.value, NotThereYet)
 
 
 def test_static_keys_stay_where_they_are() -> None:

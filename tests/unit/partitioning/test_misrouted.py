@@ -45,6 +45,16 @@ def test_a_stale_producer_is_caught_with_topic_partition_offset_key_and_remedy()
     assert "repartitioned" in told
 
 
+def test_what_a_static_partitioner_puts_into_partitions_of_a_later_growth_is_not_misrouted() -> None:
+    """KIP-878: such an answer lets the partitions be counted anew, and those of now are more than the plan's."""
+    numbered = "static:tests.support.user_partitioners:numbered"
+    at_home = [Place(number, 0, b"c-%d" % number) for number in range(8)]
+    report = misrouted(grown(partitioner=numbered, current=2, target=4), at_home, present=8)
+    assert (report.records, report.misrouted) == (8, 0)
+    stray = misrouted(grown(partitioner=numbered, current=2, target=4), [Place(1, 9, b"c-6")], present=8)
+    assert (stray.misrouted, stray.chosen, stray.first[0].home) == (1, 1, 6)
+
+
 def test_a_producer_that_chooses_partitions_is_told_apart_from_one_with_old_metadata() -> None:
     """The old count puts none of these keys where they are: to restart the producer would change nothing."""
     homes = partitioner_named("crc32")

@@ -28,7 +28,7 @@ def test_the_documented_pipeline_describes_itself_as_documented() -> None:
 
 
 def test_the_tests_that_are_named_exist() -> None:
-    names = named_tests(TEXT.partition("## How they are held")[2])
+    names = named_tests(TEXT.partition("## How they are compared")[2])
     assert len(names) > 4
     assert missing(names, collected(names)) == []
 

@@ -60,7 +60,9 @@ def test_a_keyed_input_goes_on_with_a_new_topic_and_what_is_joined_with_it_follo
     given = grown(FIXED, REPARTITIONED)
     assert found(given) == []
     assert [
-        m.found for m in check_declaration(given.application, given.topology) if "start" not in m.location
+        m.complaint.found
+        for m in check_declaration(given.application, given.topology)
+        if "start" not in m.location
     ] == []
     orders, customers = given.plan.inputs
     assert (orders.current, orders.target, orders.successor) == (8, 8, "")

@@ -39,7 +39,7 @@ REKEYED = Topology(
         SubTopology(1, ("by-user-repartition",), ("visits",), ()),
     )
 )
-STATIC = "static:tests.support.user_partitioners:pinned"
+STATIC, NUMBERED = (f"static:tests.support.user_partitioners:{name}" for name in ("pinned", "numbered"))
 REPARTITIONED = [INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}]
 
 
@@ -151,6 +151,22 @@ class TestPreflight:
         assert {(m.source_partitions, m.target_partitions) for m in changelogs} == {(4, 8)}
         start = input_starts(given.plan.inputs, {i.topic: {0: 7} for i in given.plan.inputs})
         assert start["shop-customers"] == {0: 7, **dict.fromkeys(range(1, 8), 0)}
+
+    @pytest.mark.parametrize("policy", ["paused", "fixed", "repartitioned"])
+    def test_keys_of_new_partitions_have_none_by_the_old_count(self, policy: str) -> None:
+        """The function is asked by either count; by the old one it names partitions that were not there."""
+        old = tuple(key for key in KEYS if int(key.rpartition(b"-")[2]) % 8 < 4)
+        fields = all_placed_by("shop", NUMBERED)
+        orders, customers = fields["inputs"]
+        fields["inputs"] = [orders, {**customers, "policy": policy}]
+        of_old = {
+            topic: [made for made in its if made.partition < 4]
+            for topic, its in records("shop", 8, NUMBERED).items()
+        }
+        made = sampled({**of_old, "shop-customers": placed(KEYS, 8, NUMBERED)})
+        assert len(of_old["shop-totals-changelog"]) == len(old)
+        given = situation(8, topics=with_counts(customers=8), samples=samples(**made), group=STOPPED, **fields)
+        assert found(given) == []
 
     def test_it_is_not_grown_further_because_nobody_could_drain_it(self) -> None:
         (finding,) = found(pinned(8, 16, "paused"))

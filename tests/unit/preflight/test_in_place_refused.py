@@ -46,7 +46,7 @@ def found(given: Situation) -> list[str]:
 
 def mistakes(**changes: Any) -> list[str]:
     given = application(NAME, mode="in_place", **changes)
-    return [str(m.finding(".".join(map(str, m.location)))) for m in check_declaration(given, topology_of(given))]
+    return [str(m.complaint) for m in check_declaration(given, topology_of(given))]
 
 
 def test_a_sound_application_may_grow_in_place_to_any_higher_count() -> None:
@@ -68,7 +68,7 @@ def test_a_store_that_a_tombstone_does_not_clean_is_refused(store_type: str) -> 
     told = mistakes(stores=[{**STORES[0], "type": store_type}, *STORES[1:]])
     assert len(told) == 1
     assert told[0].startswith(
-        f"stores.0.type: found the {store_type} store customers, {NOT_IN_PLACE[store_type]}; "
+        f"stores[0].type: found the {store_type} store customers, {NOT_IN_PLACE[store_type]}; "
     )
     assert told[0].endswith("Declare `mode: blue_green`, which builds the next generation beside the running one.")
 
@@ -102,7 +102,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
             "inputs": [INPUTS[0], {**INPUTS[1], "policy": "repartitioned", "isolation_level": "read_committed"}],
             "lifecycle": {**SHELL, "start": "run {input:shop-customers}"},
         },
-        "inputs.1.policy: found repartitioned for shop-customers with mode in_place; expected unkeyed, paused or "
+        "inputs[1].policy: found repartitioned for shop-customers with mode in_place; expected unkeyed, paused or "
         "fixed: in place, inputs grow as the other topics do. Declare `policy: paused`, or `mode: blue_green` if "
         "the producers can't be held.",
     ),
@@ -128,7 +128,7 @@ def test_a_table_whose_input_is_its_changelog_is_refused() -> None:
     fixed = [{**i, "policy": "fixed"} for i in INPUTS]
     (told,) = mistakes(inputs=fixed, stores=[{**STORES[0], "changelog": "source"}, *STORES[1:]])
     assert told.startswith(
-        "stores.0.changelog: found the table customers, whose input serves as its changelog, with"
+        "stores[0].changelog: found the table customers, whose input serves as its changelog, with"
     )
 
 

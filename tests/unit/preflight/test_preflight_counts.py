@@ -108,8 +108,8 @@ COUNT_REFUSALS: Refusals = {
         [
             "topic 'shop-by-customer-repartition': found 6 partitions; expected 4, as Kafka Streams derives "
             "it from shop-orders with 12. If the program sets it (withNumberOfPartitions), declare "
-            "`{name: by-customer, count: start_command}` in `repartitions:`. If somebody has grown the "
-            "topic by hand, no expansion mends that, as it can't shrink: grow the inputs alike and reset the "
+            "`{name: by-customer, count: start_command}` in `repartitions:`. If the topic was grown "
+            "by hand, no expansion mends that, as it can't shrink: grow the inputs alike and reset the "
             "application.",
             "sources of sub-topology 1",
             *["topic 'shop-"] * 4,

@@ -19,11 +19,12 @@ from tests.support.situations import (
     Refusals,
     found,
     misplaced,
+    sampled,
     samples,
     situation,
     unjoined,
 )
-from tests.support.small_application import KEYS, START_MS, application
+from tests.support.small_application import KEYS, START_MS, application, records
 
 MODULE = "tests.support.user_partitioners"
 REPARTITION = "shop-by-customer-repartition"
@@ -101,6 +102,26 @@ DATA_REFUSALS: Refusals = {
             "0, offset 0: key 'customer-0' belongs to partition 3 of 4; expected every key where murmur2 puts it. "
             "Key 'customer-0' is in partitions 0 and 1: a partitioner that sends one record to several partitions "
             "(multicast) can't be followed. Send it to one."
+        ],
+    ),
+    "a producer that sends a marker to each partition": (
+        lambda: situation(
+            samples=samples(
+                **{
+                    "shop-customers": [
+                        *sampled(records(NAME))["shop-customers"],
+                        *(Sample("shop-customers", p, 100, b"flush", START_MS) for p in range(4)),
+                    ]
+                }
+            )
+        ),
+        [
+            "topic 'shop-customers': found 3 of 28 sampled records elsewhere, first at partition 1, offset 100: "
+            "key 'flush' belongs to partition 0 of 4; expected every key where murmur2 puts it. The other 25 are "
+            "where murmur2 puts them: a producer chooses the partition of some records itself, as with a marker "
+            "for each partition. What the application keeps of such a key is where the record was sent, and "
+            "`verify` would name every one that is sent later. Let the producer leave the partition to the key, "
+            "or send these records to a topic of their own."
         ],
     ),
     "a user's function that fails": (

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.preflight.check import is_continued, messages
+from kafka_rescale.core.preflight.deployment import Deployment
 from kafka_rescale.core.preflight.expected_state import ExpectedState
+from kafka_rescale.core.topology.describe import parse_describe
 
 from tests.support.situations import (
+    INPUTS,
     STOPPED,
     found,
     journal,
     situation,
     with_configs,
 )
-from tests.support.small_application import START_MS
+from tests.support.small_application import START_MS, topology_text
 
 
 def test_the_names_follow_the_running_generation() -> None:
@@ -58,6 +65,49 @@ def test_an_expansion_in_progress_has_stopped_it_itself() -> None:
     assert found(given) == []
 
 
+UNHELD = (
+    "shop-customers: `paused` without `producers:`, so that nothing stops its producers. Hold them yourself from "
+    "the cutover on until the new generation runs; a record that comes meanwhile ends the cutover."
+)
+HELD = {"stop": "stop", "start": "start"}
+
+
+@pytest.mark.parametrize(
+    ("customers", "target", "told"),
+    [
+        ({"policy": "paused"}, 8, [UNHELD]),
+        ({"policy": "paused"}, 4, []),
+        ({"policy": "paused", "producers": HELD}, 8, []),
+        ({"policy": "fixed"}, 8, []),
+    ],
+)
+def test_an_input_whose_producers_are_held_by_nobody_is_said(
+    customers: dict[str, Any], target: int, told: list[str]
+) -> None:
+    given = situation(target, inputs=[INPUTS[0], {**INPUTS[1], **customers}])
+    assert [line for line in messages(given) if "producers" in line] == told
+
+
+def test_an_input_that_the_application_itself_writes_is_held_with_it() -> None:
+    inputs = [{**each, "policy": "paused", "producers": HELD} for each in INPUTS]
+    del inputs[1]["producers"]
+    topology = topology_text("shop").replace("(topic: shop-totals)", "(topic: shop-customers)")
+    given = replace(situation(8, inputs=inputs, outputs=[]), topology=parse_describe(topology))
+    assert not [line for line in messages(given) if "producers" in line]
+
+
+def test_a_sound_application_is_told_nothing_that_does_not_matter() -> None:
+    """No record is on its way, and everything that can be declared is."""
+    inputs = [INPUTS[0], {**INPUTS[1], "producers": HELD}]
+    given = situation(8, inputs=inputs, repartitions=[{"name": "by-customer", "count": "derived"}])
+    assert messages(given) == []
+
+
+def test_that_it_does_not_run_is_told_once() -> None:
+    given = situation(8, group=STOPPED, deployment=Deployment(blue_runs=False, green_runs=False))
+    assert len([line for line in messages(given) if "shop does not run" in line]) == 1
+
+
 def test_what_is_worth_knowing() -> None:
     repartition, window = "shop-by-customer-repartition", "shop-hourly-changelog"
     given = situation(
@@ -71,6 +121,7 @@ def test_what_is_worth_knowing() -> None:
     assert messages(given) == [
         "shop does not run: its group has no member (state Empty).",
         f"{repartition}: 8 records not yet processed.",
+        UNHELD,
         f"{window}: retention.bytes is set, so that the brokers may delete live entries of its copy.",
         f"{window}: 24 of 24 sampled entries are older than its retention.ms (1000); the brokers may delete "
         "them in "

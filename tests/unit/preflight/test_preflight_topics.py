@@ -112,7 +112,7 @@ TOPIC_REFUSALS: Refusals = {
             "topology knows nothing; expected every store and repartition topic of the running program in the "
             "topology: others are left behind. Print Topology#describe() of the running program again. If one is "
             "another application's, name that application's id in `unrelated:`; if an older version of shop has "
-            "left it and nobody needs it, delete it, or name it there: `unrelated: [shop-by-day-repartition]`."
+            "left it and it is not needed, delete it, or name it there: `unrelated: [shop-by-day-repartition]`."
         ],
     ),
     "window declared as key-value": (
@@ -197,7 +197,7 @@ TOPIC_REFUSALS: Refusals = {
         lambda: situation(green_records={"shop-g2-totals-changelog": 17}),
         [
             "topic 'shop-g2-totals-changelog': found 17 records in a topic that no expansion of this "
-            "application has made; expected a name that is free for the next generation. If nobody needs it, "
+            "application has made; expected a name that is free for the next generation. If it is not needed, "
             "delete it (`kafka-topics.sh --delete --topic shop-g2-totals-changelog`)."
         ],
     ),

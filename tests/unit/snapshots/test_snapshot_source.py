@@ -73,7 +73,7 @@ class TestGeneration:
             source_at(ControlState(generations=known, journal=journal), NAME, DAY.minus(1))
 
     def test_a_generation_of_unknown_age_is_refused(self) -> None:
-        with pytest.raises(Refused, match="since nobody knows when"):
+        with pytest.raises(Refused, match="since an unknown time"):
             source_at(ControlState(generations=Generations(running="x", generation=4)), NAME, DAY)
 
 

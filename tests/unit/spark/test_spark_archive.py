@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from testbed import spark_archive
+from testbed import class_archive, spark_archive
 from testbed.spark_archive import ensure_spark_archive, spark_environment
 
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Asked once per process, by a program that these tests stand in for.
-    spark_archive.require_java()
+    class_archive.require_java()
     monkeypatch.setattr(spark_archive, "ARCHIVES", tmp_path / "spark")
     monkeypatch.delenv("SPARK_SUBMIT_OPTS", raising=False)
 

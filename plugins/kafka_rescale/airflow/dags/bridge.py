@@ -1,4 +1,4 @@
-"""``bridge_<application>``: carries records of repartitioned inputs on until their producers have moved."""
+"""``bridge_<application>``: carries the records of repartitioned inputs over until their producers have moved."""
 
 from __future__ import annotations
 
@@ -15,26 +15,29 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import InputPolicy
 
 EVERY = timedelta(minutes=2)
-"""How soon a bridge is up again after its run has failed."""
+"""How soon the schedule starts a bridge again after its run has failed."""
 
 DOC = """
-Carries what producers still write to the old topics of `{application_id}` on to the new ones, exactly once and in
-order per key.
+Carries every record that producers still write to the old topics of `{application_id}` over to the new topics,
+exactly once and in order per key.
 
-`due` waits in the triggerer until there is something to carry, for a day at most: one run waits, and the schedule
-makes no other one meanwhile. A run that a person triggers is queued behind the one that waits, and is not needed:
-that one begins by itself. Without one, it says at once whether there is something to carry. `bridge` begins when
-an expansion has made the new topics, waits for the promotion, and then runs for as long as it takes: until nothing
-has come into the old topics for {silent_seconds} s, everything has been carried on and no transaction is open. A
-run that dies is continued by the next one, whose transactional ids fence it.
+`due` waits in the triggerer until there is something to carry, for a day at most. While one run waits, the
+schedule makes no other run. You need not trigger one: Airflow would queue it behind the waiting run, which begins
+by itself. If no run is waiting, a run that you trigger says at once whether there is something to carry.
+
+`bridge` begins when an expansion has made the new topics, and waits for the promotion. Then it runs until three
+conditions hold: no record has come into the old topics for {silent_seconds} s, every record has been carried over,
+and no transaction is open. If a run dies, the next run continues its work, and the transactional ids of the next
+run fence the dead one.
 """
 
 
 def bridge_dag(application: Application, file: Path) -> DAG:
-    """Return the bridge of one application.
+    """Return the bridge DAG of one application.
 
-    Every application has one, whatever its file says today: a policy or a mode that is edited while a bridge is at
-    work must not take away what starts it again. Whether there is something to carry on the journal tells ``due``.
+    Every application has this DAG, even if its file declares no repartitioned input. Somebody may edit a policy or
+    the mode while a bridge is at work, and the DAG that restarts the bridge must not disappear then. The task
+    ``due`` reads from the journal whether there is something to carry.
     """
     repartitioned = [i for i in application.inputs if i.policy is InputPolicy.REPARTITIONED]
     name = application.application_id
@@ -46,8 +49,9 @@ def bridge_dag(application: Application, file: Path) -> DAG:
         start_date=START,
         catchup=False,
         max_active_runs=1,
-        # It only ever does what an expansion has decided: paused, it would hold that up. One that has never had
-        # anything to do need not look. Airflow asks for this once, and goes by what a person sets afterwards.
+        # This DAG only does what an expansion has decided, and a paused DAG would hold up that expansion. Without
+        # a repartitioned input there is nothing to look for. Airflow reads this value once, when it first sees the
+        # DAG; after that a person decides.
         is_paused_upon_creation=not repartitioned,
         default_args=DEFAULT_ARGS,
         doc_md=DOC.format(application_id=name, silent_seconds=silent_seconds),
@@ -59,5 +63,8 @@ def bridge_dag(application: Application, file: Path) -> DAG:
 
 
 def _conf(application: Application) -> dict[str, str]:
-    """A standalone master gives a job every core that is free, and this one would keep them for weeks."""
+    """Return the Spark settings with a limit on cores.
+
+    A standalone master gives a job every free core, and a bridge would keep them for weeks.
+    """
     return {**application.spark_conf, "spark.cores.max": str(application.bridge_cores)}

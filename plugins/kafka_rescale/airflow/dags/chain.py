@@ -1,4 +1,4 @@
-"""``expand_chain_<name>``: several applications by one trigger, the most downstream first."""
+"""``expand_chain_<name>``: expands several applications with one trigger, the most downstream first."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from kafka_rescale.core.plan.chain import expansion_order, may_belong
 DOC = """
 Expands the applications {applications}, one after the other, each by its own DAG.
 
-First all of them are checked; a refusal ends the run before anything is touched. Then the most downstream is
-expanded and verified before the next one is begun. Where one fails, it is rolled back by its own run, and those
-upstream of it are not begun: they go on as they are. Clear the failed task to go on with the chain.
+First the run checks all applications. If a check refuses, the run ends before anything is touched. Then it expands
+and verifies the most downstream application before it begins the next. If one expansion fails, its own run rolls
+it back, and the applications upstream of it go on unchanged. To continue with the chain, clear the failed task.
 """
 POLL_SECONDS = 5
 Member = tuple[Application, Path]
@@ -28,8 +28,8 @@ Member = tuple[Application, Path]
 def chain_dags() -> dict[str, DAG]:
     """Return the DAG of every chain that application files name, by DAG id.
 
-    A chain without one of its members would expand those upstream of it too early, or alone. So it has no DAG
-    while a file that can't be used is one of its members, or may be one.
+    A chain that lacks a member would expand the applications upstream of that member too early. So a chain has no
+    DAG while a member's file can't be used, or while an unusable file may belong to a member.
     """
     from kafka_rescale.airflow.dags.factory import invalid_dag
 
@@ -49,7 +49,7 @@ def chain_dags() -> dict[str, DAG]:
 
 
 def _read() -> tuple[dict[str, list[Member]], dict[Path, str]]:
-    """Return the members by chain, and the texts of the files that can't be used."""
+    """Return the members of each chain, and the text of each file that can't be used."""
     from kafka_rescale.operations.application.load import application_files, load_application
 
     found: dict[str, list[Member]] = {}
@@ -79,7 +79,7 @@ def _dag(dag_id: str, name: str, members: list[Member]) -> DAG:
         doc_md=DOC.format(applications=", ".join(f"`{a.application_id}`" for a in ordered)),
         tags=["kafka-rescale", "expand", "chain"],
     ) as dag:
-        with TaskGroup("preflight", tooltip="refuses before anything is touched") as checked:
+        with TaskGroup("preflight", tooltip="checks every application before anything is touched") as checked:
             for application in ordered:
                 PreflightOperator(
                     task_id=application.application_id,
@@ -98,7 +98,7 @@ def _expansion(application: Application) -> MemberExpansionOperator:
     return MemberExpansionOperator(
         task_id=name,
         trigger_dag_id=f"expand_{name}",
-        # The same run for every attempt: it continues what it had begun.
+        # Every attempt uses the same run id, so that a later attempt continues the run that an earlier one began.
         trigger_run_id="{{ run_id }}__chained",
         reset_dag_run=True,
         conf={param: f"{{{{ params.{param} }}}}" for param in chosen},

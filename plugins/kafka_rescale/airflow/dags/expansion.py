@@ -1,8 +1,8 @@
 """One static ``expand_<application>`` DAG per application file.
 
-Its tasks and their order are those of ``core/expansion/run.py``. The stages come from the file and its topology
-alone, never from the cluster: mapped tasks would give no order, and a DAG that follows a cluster would get a new
-version with every change of it.
+Its tasks and their order are those of ``core/expansion/run.py``. The stages come only from the file and its
+topology, never from the cluster. Mapped tasks could read them from the cluster, but they have no order. A DAG that
+is built from the cluster's state would get a new version with every change of that state.
 """
 
 from __future__ import annotations
@@ -27,26 +27,29 @@ if TYPE_CHECKING:
 BLUE_GREEN_DOC = """
 Re-partitions the state of `{application_id}` while it keeps running, then cuts over.
 
-`preflight` and `plan` change nothing; a dry run ends there. Each stage copies one sub-topology's state, the
-most downstream first. `prewarm` lets the new generation restore its stores behind the warm-up gate, if the
-application file says how, and stops it again. `catch_up` keeps every copy near while `gate_all` waits for all of
-them to be within the acceptable lag at the same time. `cutover` stops the running generation for a moment and
-starts the new one; `verify` compares the two over the whole state. If anything fails before the promotion,
-`roll_back` starts the old generation as it was and the run ends as failed; trigger again to continue where the
-copies are.
+`preflight` and `plan` change nothing; a dry run ends after them. Each stage copies the state of one sub-topology,
+the most downstream first. If the application file says how, `prewarm` starts the new generation behind the warm-up
+gate, lets it restore its stores, and stops it again. `catch_up` keeps every copy close behind while `gate_all`
+waits until all copies are within the acceptable lag at the same time. `cutover` stops the running generation, and
+starts the new one seconds later. `verify` compares the whole state of the two generations.
+
+If anything fails before the promotion, `roll_back` starts the old generation as it was, and the run ends as
+failed. Trigger the DAG again: the new run continues with the copies that are there.
 """
 
 IN_PLACE_DOC = """
-Re-partitions the state of `{application_id}` in its own topics, while it is stopped: only keys that move are
-copied, and tasks keep their local state.
+Re-partitions the state of `{application_id}` in its own topics, while it is stopped. It copies only the keys whose
+partition changes, and the tasks keep their local state.
 
-`preflight` and `plan` change nothing; a dry run ends there. Each stage grows its outputs, the most downstream
-first. `rehearse` reads the whole state beside the running application and finds what could not be moved.
-`cutover` waits until the `move` job beside it is up; then it stops the application, and promotes: from there on
-only forward, because a topic that has grown can't shrink. Its topics grow, `move` moves what moves of all stages,
-the inputs grow, and the application is started. If anything fails before the promotion, `roll_back` starts the
-application as it was. `verify` compares what was in its changelogs with what is. After a failure, clear the
-failed task or trigger again: it goes on where it is.
+`preflight` and `plan` change nothing; a dry run ends after them. Each stage grows its outputs, the most downstream
+first. `rehearse` reads the whole state while the application runs, and finds records that could not be moved.
+`cutover` waits until the `move` job is up. Then it stops the application, and promotes. From there on the run can
+only go forward, because a topic that has grown can't shrink: the internal topics grow, `move` moves the keys of
+all stages, the inputs grow, and the application starts. `verify` compares the content of the changelogs before and
+after.
+
+If anything fails before the promotion, `roll_back` starts the application as it was. After a failure, clear the
+failed task or trigger the DAG again: the run continues where it stopped.
 """
 
 DOCS = {Mode.BLUE_GREEN: BLUE_GREEN_DOC, Mode.IN_PLACE: IN_PLACE_DOC}
@@ -63,8 +66,8 @@ def expansion_dag(application: Application, file: Path) -> DAG:
         schedule=application.schedule,
         start_date=START,
         catchup=False,
-        # A second run is refused by the lease at once. Held back by Airflow it would begin when the first has
-        # ended, hours later and perhaps to another target.
+        # The lease refuses a second run at once. If Airflow held it back instead, that run would begin when the
+        # first has ended: hours later, and perhaps with another target.
         max_active_runs=2,
         params=expansion_params(application),
         default_args=DEFAULT_ARGS,
@@ -77,7 +80,7 @@ def expansion_dag(application: Application, file: Path) -> DAG:
 
 
 def build_run(make: ExpansionTasks, topology: Topology) -> None:
-    """Put the tasks of a run into the open DAG, and those of each stage into a group of their own."""
+    """Add the tasks of a run to the open DAG. The tasks of each stage form a group."""
     groups = make_groups(topology, make.application.mode)
     made: dict[str, tuple[Task, DAGNode]] = {}
     for task in make.tasks():
@@ -86,7 +89,8 @@ def build_run(make: ExpansionTasks, topology: Topology) -> None:
             continue
         made[task.task_id] = task, node
         for earlier, before in (made[task_id] for task_id in task.waits_for):
-            # Between two stages, and behind the last one, it is the whole group that is waited for.
+            # Within a stage, a task waits for a task. Between stages, it waits for the whole group of the earlier
+            # stage.
             is_within = earlier.stage == task.stage
             first = before if is_within else groups.get(earlier.stage, before)
             then = node if is_within else groups.get(task.stage, node)
@@ -94,7 +98,7 @@ def build_run(make: ExpansionTasks, topology: Topology) -> None:
 
 
 def make_groups(topology: Topology, mode: Mode) -> dict[int | None, TaskGroup]:
-    """Return a group per stage, by its number; Airflow shows what its stage moves."""
+    """Return a task group for each stage, by the stage's number. Its tooltip names the stores of the stage."""
     moves = "state of" if mode is Mode.BLUE_GREEN else "grows"
     return {
         index: TaskGroup(

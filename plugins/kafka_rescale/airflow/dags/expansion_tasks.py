@@ -19,7 +19,7 @@ from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
 from kafka_rescale.airflow.operators.cutover import CutoverOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
-from kafka_rescale.airflow.retries import FIRST_IN_LINE, THROUGH_AN_OUTAGE, UNTIL_SOMEBODY_RUNS
+from kafka_rescale.airflow.retries import FIRST_IN_LINE, THROUGH_AN_OUTAGE, UNTIL_A_GENERATION_RUNS
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
 from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
@@ -30,30 +30,31 @@ from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topology import Topology
 
 PLAN_TABLE = "{{ ti.xcom_pull(task_ids='plan', key='table') }}"
-LAG_TABLE = "{{ ti.xcom_pull(task_ids='gate_all', key='table') }}"
+PLAN_BRIEF = "{{ ti.xcom_pull(task_ids='plan', key='brief') }}"
 MAX_PAUSE = "{{ params.max_pause_seconds or '' }}"
 STAGE_GATE_TIMEOUT = timedelta(hours=1)
 
 RULES = {
     Begins.ALL_SUCCEEDED: TriggerRule.ALL_SUCCESS,
-    # An application that can't be pre-warmed has that task skipped, and goes on; a dry run has everything skipped.
+    # If an application can't be pre-warmed, only that task is skipped, and the run goes on. In a dry run all are
+    # skipped.
     Begins.SOME_SKIPPED: TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
     Begins.ONE_FAILED: TriggerRule.ONE_FAILED,
 }
 RETRIES: dict[Tries, dict[str, Any]] = {
     Tries.A_FEW: {},
     Tries.MINUTES: THROUGH_AN_OUTAGE,
-    Tries.UNTIL_ONE_RUNS: UNTIL_SOMEBODY_RUNS,
+    Tries.UNTIL_ONE_RUNS: UNTIL_A_GENERATION_RUNS,
 }
 
 
 @dataclass(frozen=True)
 class ExpansionTasks:
-    """Makes the tasks of one application's expansion; the DAG that is open takes them up.
+    """Makes the tasks of one application's expansion. Each task joins the DAG that is open.
 
-    :param application: as parsed; tasks read its file again when they run.
-    :param file: path of the application file.
-    :param topology: of the application; its sub-topologies are the stages.
+    :param application: The application as parsed. A task reads the file again when it runs.
+    :param file: The path of the application file.
+    :param topology: The application's topology. Its sub-topologies are the stages.
     """
 
     application: Application
@@ -66,9 +67,9 @@ class ExpansionTasks:
         return tasks_of(self.application.mode, stages)
 
     def operator(self, task: Task, group: TaskGroup | None = None) -> BaseOperator | None:
-        """Make one task; None if this application has none of it.
+        """Make one task, or return None if this application doesn't need it.
 
-        :param group: of its stage.
+        :param group: The group of the task's stage.
         """
         common = {"task_id": task.step.task, "task_group": group, **_how(task.step)}
         if task.step.is_job:
@@ -109,7 +110,7 @@ class ExpansionTasks:
             enabled_by="approve_plan",
             subject=f"Expand {self.application.application_id} as planned?",
             body=PLAN_TABLE,
-            # A run that continues a cutover is not held up by this one, either.
+            # A run that continues a cutover must not wait for this approval either.
             **self._cutover_of(),
             **common,
         )
@@ -130,14 +131,25 @@ class ExpansionTasks:
         )
 
     def _is_idle(self, task: Task) -> bool:
-        """Return whether there is nothing to copy or to move, so that no driver is started."""
+        """Return whether there is nothing to copy or to move. Then no Spark driver is started."""
         if task.stage is not None:
-            return not self.topology.downstream_first()[task.stage - 1].stores
+            return self._has_no_stores(task.stage)
         return task.step.task == "move" and not (self.topology.stores or self.topology.repartitions)
 
+    def _has_no_stores(self, stage: int) -> bool:
+        return not self.topology.downstream_first()[stage - 1].stores
+
     def _lag_gate(self, **common: Any) -> LagGateSensor:
-        warmed_by = f"warm_up/{common['stage']}"
-        return LagGateSensor(warmed_by=warmed_by, timeout=STAGE_GATE_TIMEOUT, **self._gate(), **common)
+        stage = common["stage"]
+        return LagGateSensor(
+            warmed_by=f"warm_up/{stage}",
+            # Nothing copies behind warm_up: a second reading could only be worse than the first.
+            consecutive=1,
+            idle=self._has_no_stores(stage),
+            timeout=STAGE_GATE_TIMEOUT,
+            **self._gate(),
+            **common,
+        )
 
     def _prewarm(self, **common: Any) -> PrewarmOperator:
         deleted = "{{ params.local_state_deleted }}"
@@ -147,11 +159,16 @@ class ExpansionTasks:
         return LagGateSensor(ready_job="catch_up", **self._gate(), **common)
 
     def _approve_cutover(self, **common: Any) -> OptionalApprovalOperator:
-        """Ask before the application is stopped; the param is the same in both modes."""
-        name = self.application.application_id
-        subject, body = f"Cut {name} over now?", f"{LAG_TABLE}\n\n{PLAN_TABLE}"
+        """Make the approval before the application is stopped. Its param has the same name in both modes."""
+        name, seconds = self.application.application_id, self.application.max_pause_seconds
+        subject = f"Cut {name} over now?"
         if self.application.mode is Mode.IN_PLACE:
-            subject, body = f"Stop {name} now, and let its topics grow for good?", PLAN_TABLE
+            subject = f"Stop {name} now, and let its topics grow for good?"
+        limit = f"{{{{ params.max_pause_seconds or {seconds} }}}} s"
+        body = (
+            f"If nothing is promoted within {limit}, the application is started again as it was. "
+            f"After the start, `verify` compares the whole state.\n\n{PLAN_BRIEF}"
+        )
         return OptionalApprovalOperator(
             enabled_by="approve_cutover", subject=subject, body=body, **self._cutover_of(), **common
         )
@@ -194,9 +211,9 @@ class ExpansionTasks:
 
 
 def spark_job(application: Application, job: str, **arguments: Any) -> RescaleSparkSubmitOperator:
-    """Return the task that runs a Spark job, called as the job unless it is said otherwise.
+    """Return the task that runs a Spark job. By default the task has the name of the job.
 
-    :param arguments: of the operator, in place of those that follow from the application.
+    :param arguments: Arguments of the operator. They replace the ones that follow from the application.
     """
     of_application: dict[str, Any] = {
         "task_id": job,
@@ -209,6 +226,6 @@ def spark_job(application: Application, job: str, **arguments: Any) -> RescaleSp
 
 
 def _how(step: Step) -> dict[str, Any]:
-    """Return when a step begins, how soon it gets a slot, and how long it is tried again."""
+    """Return the operator's arguments for when a step begins, its priority for a slot, and its retries."""
     urgent = FIRST_IN_LINE if step.is_urgent else {}
     return {"trigger_rule": RULES[step.begins], **RETRIES[step.tries], **urgent}

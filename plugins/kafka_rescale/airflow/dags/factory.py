@@ -1,4 +1,4 @@
-"""The DAGs of all application files; one that can't be used has a DAG that says why."""
+"""The DAGs of all application files. A file that can't be used gets a DAG that says why."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_rescale.core.application.streams import Application
 
 DAG_ID_LENGTH = 250
 START = datetime(2025, 1, 1, tzinfo=UTC)
-"""Only a scheduled DAG looks at it; a fixed one, so that parsing gives the same DAG each time."""
+"""The start date of scheduled DAGs. It is fixed, so that each parse makes the same DAG."""
 
 
 def build_dags(
@@ -25,13 +25,13 @@ def build_dags(
 ) -> dict[str, DAG]:
     """Return the DAGs of all application files by id.
 
-    Every task parses this file again, so one file that can't be used must not break the others' runs: it has a
-    DAG that says what is wrong with it, see ``invalid_dag``. DAGs that were begun before the mistake was found are
-    never seen: none registers itself.
+    Every task parses its DAG file again, so one unusable application file must not break the runs of the others.
+    Such a file gets a DAG that says what is wrong with it (``invalid_dag``). No DAG registers itself. So Airflow
+    never sees a DAG that was only half built when the mistake was found.
 
-    :param build: makes one application's DAG, or None if it needs none of this kind.
-    :param kind: first part of the DAG ids.
-    :param runtime: of the applications that have such a DAG.
+    :param build: Makes the DAG of one application. It returns None if the application needs no DAG of this kind.
+    :param kind: The first part of the DAG ids.
+    :param runtime: The runtime of the applications that have such a DAG.
     """
     from kafka_rescale.operations.application import load
 
@@ -48,7 +48,7 @@ def build_dags(
             if dag is not None:
                 if isinstance(application, Application):
                     attach(dag, application)
-                dag.validate()  # Airflow does so for a whole file of DAGs, and takes all of them away for one.
+                dag.validate()  # Airflow validates later too, but then drops all DAGs of a file for one bad DAG.
         except Exception as error:
             dag = invalid_dag(f"{kind}_{file.stem}", file, str(error))
         if dag is not None:
@@ -59,11 +59,11 @@ def build_dags(
 def invalid_dag(stands_for: str, file: Path, error: str) -> DAG:
     """Return a DAG that shows why an application file can't be used.
 
-    Its id is never that of the DAG that the file had before: a run at work would be given its one task for all of
-    its own, which Airflow then takes for removed and kills, a cutover among them. A DAG that is only missing for a
-    while is waited for.
+    Its id must differ from the id of the real DAG. With the same id, Airflow would think that all tasks of a run
+    at work had been removed, and would kill them, even a cutover. If the real DAG is only missing for a while,
+    Airflow waits for it.
     """
-    doc = f"`{file}` can't be used, so that there is no `{stands_for}`:\n\n{error}"
+    doc = f"`{file}` can't be used, so there is no `{stands_for}`:\n\n{error}"
     dag_id = re.sub(r"[^\w.-]", "_", f"invalid_{stands_for}", flags=re.ASCII)[:DAG_ID_LENGTH]
     with DAG(dag_id=dag_id, auto_register=False, schedule=None, doc_md=doc) as dag:
         dag.tags = {"kafka-rescale", "invalid"}

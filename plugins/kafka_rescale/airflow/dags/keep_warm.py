@@ -1,4 +1,4 @@
-"""``keep_warm_<application>``: the standbys and warm-ups of a pipeline, on a schedule of their own."""
+"""``keep_warm_<application>``: updates the standbys and warm-ups of a pipeline, on a schedule of its own."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.roles import Role
 
 DOC = """
-Keeps the standbys and warm-ups of `{application_id}` near what its tasks write, so that another client can take a
-task over without a pause.
+Keeps the standbys and warm-ups of `{application_id}` close behind its tasks, so that another client can take over
+a task without a pause.
 
-`standbys` finds the clients with something to read; for each there is one `spark-submit`, which reads changelogs
-into the client's `state.dir`. It writes nothing to Kafka, fences nobody, and may run beside
-`process_{application_id}`. `probe` triggers a run of that, if something warms up and the last rebalance was
-{seconds} s ago: what has caught up moves then.
+`standbys` finds the clients that have something to read. For each of them, one `spark-submit` reads changelogs
+into the client's `state.dir`. It writes nothing to Kafka and fences no other process, so it may run beside
+`process_{application_id}`. If a warm-up is in progress and the last rebalance was at least {seconds} s ago,
+`probe` triggers a run of that DAG. In this run, the tasks whose warm-up has caught up move to their new clients.
 """
 
 
 def keep_warm_dag(application: PipelineApplication, file: Path) -> DAG | None:
-    """Return the DAG that keeps a pipeline's standbys warm, or None for a pipeline with a single client.
+    """Return the DAG that keeps a pipeline's standbys warm, or None for a pipeline without declared clients.
 
-    It is a DAG of its own, because a restore that takes long must not hold the next run of the pipeline up.
+    It is a DAG of its own, because a long restore must not hold up the next run of the pipeline.
     """
     if not application.clients:
         return None
@@ -58,7 +58,7 @@ def keep_warm_dag(application: PipelineApplication, file: Path) -> DAG | None:
         probe >> TriggerDagRunOperator(
             task_id="rebalance",
             trigger_dag_id=f"process_{name}",
-            # Whoever looks a second time at the same rebalance finds that run, and is skipped.
+            # A second probe for the same rebalance computes the same run id, finds that run, and skips this task.
             trigger_run_id="{{ ti.xcom_pull(task_ids='probe') }}",
             skip_when_already_exists=True,
         )

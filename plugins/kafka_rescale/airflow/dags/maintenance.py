@@ -1,4 +1,4 @@
-"""The DAGs that a person starts beside an expansion: roll it back, accept findings, retire what it has left."""
+"""The DAGs that a person starts beside an expansion: roll back, accept findings, retire old generations."""
 
 from __future__ import annotations
 
@@ -8,49 +8,52 @@ from airflow.sdk import DAG, Param
 
 from kafka_rescale.airflow.dags.params import accept_params, retire_params, roll_back_params
 from kafka_rescale.airflow.operators.closing import AcceptOperator, RetireOperator, RollBackOperator
-from kafka_rescale.airflow.retries import DEFAULT_ARGS, UNTIL_SOMEBODY_RUNS
+from kafka_rescale.airflow.retries import DEFAULT_ARGS, UNTIL_A_GENERATION_RUNS
 from kafka_rescale.core.application.streams import Application
 
 ROLL_BACK_DOC = """
 Starts the running generation of `{application_id}` again as it was, and ends the expansion in progress.
 
-An expansion that fails rolls back by itself; this is for one that shall not go on, or whose run is gone. It takes
-the lease from whoever holds it: a run that still goes on finds that out and fails. It is possible until the
-promotion; afterwards it changes nothing, and fails with the way that is left.
+An expansion that fails rolls back by itself. Use this DAG for an expansion that shall not go on, or whose run no
+longer exists. It takes the lease from the run that holds it. If that run is still at work, it notices the loss and
+fails. A rollback is possible until the promotion. After the promotion this DAG changes nothing: it fails, and says
+which way is left.
 """
 
 ACCEPT_DOC = """
-Accepts findings of `verify` for `{application_id}` that nobody can mend any more, so that the expansion can end:
-misrouted records stay in their input, and what was copied is compared as it was at the promotion.
+Accepts findings of `verify` for `{application_id}` that can't be mended any more, so that the expansion can end.
+Misrouted records stay in their input, and `verify` always compares the copies as they were at the promotion. So no
+later repair makes these findings disappear.
 
-A finding names exactly what was seen: a range of offsets of one partition, or the outcome of one store's
-comparison. `verify` reports it as accepted, by whom and why; anything else still fails. Afterwards clear the task
-that failed.
+A finding names exactly what was seen: a range of offsets of one partition, or the outcome of the comparison of one
+store. `verify` reports it as accepted, with the person and the reason. Any other finding still fails the task.
+After this run, clear the failed task.
 """
 
 RETIRE_DOC = """
 Deletes the internal topics and groups of all generations of `{application_id}` before the running one, for good.
 
-Possible when the running one was verified and its expansion finished, and none has begun since but one that was
-rolled back: the copies of that stay for the next attempt. A dry run names what would go.
+This is possible when the running generation was verified and its expansion has finished. No later expansion may be
+in progress. If a later expansion was rolled back, its copies stay for the next attempt. A dry run lists what would
+be deleted; it needs no confirmation.
 """
 
 
 def roll_back_dag(application: Application, file: Path) -> DAG:
-    """Return the manual rollback of one application."""
+    """Return the DAG that rolls back one application."""
     with _manual_dag("rollback", application, roll_back_params(), ROLL_BACK_DOC) as dag:
         RollBackOperator(
             task_id="roll_back",
             application_file=str(file),
             reason="{{ params.reason }}",
             take_over=True,
-            **UNTIL_SOMEBODY_RUNS,
+            **UNTIL_A_GENERATION_RUNS,
         )
     return dag
 
 
 def accept_dag(application: Application, file: Path) -> DAG:
-    """Return the acceptance of verify's findings of one application."""
+    """Return the DAG that accepts findings about one application."""
     with _manual_dag("accept", application, accept_params(), ACCEPT_DOC) as dag:
         AcceptOperator(
             task_id="accept",
@@ -62,7 +65,7 @@ def accept_dag(application: Application, file: Path) -> DAG:
 
 
 def retire_dag(application: Application, file: Path) -> DAG:
-    """Return the retirement of one application's earlier generations."""
+    """Return the DAG that deletes the earlier generations of one application."""
     with _manual_dag("retire", application, retire_params(application), RETIRE_DOC) as dag:
         RetireOperator(task_id="retire", application_file=str(file))
     return dag

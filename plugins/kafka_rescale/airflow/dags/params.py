@@ -1,4 +1,8 @@
-"""The forms shown when a run is triggered."""
+"""The trigger forms of the DAGs of an application.
+
+Airflow shows the fields without a section, and folds every section. So a field that people set at each run has no
+section, and a field that is seldom touched has one.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +16,16 @@ from kafka_rescale.core.preflight.expected_state import ExpectedState
 if TYPE_CHECKING:
     from kafka_rescale.core.application.streams import Application
 
-WHAT, APPROVAL, THRESHOLDS, SAFETY = "What to do", "Approval", "Thresholds", "Safety"
+APPROVAL, THRESHOLDS, SAFETY = "Approval", "Thresholds", "Safety"
 
 
 def expansion_params(application: Application) -> dict[str, Param]:
     """Return the params of an expansion.
 
-    ``approve_cutover`` is on by default: whoever presses *Trigger* without reading gets copies, which harm nobody,
-    and is asked before the application is stopped. A schedule is itself the decision to expand, and takes the
-    defaults, so there it is off. In place nothing is copied while the application goes on, so there is no lag.
+    ``approve_cutover`` is on by default. A person who presses *Trigger* without reading then gets copies, which do
+    no harm, and is asked before the application is stopped. With a schedule it is off, because scheduled runs take
+    the defaults, and the schedule itself is the decision to expand. In place, nothing is copied while the
+    application runs, so the form has no lag.
     """
     in_place = application.mode is Mode.IN_PLACE
     lag = {} if in_place else {"acceptable_recovery_lag": _acceptable_lag(application)}
@@ -29,6 +34,7 @@ def expansion_params(application: Application) -> dict[str, Param]:
     return {
         "target": _target(f"{otherwise}. {_policies(application)}"),
         "dry_run": _dry_run(),
+        "approve_cutover": _approve_cutover(application.schedule is None),
         "approve_plan": Param(
             False,
             type="boolean",
@@ -36,7 +42,6 @@ def expansion_params(application: Application) -> dict[str, Param]:
             section=APPROVAL,
             description_md="Wait for a person to approve the plan before anything is created.",
         ),
-        "approve_cutover": _approve_cutover(application.schedule is None),
         **lag,
         "max_pause_seconds": _max_pause(application),
         **prewarming,
@@ -45,9 +50,9 @@ def expansion_params(application: Application) -> dict[str, Param]:
 
 
 def _policies(application: Application) -> str:
-    """Say what happens to the inputs; a policy says what producers do, so only the file can change it."""
+    """Return the policies of the inputs as text. They say what producers do, so only the file can change them."""
     policies = ", ".join(f"`{i.topic}` {i.policy.value}" for i in application.inputs)
-    return f"Inputs, by the policies of the file: {policies}"
+    return f"Policies of the inputs, from the file: {policies}"
 
 
 def _max_pause(application: Application) -> Param:
@@ -57,8 +62,9 @@ def _max_pause(application: Application) -> Param:
         minimum=10,
         title="Longest pause",
         section=THRESHOLDS,
-        description_md="Seconds from the stop of the running generation to the promotion; past them it is started "
-        f"again. Empty: the application file's ({application.max_pause_seconds} when parsed).",
+        description_md="Most seconds from the stop of the running generation to the promotion. If they pass, the "
+        "cutover is rolled back and that generation starts again. Empty: the application file's value "
+        f"({application.max_pause_seconds} when parsed).",
     )
 
 
@@ -69,8 +75,8 @@ def _acceptable_lag(application: Application) -> Param:
         minimum=0,
         title="Acceptable recovery lag",
         section=THRESHOLDS,
-        description_md="Offsets per partition within which the gates open. Empty: the application file's "
-        f"({application.acceptable_recovery_lag} when parsed).",
+        description_md="The gates open when every partition is at most this many offsets behind. Empty: the "
+        f"application file's value ({application.acceptable_recovery_lag} when parsed).",
     )
 
 
@@ -81,8 +87,9 @@ def _expected_state() -> Param:
         enum=[state.value for state in ExpectedState],
         title="Application must be",
         section=SAFETY,
-        description_md="`preflight` refuses if it is stopped and has to be `running`, or the reverse. `either`: "
-        "one that does not run, as after somebody has grown its input, is rescaled and started.",
+        description_md="`running` or `stopped`: `preflight` refuses if the application is in the other state. "
+        "`either`: an application that does not run, for example because somebody has grown its input, is "
+        "rescaled and then started.",
     )
 
 
@@ -92,14 +99,14 @@ def _local_state_deleted() -> Param:
         type="boolean",
         title="Local state deleted",
         section=SAFETY,
-        description_md="Leave off, unless an earlier run's `prewarm` has asked for it. On means: *I have deleted* "
-        "the directory of the next generation below `state.dir` on every instance. If that is not true, entries "
-        "deleted since come back in its stores.",
+        description_md="Leave this off, unless `prewarm` of an earlier run has asked for it. On means: *I have "
+        "deleted* the directory of the next generation below `state.dir` on every instance. If that is not true, "
+        "entries that were deleted since then come back in its stores.",
     )
 
 
 def chain_params() -> dict[str, Param]:
-    """Return the params of a chain of expansions, which are handed to each of them."""
+    """Return the params of a chain of expansions. The chain passes them to each expansion."""
     return {
         "target": _target("`partitions` of each application file"),
         "dry_run": _dry_run(),
@@ -114,7 +121,6 @@ def _target(otherwise: str) -> Param:
         minimum=1,
         maximum=100_000,
         title="Target partitions",
-        section=WHAT,
         description_md=f"Empty: {otherwise}.",
     )
 
@@ -124,8 +130,7 @@ def _dry_run() -> Param:
         False,
         type="boolean",
         title="Dry run",
-        section=WHAT,
-        description_md="Only check and show what would be done; nothing is changed and no lease is taken.",
+        description_md="Only check, and show what would be done. The run changes nothing and takes no lease.",
     )
 
 
@@ -134,9 +139,8 @@ def _approve_cutover(asked: bool) -> Param:
         asked,
         type="boolean",
         title="Approve the cutover",
-        section=APPROVAL,
-        description_md="Wait for a person to approve the cutover, with the plan, what was copied and the lag of "
-        "every partition at hand; or, in place, the stop of the application.",
+        description_md="Wait for a person to approve the cutover. The question shows the lag of the copies, the "
+        "pause to expect, and the plan. In place: wait for a person to approve the stop of the application.",
     )
 
 
@@ -147,46 +151,44 @@ def snapshot_params() -> dict[str, Param]:
             False,
             type="boolean",
             title="From scratch",
-            section=WHAT,
-            description_md="Read the whole changelogs instead of going on from an earlier day, and as far as they "
-            "go now instead of as far as the day had been built before.",
+            description_md="Read the whole changelogs, instead of building on the snapshot of an earlier day. "
+            "Read them up to their present end, instead of up to the point at which this day was built before.",
         )
     }
 
 
 def retire_params(application: Application) -> dict[str, Param]:
-    """Return the params of a retirement; the name has no default, so nobody starts one by a slip."""
+    """Return the params of a retirement. The name has no default, so that nobody starts one by mistake."""
+    name = application.application_id
     return {
         "dry_run": _dry_run(),
         "confirm": Param(
-            type="string",
-            const=application.application_id,
+            None,
+            type=["null", "string"],
+            pattern="^" + name.replace(".", r"\.") + "$",
             title="Application to confirm",
-            section=SAFETY,
-            description_md="The topics of all generations before the running one are deleted for good. Type "
-            f"`{application.application_id}` to confirm.",
+            description_md="The run deletes the topics of all generations before the running one, for good. Type "
+            f"`{name}` to confirm. Empty: only a dry run is possible.",
         ),
     }
 
 
 def accept_params() -> dict[str, Param]:
-    """Return the params of an acceptance; nothing has a default, so nobody accepts anything by a slip."""
+    """Return the params of an acceptance. They have no defaults, so that nobody accepts anything by mistake."""
     return {
         "findings": Param(
             type="array",
             items={"type": "string"},
             minItems=1,
             title="Findings",
-            section=WHAT,
-            description_md="One per line, as the log of `verify` or `callback`, the page, and `status` name them: "
-            "`<topic>-<partition>:<first offset>-<last offset>` or `<store>@<digest>`.",
+            description_md="One finding per line. Copy the names from the log of `verify` or `callback`, from the "
+            "page or from `status`: `<topic>-<partition>:<first offset>-<last offset>` or `<store>@<digest>`.",
         ),
         "reason": Param(
             type="string",
             minLength=1,
             title="Reason",
-            section=WHAT,
-            description_md="Why they may be accepted. Kept in the report, with your name.",
+            description_md="Why these findings may be accepted. The report keeps it, with your name.",
         ),
     }
 
@@ -198,7 +200,6 @@ def roll_back_params() -> dict[str, Param]:
             "asked for by a person",
             type="string",
             minLength=1,
-            section=WHAT,
-            description_md="Kept in the journal.",
+            description_md="Why the expansion is rolled back. The journal keeps it.",
         )
     }

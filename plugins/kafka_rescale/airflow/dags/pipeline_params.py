@@ -1,4 +1,4 @@
-"""The form shown when a run of a pipeline is triggered."""
+"""The trigger form of a pipeline."""
 
 from __future__ import annotations
 
@@ -22,19 +22,23 @@ THREADS, PROCESSORS, CLIENTS = "Stream threads", "Processors", "Clients"
 
 
 def process_params(application: PipelineApplication) -> dict[str, Param]:
-    """Return the params of a pipeline's run; a scheduled one takes the defaults, which change nothing."""
+    """Return the params of a pipeline's run. A scheduled run takes the defaults, which change nothing."""
     clients = [client.client_id for client in application.members]
     made = {
-        ADD_STREAM_THREAD: _client(clients, "Add a stream thread", THREADS, "The client that gets one more."),
-        REMOVE_STREAM_THREAD: _client(clients, "Remove a stream thread", THREADS, "The client that loses one."),
+        ADD_STREAM_THREAD: _client(
+            clients, "Add a stream thread", THREADS, "The client that gets one more thread."
+        ),
+        REMOVE_STREAM_THREAD: _client(
+            clients, "Remove a stream thread", THREADS, "The client that loses a thread."
+        ),
         REMOVE_TIMEOUT: Param(
             None,
             type=["null", "number"],
             minimum=0,
             title="Timeout of the removal",
             section=THREADS,
-            description_md="Seconds to wait for the end of the thread that is removed, should it still be at "
-            "work. Empty: it is not waited for, and can't commit any more.",
+            description_md="Seconds to wait for the end of the removed thread, if it is still at work. Empty: the "
+            "run doesn't wait, and that thread can't commit any more.",
         ),
         EXPAND_PROCESSORS: Param(
             None,
@@ -43,20 +47,22 @@ def process_params(application: PipelineApplication) -> dict[str, Param]:
             maximum=100_000,
             title="Number of processors",
             section=PROCESSORS,
-            description_md="How many tasks every sub-topology shall have, at most as many as its inputs have "
-            "partitions. The new ones warm up beside this run, and work from a later one on. Empty: as now.",
+            description_md="Wanted number of tasks of every sub-topology: at most the number of partitions of its "
+            "inputs. The new tasks warm up beside this run and work from a later run on. Empty: as now.",
         ),
     }
     if not application.clients:
         return made
     return {
         **made,
-        REMOVE_CLIENT: _client(clients, "Give a client up", CLIENTS, "Others have its tasks from this run on."),
+        REMOVE_CLIENT: _client(
+            clients, "Give up a client", CLIENTS, "From this run on, other clients have its tasks."
+        ),
         START_CLIENT: _client(
             clients,
             "Start a client again",
             CLIENTS,
-            "One that has ended, or that is absent: without its old state.",
+            "A client that has ended or is absent. It starts without its old state.",
         ),
     }
 

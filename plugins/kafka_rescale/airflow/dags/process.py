@@ -1,4 +1,4 @@
-"""``process_<application>``: a pipeline that this project runs, thread by thread, on a schedule."""
+"""``process_<application>``: runs a pipeline on a schedule, one Spark job for each stream thread."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from kafka_rescale.core.roles import Role
 WITHOUT_INTERVALS = ("@continuous", "@once")
 
 DOC = """
-Processes what has come into the inputs of `{application_id}` since the last run, exactly once.
+Processes the records that have come into the inputs of `{application_id}` since the last run, exactly once.
 
-`assign` creates the internal topics that are missing and gives every task to a stream thread. Then there is one
-`spark-submit` for each thread and level: level 1 reads only inputs, level 2 what level 1 has written, and so on. A
-thread without anything to read starts no driver. Each task commits its outputs, its changelogs and its offsets
-together; an attempt that was thought dead is fenced by the next one. Whatever fails can be cleared, or left to the
-next run. Where there are several clients, the log of `assign` shows who has what, and what is still to come.
-`warm_up_processors` starts a driver only on clients whose processors are being split.
+`assign` creates the missing internal topics and assigns every task to a stream thread. Then each thread gets one
+`spark-submit` per level: level 1 reads only inputs, level 2 reads what level 1 has written, and so on. A thread
+that has nothing to read starts no driver. Each task commits its outputs, its changelogs and its offsets together.
+If an attempt was only thought to be dead, the next attempt fences it. You can clear a failed task, or leave its
+work to the next run. If there are several clients, the log of `assign` shows which client has which tasks, and
+which tasks will move. `warm_up_processors` starts a driver only on clients whose processors are being split.
 
-A backfill processes past intervals once more, each by a generation of its own, and writes where the file says
-under `backfill`; what is at work here is not touched. In the UI, or by
-`airflow backfill create --dag-id process_{application_id} --from-date ... --to-date ...`.
+A backfill processes past intervals again. Each interval gets a generation of its own, which writes to the topics
+that the file names under `backfill`. The generation that works here is not touched. Start a backfill in the UI, or
+with `airflow backfill create --dag-id process_{application_id} --from-date ... --to-date ...`.
 
 ```
 {description}
@@ -82,7 +82,7 @@ def process_dag(application: PipelineApplication, file: Path) -> DAG:
 
 
 def _timetable(schedule: str | None) -> str | CronDataIntervalTimetable | None:
-    """Return a schedule of which the runs have data intervals, without which nothing could be backfilled."""
+    """Return a schedule whose runs have data intervals. Without data intervals there could be no backfill."""
     if schedule is None or schedule in WITHOUT_INTERVALS:
         return schedule
     return CronDataIntervalTimetable(schedule, timezone="UTC")

@@ -1,4 +1,4 @@
-"""``snapshot_<application>``: the state of every store, day by day, as Parquet."""
+"""``snapshot_<application>``: writes the state of every store at the end of each day, as Parquet."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.roles import Role
 
 DOC = """
-Writes the state of every store of `{application_id}` as of the end of each day (UTC) to `{location}`, as Parquet.
+Writes the state that every store of `{application_id}` had at the end of each day (UTC) to `{location}`, as
+Parquet.
 
-It only reads Kafka, takes no lease and may run beside an expansion: the generation that was at work at the end of
-the day is read, and named in the result. A day is built from the newest earlier one and the records since. Days
-that are missing are made by a backfill: in the UI, or
-`airflow backfill create --dag-id snapshot_{application_id} --from-date ... --to-date ...`. A day that the
-changelogs can't tell exactly any more is refused, and the first exact one is named.
+It only reads Kafka and takes no lease, so it may run beside an expansion. It reads the generation that was at work
+at the end of the day, and names it in the result. The snapshot of a day is built from the newest earlier snapshot
+and the records since then. A backfill makes missing days: start it in the UI, or with `airflow backfill create
+--dag-id snapshot_{application_id} --from-date ... --to-date ...`. If the changelogs no longer contain the exact
+state of a day, the run refuses, and names the first day that is exact.
 """
 
 
 def snapshot_dag(application: Application, file: Path) -> DAG | None:
-    """Return the snapshots of one application, or None if its file doesn't ask for any."""
+    """Return the snapshot DAG of one application, or None if its file has no `snapshots:` section."""
     declared = application.snapshots
     if declared is None:
         return None
@@ -35,7 +36,7 @@ def snapshot_dag(application: Application, file: Path) -> DAG | None:
     with DAG(
         dag_id=f"snapshot_{name}",
         auto_register=False,
-        # "@daily" would be a timetable whose data interval is a single moment, unless configured otherwise.
+        # By default "@daily" is a timetable whose data interval is a single moment.
         schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
         start_date=datetime.combine(first, time(), tzinfo=UTC) if first else START,
         catchup=declared.catchup,
@@ -60,5 +61,8 @@ def snapshot_dag(application: Application, file: Path) -> DAG | None:
 
 
 def _moment(name: str) -> str:
-    """A run without a logical date has no data interval: its names aren't even defined."""
+    """Return the template of a moment; empty text if the run has no data interval.
+
+    In a run without a logical date, the template variables of the data interval are not even defined.
+    """
     return f"{{{{ {name}.isoformat() if {name} is defined and {name} else '' }}}}"

@@ -1,4 +1,4 @@
-"""``watch_<application>``: KIP-878's autoscaling, on a schedule."""
+"""``watch_<application>``: the autoscaling of KIP-878, on a schedule."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.application.streams import Application, Mode
 
 EVERY = timedelta(minutes=2)
-"""Kafka Streams was to notice a growth within ``metadata.max.age.ms``, five minutes by default."""
+"""In KIP-878, Kafka Streams notices a growth within ``metadata.max.age.ms``: five minutes by default."""
 
 EVERY_IF_OFF = timedelta(minutes=10)
-"""Where autoscaling is off it only says what has grown: a look is cheap, and need not be as soon."""
+"""With autoscaling off, the watch only reports what has grown. That is not as urgent."""
 
 DOC = """
 Compares the partition counts of the inputs of `{application_id}` with those of its internal topics.
 
-With `partition.autoscaling.enabled` (here: {enabled}) an input that has grown has the expansion triggered, within
-`autoscaling_bounds`; a failed one is triggered again, until nothing has succeeded for
-`partition.autoscaling.timeout.ms` since the first failure. Without it, `watch` fails once, and says what to do.
-Most runs end at `watch`, with what they have found in its log.
+With `partition.autoscaling.enabled` (here: {enabled}), `watch` triggers an expansion when an input has grown,
+within `autoscaling_bounds`. It triggers a failed expansion again. It gives up when no expansion has succeeded
+within `partition.autoscaling.timeout.ms` after the first failure. Without autoscaling, `watch` fails once, and
+says what to do. Most runs end at `watch`. Its log says what it has found.
 """
 
 
 def watch_dag(application: Application, file: Path) -> DAG | None:
-    """Return the watch of one application, or None if it grows in place: what has grown before it is refused."""
+    """Return the watch DAG of one application, or None in place: that mode refuses inputs that have grown."""
     if application.mode is Mode.IN_PLACE:
         return None
     name, enabled = application.application_id, application.autoscaling_enabled
@@ -41,8 +41,9 @@ def watch_dag(application: Application, file: Path) -> DAG | None:
         start_date=START,
         catchup=False,
         max_active_runs=1,
-        # Off or on: a growth is told by default (KIP-878), and Airflow asks for this only when it first sees the
-        # DAG. Paused then, it would stay paused when autoscaling is declared later.
+        # The watch runs even with autoscaling off, because KIP-878 reports a growth by default. Airflow reads this
+        # value only when it first sees the DAG: a DAG that was paused then would stay paused when autoscaling is
+        # declared.
         is_paused_upon_creation=False,
         default_args=DEFAULT_ARGS,
         render_template_as_native_obj=True,
@@ -60,7 +61,7 @@ def _expansion(name: str) -> TriggerDagRunOperator:
     return TriggerDagRunOperator(
         task_id="expand",
         trigger_dag_id=f"expand_{name}",
-        # Decided and remembered by `watch`: whoever triggers a second time finds that run, and is skipped.
+        # `watch` has chosen and stored this id. A second trigger finds the run that has it, and skips this task.
         trigger_run_id=found("run_id"),
         skip_when_already_exists=True,
         conf={

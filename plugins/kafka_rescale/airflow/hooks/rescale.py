@@ -1,4 +1,4 @@
-"""From an Airflow connection of type ``kafka`` to a :class:`KafkaConnection`."""
+"""Turn an Airflow connection of type ``kafka`` into a :class:`KafkaConnection`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ SECRET_WORDS = ("password", "secret", "token", "sasl.jaas.config", "key.pem", "o
 
 class KafkaRescaleHook(KafkaBaseHook):
     """
-    Give the rescale's own connection for an Airflow connection of the provider's type ``kafka``.
+    Turn an Airflow connection of the provider's type ``kafka`` into the connection that this project uses.
 
-    :param kafka_config_id: id of the connection; its extra holds librdkafka properties.
+    :param kafka_config_id: id of the Airflow connection; its extra holds librdkafka properties
     """
 
     hook_name = "Kafka Rescale"
@@ -35,7 +35,7 @@ class KafkaRescaleHook(KafkaBaseHook):
         super().__init__(kafka_config_id)
 
     def connection(self) -> KafkaConnection:
-        """Return the connection; for tasks, where a synchronous look-up is allowed."""
+        """Return the connection. This is for tasks, which may look it up synchronously."""
         try:
             extra = self.get_connection(self.kafka_config_id).extra_dejson
         except AirflowNotFoundException as error:
@@ -43,7 +43,7 @@ class KafkaRescaleHook(KafkaBaseHook):
         return kafka_connection(extra, self.kafka_config_id)
 
     async def aconnection(self) -> KafkaConnection:
-        """Return the connection; for triggers, whose event loop a synchronous look-up would block."""
+        """Return the connection. This is for triggers: a synchronous look-up would block their event loop."""
         try:
             extra = (await self.aget_connection(self.kafka_config_id)).extra_dejson
         except AirflowNotFoundException as error:
@@ -52,14 +52,16 @@ class KafkaRescaleHook(KafkaBaseHook):
 
 
 def kafka_connection(extra: Mapping[str, Any], conn_id: str) -> KafkaConnection:
-    """Return the connection that a connection's extra describes, its secrets masked in every log from now on.
+    """Return the connection that an extra describes. From now on, Airflow masks its secrets in every log.
 
-    :param conn_id: whose it is, for the messages.
-    :raises InvalidInput: no ``bootstrap.servers``, a callback that is not allowed, or a file that can't be read.
+    :param extra: The extra of an Airflow connection.
+    :param conn_id: The id of that connection, for the messages.
+    :raises InvalidInput: There is no ``bootstrap.servers``, there is a callback that is not allowed, or a file
+        can't be read.
     """
     from kafka_rescale.kafka.client.connection import KafkaConnection
 
-    logging.getLogger("kafka").setLevel(logging.WARNING)  # kafka-python tells of every connection at INFO
+    logging.getLogger("kafka").setLevel(logging.WARNING)  # kafka-python logs every connection at INFO
     for key, value in extra.items():
         if any(word in key for word in SECRET_WORDS):
             mask_secret(str(value))

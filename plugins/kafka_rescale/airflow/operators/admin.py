@@ -1,8 +1,8 @@
-"""The steps before the application is stopped: one operator per step, one call each."""
+"""The operators of the steps before the application is stopped. Each makes one call into ``operations``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,10 @@ from airflow.sdk import Context
 from airflow.sdk.bases.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowSkipException
 
-from kafka_rescale.airflow.markdown import plan_markdown, remarks_markdown
+from kafka_rescale.airflow.markdown import plan_brief, plan_markdown, remarks_markdown
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.runs import (
+    PLAN_BRIEF_KEY,
     PLAN_TABLE_KEY,
     PREFLIGHT_TASK,
     airflow_id,
@@ -29,7 +30,7 @@ from kafka_rescale.spark.jobs.files import require_spark_files
 
 class PreflightOperator(RescaleOperator):
     """
-    Describe everything and refuse what can't work before anything is touched.
+    Describe the application and its cluster, and refuse what can't work, before anything is touched.
 
     :param target: desired partition count, or empty for the application file's (templated)
     :param expected: whether the application has to be ``running`` or ``stopped``, or ``either`` (templated)
@@ -46,7 +47,7 @@ class PreflightOperator(RescaleOperator):
         self.expected = expected
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Return ``plan`` (or None), ``noop`` and ``messages``."""
+        """Return ``plan`` (or None), ``noop`` (whether there is nothing to do) and ``messages``."""
         from kafka_rescale.core.acls.needed import needed_acls
         from kafka_rescale.kafka.client.waiting import now_ms
         from kafka_rescale.operations.application.load import topology_of
@@ -75,17 +76,26 @@ class PreflightOperator(RescaleOperator):
         acls = needed_acls(application, topology)
         for warning in overreach(Path(self.application_file), application.application_id, acls):
             self.log.warning("%s", warning)
-        for message in result.messages:
+        messages = [*result.messages, *self._paused_bridge(result.plan, context)]
+        for message in messages:
             self.log.info("%s", message)
         plan = result.plan.model_dump(mode="json") if result.plan else None
-        return {"plan": plan, "noop": result.noop, "messages": [str(m) for m in result.messages]}
+        return {"plan": plan, "noop": result.noop, "messages": messages}
+
+    @staticmethod
+    def _paused_bridge(plan: Plan | None, context: Context) -> Iterator[str]:
+        """Yield that the bridge which the cutover will wait for can't run."""
+        if plan is not None and plan.bridges:
+            dag_id = f"bridge_{plan.application}"
+            if context["ti"].get_dag(dag_id).is_paused:
+                yield f"{dag_id} is paused: unpause it, or the cutover waits for it in vain."
 
 
 class PlanOperator(RescaleOperator, SkipMixin):
     """
-    Show the plan; then end the run if it is a dry run or there is nothing to do, else take the lease and begin.
+    Show the plan. Then take the lease and begin, or end the run if it is a dry run or there is nothing to do.
 
-    :param only_show: end after the plan is shown; a boolean or its text (templated)
+    :param only_show: whether the run is a dry run, which ends after the plan; a boolean or its text (templated)
     """
 
     inherits_from_skipmixin = True
@@ -96,17 +106,19 @@ class PlanOperator(RescaleOperator, SkipMixin):
         self.only_show = only_show
 
     def execute(self, context: Context) -> dict[str, Any] | None:
-        """Return the plan that was begun, for the stages; push its table for the approval."""
+        """Begin the plan and return it for the stages. Push its table and its brief for the approvals."""
         found = context["ti"].xcom_pull(task_ids=PREFLIGHT_TASK)
         plan = Plan.model_validate(found["plan"]) if found["plan"] else None
         told = found["messages"]
         table = f"{plan_markdown(plan)}\n{remarks_markdown(told)}" if plan else "\n".join(told)
         self.log.info("\n%s", table)
         context["ti"].xcom_push(key=PLAN_TABLE_KEY, value=table)
+        if plan is not None:
+            context["ti"].xcom_push(key=PLAN_BRIEF_KEY, value=f"{plan_brief(plan)}\n{remarks_markdown(told)}")
         if plan is not None and not found["noop"] and str(self.only_show).lower() != "true":
             self._begin(plan, context)
             return plan.model_dump(mode="json")
-        self.log.info("Nothing to do." if plan is None or found["noop"] else "Dry run: it ends here.")
+        self.log.info("Nothing to do." if plan is None or found["noop"] else "Dry run: the run ends here.")
         context["ti"].xcom_push(key="return_value", value=found["plan"])  # skip() leaves by an exception
         self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
         return None
@@ -129,9 +141,9 @@ class PlanOperator(RescaleOperator, SkipMixin):
 
 class ExpandStageOperator(RescaleOperator):
     """
-    Grow a stage's outputs and create its green topics; acts only on the difference.
+    Grow a stage's outputs and create its green topics. Topics that are already as planned stay as they are.
 
-    :param stage: index of the stage, counting from 1 at the most downstream
+    :param stage: index of the stage, counted from 1 at the most downstream stage
     """
 
     def __init__(self, *, stage: int, **kwargs: Any) -> None:
@@ -139,7 +151,7 @@ class ExpandStageOperator(RescaleOperator):
         self.stage = stage
 
     def execute(self, context: Context) -> Any:
-        """Return what was changed, one line each."""
+        """Return the changes, one line for each."""
         from kafka_rescale.operations.expansion.stages import expand_stage
 
         return self.run_owned(expand_stage, context, stage=self.stage)
@@ -147,10 +159,11 @@ class ExpandStageOperator(RescaleOperator):
 
 class PrewarmOperator(RescaleOperator):
     """
-    Let the new generation restore its stores behind the warm-up gate; skipped where that can't be.
+    Let the new generation restore its stores behind the warm-up gate. If that is not possible, the task is
+    skipped.
 
-    :param local_state_deleted: a person's word that an earlier pre-warming has left nothing; a boolean or its text
-        (templated)
+    :param local_state_deleted: whether a person has confirmed that no local state of an earlier pre-warming is
+        left; a boolean or its text (templated)
     """
 
     template_fields: Sequence[str] = (*RescaleOperator.template_fields, "local_state_deleted")
@@ -161,11 +174,11 @@ class PrewarmOperator(RescaleOperator):
         self.local_state_deleted = local_state_deleted
 
     def execute(self, context: Context) -> Any:
-        """Return the seconds that it took."""
+        """Return how many seconds its parts took."""
         from kafka_rescale.operations.expansion.prewarm import prewarm
 
         deleted = str(self.local_state_deleted).lower() == "true"
         timings = self.run_owned(prewarm, context, local_state_deleted=deleted)
         if timings is None:
-            raise AirflowSkipException("not pre-warmed; the lines above say why")
+            raise AirflowSkipException("not pre-warmed; the log lines above say why")
         return timings

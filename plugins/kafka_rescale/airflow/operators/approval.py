@@ -1,4 +1,4 @@
-"""A person's consent, where the run asks for it."""
+"""The approval of a person, if the run asks for it."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from airflow.sdk import Context
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.lag_gate import phase_of
-from kafka_rescale.airflow.markdown import copied_markdown
+from kafka_rescale.airflow.markdown import copied_markdown, lag_table, lag_verdict, rehearsed_markdown
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.retries import APPROVAL_RETRY_POLICY
-from kafka_rescale.airflow.runs import PREWARM_TASK
+from kafka_rescale.airflow.runs import GATE_TASK, PREWARM_TASK, REHEARSE_TASK
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Phase
 from kafka_rescale.core.expansion.prewarming import outlook
 
-COPYING = frozenset({"restore", "warm_up", "rehearse"})
+COPYING = frozenset({"restore", "warm_up"})
 
 
 class OptionalApprovalOperator(ApprovalOperator):
     """
-    Ask a person to approve if the run's param says so; succeed at once otherwise.
+    Ask a person to approve, if the run's param says so. Otherwise succeed at once.
 
-    A rejection, or no answer in time, fails the task, so that the run fails and is rolled back: rejecting an
-    approval that merely skipped would leave the run a success.
+    A rejection fails the task, and so does no answer in time. Then the run fails and is rolled back. If a
+    rejection only skipped the next tasks, the run would end as a success.
 
-    What was copied until then, what the pause will have in it, and the way to the page, are added to the text.
+    The text begins with what decides: how near the copies are, and what the pause will be. The partitions that are
+    furthest behind, what was copied, and the way to the page follow, all narrow enough for Airflow's column.
 
-    :param enabled_by: name of the DAG's boolean param that asks for the approval
-    :param cutover_of: base name of the application: once its cutover has begun, nothing is asked
-    :param kafka_config_id: id of the Airflow connection, for ``cutover_of``
+    :param enabled_by: name of the DAG's boolean param that switches the approval on
+    :param cutover_of: base name of the application; once its cutover has begun, the operator doesn't ask
+    :param kafka_config_id: id of the Airflow connection that ``cutover_of`` is read with
     :param response_timeout: how long to wait for the answer
     """
 
@@ -55,16 +56,16 @@ class OptionalApprovalOperator(ApprovalOperator):
         self.kafka_config_id = kafka_config_id
 
     def execute(self, context: Context) -> Any:
-        """Return without asking unless the param is on, and what it is about is still to come."""
+        """Ask, but only if the param is on and the cutover has not begun yet."""
         if not context["params"][self.enabled_by]:
             self.log.info("Not asked: param %s is off.", self.enabled_by)
             return None
         if (phase := self._begun()) is not None:
-            # A run that continues such an expansion ends the pause: nobody runs while a person is waited for.
-            self.log.info("Not asked: the cutover has begun before, phase %s.", phase)
+            # This run must end the pause of an earlier run. No generation would run while it waited for a person.
+            self.log.info("Not asked: the cutover has already begun, phase %s.", phase)
             return None
-        found = self._copied(context), self._outlook(context), self._page(context)
-        self.body = "\n\n".join(filter(None, (self.body, *found)))
+        found = (*self._evidence(context), self._copied(context), self.body, self._page(context))
+        self.body = "\n\n".join(filter(None, found))
         return super().execute(context)
 
     def _begun(self) -> Phase | None:
@@ -78,11 +79,16 @@ class OptionalApprovalOperator(ApprovalOperator):
         results = {job: context["ti"].xcom_pull(task_ids=job) for job in jobs}
         return copied_markdown({job: result for job, result in results.items() if result})
 
-    def _outlook(self, context: Context) -> str:
-        if PREWARM_TASK not in self.get_flat_relative_ids(upstream=True):
-            return ""
-        return outlook(context["ti"].xcom_pull(task_ids=PREWARM_TASK))
+    def _evidence(self, context: Context) -> tuple[str, ...]:
+        """Return the verdict, the pause to come, and the furthest partitions; nothing before there are copies."""
+        before, pull = self.get_flat_relative_ids(upstream=True), context["ti"].xcom_pull
+        if REHEARSE_TASK in before:
+            return (rehearsed_markdown(pull(task_ids=REHEARSE_TASK) or {}),)
+        if GATE_TASK not in before:
+            return ()
+        gate = pull(task_ids=GATE_TASK) or {}
+        return lag_verdict(gate), outlook(pull(task_ids=PREWARM_TASK)), lag_table(gate)
 
     def _page(self, context: Context) -> str:
         link = ApplicationPageLink()
-        return f"[{link.name}: everything as it is now]({link.get_link(self, ti_key=context['ti'])})"
+        return f"[{link.name}: its present state]({link.get_link(self, ti_key=context['ti'])})"

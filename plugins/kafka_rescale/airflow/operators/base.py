@@ -1,4 +1,4 @@
-"""What the operators share: the application file, its connection, and who owns the lease."""
+"""What the operators share: the application file, its connection, and the owner of the lease."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.core.roles import Role
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.application.pipeline import PipelineApplication
+    from kafka_rescale.core.application.common import ApplicationFile
     from kafka_rescale.core.application.streams import Application
     from kafka_rescale.kafka.client.connection import KafkaConnection
 
 
 class RescaleOperator(BaseOperator):
     """
-    Base of the admin steps: finds the application, its connection and the plan of this run.
+    Base of the admin steps: loads the application and finds its connection.
 
     :param application_file: path of the application file, read again when the task runs (templated)
     """
@@ -40,14 +40,12 @@ class RescaleOperator(BaseOperator):
 
         return load_application(self.application_file)
 
-    def connection(
-        self, application: Application | PipelineApplication, role: Role | None = None
-    ) -> KafkaConnection:
-        """Return the application's Kafka connection of a role, by default the one that this task has."""
+    def connection(self, application: ApplicationFile, role: Role | None = None) -> KafkaConnection:
+        """Return the application's Kafka connection for a role. The default is the role of this task."""
         return KafkaRescaleHook(kafka_config_id=application.kafka_conn_id_of(role or self.role)).connection()
 
     def run_owned(self, step: Callable[..., Any], context: Context, **arguments: Any) -> Any:
-        """Call a step that takes the application, its connection and the owner of the lease."""
+        """Call a step with the application, its connection and the owner of the lease."""
         application = self.application()
         result = step(application, self.connection(application), owner=owner_of(context), **arguments)
         self.log.info("%s", result)

@@ -1,4 +1,4 @@
-"""Whether a bridge has anything to do, asked before a Spark driver is started for it."""
+"""Check whether a bridge has anything to do, before a Spark driver is started for it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 MANUAL = "manual"
 LONGEST = timedelta(days=1)
-"""A run that waits longer would go on by a DAG of long ago."""
+"""The longest wait. A run keeps the DAG version that it began with, so it must not wait for ever."""
 
 
 class BridgeDueOperator(RescaleOperator, SkipMixin):
     """
-    Wait, outside of a worker slot, until the bridge has to run; in a run of a person, say at once whether it has.
+    Wait in the triggerer until the bridge has to run. In a run that a person triggered, answer at once.
 
-    A run that waits takes the place of those that would only look: the schedule makes no other one meanwhile.
+    While a run waits, it uses no worker slot, and the schedule makes no other run.
     """
 
     inherits_from_skipmixin = True
@@ -47,7 +47,7 @@ class BridgeDueOperator(RescaleOperator, SkipMixin):
         return None
 
     def execute_complete(self, context: Context, event: Any) -> str:
-        """Look again, and return why the bridge has to run."""
+        """Check again, and return why the bridge has to run."""
         found = self._verdict()
         return found.reason if found.due else self._over(context, found)
 

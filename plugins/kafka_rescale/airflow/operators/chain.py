@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class UnpausedDagsOperator(BaseOperator):
-    """Refuse to begin a chain of which a later DAG could not run.
+    """Refuse to begin a chain if one of its expansion DAGs is paused and could not run.
 
-    :param dag_ids: of the members' expansions.
+    :param dag_ids: ids of the members' expansion DAGs.
     """
 
     def __init__(self, *, dag_ids: Sequence[str], **arguments: Any) -> None:
@@ -28,9 +28,9 @@ class UnpausedDagsOperator(BaseOperator):
         self.dag_ids = tuple(dag_ids)
 
     def execute(self, context: Context) -> None:
-        """Ask for every DAG.
+        """Check every DAG.
 
-        :raises Refused: some are paused; all of them are named.
+        :raises Refused: At least one DAG is paused. The error names all paused DAGs.
         """
         paused = [dag_id for dag_id in self.dag_ids if context["ti"].get_dag(dag_id).is_paused]
         if paused:
@@ -38,31 +38,32 @@ class UnpausedDagsOperator(BaseOperator):
                 "chain",
                 found=f"{', '.join(paused)}, paused",
                 expected="DAGs that can run, for every application of the chain",
-                remedy="Unpause them, then clear this task. Nothing has been touched.",
+                remedy="Unpause these DAGs, then clear this task. Nothing has been touched.",
             )
 
 
 class MemberExpansionOperator(TriggerDagRunOperator):
     """
-    Trigger a member's expansion under a name that stays, and wait for it; clear the run that has ended before.
+    Trigger a member's expansion with a fixed run id, and wait for it. A run with that id that has ended is
+    cleared.
 
-    The provider clears whatever run has that name. Of one that is still at work Airflow then kills the tasks and
-    starts them anew, a cutover among them; so that one is only waited for.
+    The provider's operator clears any run that has the id. If that run is still at work, Airflow would kill its
+    tasks and start them again, perhaps a cutover. So this operator only waits for a run at work.
     """
 
     def execute(self, context: Context) -> None:
-        """Go on waiting for a run at work; trigger any other.
+        """Wait for the run if it is at work. Otherwise trigger it.
 
-        :raises Outage: Airflow doesn't say whether there is one.
+        :raises Outage: Airflow doesn't say whether the run is at work.
         """
         run = f"{self.trigger_dag_id}/{self.trigger_run_id}"
         state = run_state(run)
         if state is RunState.UNKNOWN:
             raise Outage(
                 f"run {run}",
-                found="no answer whether it is at work",
-                expected="one: a run at work must not be begun anew",
-                remedy="Clear this task when Airflow answers again; the run goes on meanwhile, if there is one.",
+                found="no answer from Airflow whether the run is at work",
+                expected="an answer, because a run at work must not be started again",
+                remedy="Clear this task when Airflow answers again. Until then, a run at work goes on.",
             )
         if state is RunState.RUNNING:
             self._wait_for_it(context)
@@ -71,7 +72,9 @@ class MemberExpansionOperator(TriggerDagRunOperator):
     def _wait_for_it(self, context: Context) -> None:
         if context["ti"].get_dag(self.trigger_dag_id).is_paused:
             raise DagIsPaused(self.trigger_dag_id)
-        self.log.info("%s is at work: it is waited for, not begun anew.", self.trigger_run_id)
+        self.log.info(
+            "Run %s is at work. This task waits for it and does not start it again.", self.trigger_run_id
+        )
         context["ti"].xcom_push(key="trigger_run_id", value=self.trigger_run_id)
         trigger = DagStateTrigger(
             dag_id=self.trigger_dag_id,

@@ -1,4 +1,4 @@
-"""Jobs on the state that one client of a pipeline keeps."""
+"""Spark jobs on the state of one client of a pipeline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 class ClientJobOperator(RescaleSparkSubmitOperator):
     """
-    Run a job where one client of a pipeline has its Spark and its state.
+    Run a job on the Spark cluster of one client of a pipeline, where this client has its state.
 
     :param application_file: path of the application file, read again when the task runs (templated)
     :param client: id of the client (templated)
@@ -48,7 +48,7 @@ class ClientJobOperator(RescaleSparkSubmitOperator):
     @cached_property
     @abstractmethod
     def _request(self) -> ClientRequest:
-        """What the job is asked to do."""
+        """The request that the job gets."""
 
     def _arguments(self, context: Context) -> list[str]:
         return [*super()._arguments(context), "--request", as_argument(self._request)]

@@ -1,4 +1,4 @@
-"""Operators that end an expansion: complete it, accept findings, roll it back, or delete what it has left."""
+"""Operators that end an expansion: complete it, accept findings, roll it back, or delete old generations."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from kafka_rescale.core.errors import Refused
 
 class RollBackOperator(RescaleOperator):
     """
-    Start the running generation again as it was; nothing to do once the new one is promoted.
+    Start the running generation again as it was. After the promotion of the new one, do nothing.
 
-    Where a person asked for it, a rollback that does nothing fails: green would say that it was done.
+    If a person asked for the rollback and it does nothing, the task fails. A successful task would tell that
+    person that the rollback was done.
 
-    :param reason: why, for the journal (templated); the tasks of this run that have failed are named behind it
-    :param take_over: take the lease from whoever holds it; only where a person asked for the rollback
+    :param reason: the reason, for the journal (templated); the failed tasks of this run are added to it
+    :param take_over: whether to take the lease from the run that holds it; only if a person asked for the rollback
     """
 
     ui_color = "#f3e0a6"
@@ -32,7 +33,7 @@ class RollBackOperator(RescaleOperator):
         self.take_over = take_over
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Return whether the attempt is rolled back (``is_done``), and a sentence about it (``told``)."""
+        """Return ``is_done``, whether the attempt is rolled back, and ``told``, a sentence about it."""
         from kafka_rescale.operations.expansion.rollback import roll_back
 
         failed = failed_tasks(owner_of(context))
@@ -51,10 +52,10 @@ class RollBackOperator(RescaleOperator):
 
 class AcceptOperator(RescaleOperator):
     """
-    Accept what verify has found; in the name of whoever has triggered the run.
+    Accept findings, in the name of the person who has triggered the run.
 
-    :param findings: their names, as verify reports them
-    :param reason: why they may be accepted (templated)
+    :param findings: names of the findings, as verify reports them (templated)
+    :param reason: why the findings may be accepted (templated)
     """
 
     ui_color = "#f3e0a6"
@@ -66,7 +67,7 @@ class AcceptOperator(RescaleOperator):
         self.reason = reason
 
     def execute(self, context: Context) -> list[str]:
-        """Return what was accepted, in a sentence each."""
+        """Return one sentence for each accepted finding."""
         from kafka_rescale.operations.verify.accept import accept
 
         application, run = self.application(), context["dag_run"]
@@ -82,7 +83,7 @@ class AcceptOperator(RescaleOperator):
 
 
 class FinishOperator(RescaleOperator):
-    """Complete the expansion: the application's callback once, the journal, the lease."""
+    """Complete the expansion: call the application's callback once, complete the journal, release the lease."""
 
     ui_color = "#c9e8cf"
 
@@ -94,12 +95,21 @@ class FinishOperator(RescaleOperator):
 
 
 class RetireOperator(RescaleOperator):
-    """Delete the topics and groups of all earlier generations; refused while the running one is not proven."""
+    """Delete the topics and groups of all earlier generations. Refuse while the running one is not proven."""
 
     ui_color = "#f6c7b6"
 
     def execute(self, context: Context) -> Any:
-        """Return the topics that were deleted, or in a dry run would be, per generation."""
+        """Return the deleted topics of each generation; in a dry run, the topics that would be deleted."""
         from kafka_rescale.operations.expansion.retire import retire
 
-        return self.run_owned(retire, context, dry_run=context["params"]["dry_run"])
+        params = context["params"]
+        name = self.application().application_id
+        if not params["dry_run"] and params["confirm"] != name:
+            raise Refused(
+                f"retirement of {name}",
+                found="no confirmation",
+                expected=f"`{name}` in the field *Application to confirm*, or a dry run",
+                remedy="Trigger it with the dry run on to see what would be deleted. Nothing has been deleted.",
+            )
+        return self.run_owned(retire, context, dry_run=params["dry_run"])

@@ -1,4 +1,4 @@
-"""The step that stops and starts the application: all that happens while it is down."""
+"""The step that stops and starts the application, with everything that happens while it is down."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 class CutoverOperator(RescaleOperator):
     """
-    Stop the running generation, carry over the rest, promote the new one and start it; in place let the same grow.
+    Stop the running generation, copy the last records, promote the new generation and start it.
 
-    :param max_pause_seconds: until the promotion, or empty for the application file's (templated)
+    In place there is no new generation: the application's own topics grow, and the application starts again.
+
+    :param max_pause_seconds: most seconds until the promotion, or empty for the application file's value
+        (templated)
     """
 
     template_fields: Sequence[str] = (*RescaleOperator.template_fields, "max_pause_seconds")
@@ -29,13 +32,13 @@ class CutoverOperator(RescaleOperator):
         self.max_pause_seconds = max_pause_seconds
 
     def application(self) -> Application:
-        """Return the application with the limit of this run."""
+        """Return the application, with this run's limit of the pause."""
         declared = super().application()
         chosen = {"max_pause_seconds": int(self.max_pause_seconds)} if self.max_pause_seconds else {}
         return declared.model_copy(update=chosen)
 
     def execute(self, context: Context) -> Any:
-        """Return the parts of the pause in seconds."""
+        """Return the seconds of each part of the pause."""
         from kafka_rescale.operations.cutover.cutover import run_cutover
 
         timings = self.run_owned(run_cutover, context)

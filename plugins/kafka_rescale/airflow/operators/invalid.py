@@ -1,4 +1,4 @@
-"""Stands for an application file that can't be used."""
+"""The task of a DAG that stands for an application file that can't be used."""
 
 from __future__ import annotations
 

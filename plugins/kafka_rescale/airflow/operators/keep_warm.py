@@ -43,13 +43,13 @@ class KeepWarmOperator(ClientJobOperator):
 
 
 class ProbeOperator(RescaleOperator, SkipMixin):
-    """Look whether a rebalance is due because something warms up, and skip what comes behind if there is none."""
+    """Check whether a warm-up makes a rebalance due. If not, skip the tasks behind this one."""
 
     inherits_from_skipmixin = True
     operator_extra_links = ()
 
     def execute(self, context: Context) -> str:
-        """Return the id of the run that is to be triggered; the same one for the same rebalance."""
+        """Return the id of the run to trigger. The same rebalance always gives the same id."""
         from kafka_rescale.operations.application.load import load_pipeline_application
         from kafka_rescale.operations.processing.keep_warm import probe
 

@@ -1,4 +1,4 @@
-"""The tasks of a pipeline's run: who runs what, and one ``spark-submit`` for each stream thread."""
+"""The tasks of a pipeline's run: the assignment, and one ``spark-submit`` for each stream thread."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 class AssignOperator(RescaleOperator):
     """
-    Create the internal topics that are missing, and rebalance a pipeline: every task is given to a stream thread.
+    Create the missing internal topics of a pipeline, and assign each of its tasks to a stream thread.
 
-    What the trigger form asks for is done first: threads that are added and removed, clients that are given up or
-    started again, processors that are added.
+    First the operator does what the trigger form asks for: it adds and removes threads, gives up clients or starts
+    them again, and adds processors.
     """
 
     operator_extra_links = ()
 
     def execute(self, context: Context) -> list[str]:
-        """Return the names of the threads that have a part in this run."""
+        """Return the names of the threads that have tasks in this run."""
         from kafka_rescale.core.processing.adjustments import Adjustments
         from kafka_rescale.operations.application.load import load_pipeline_application
         from kafka_rescale.operations.processing.prepare import prepare
@@ -84,10 +84,10 @@ class PipelineCallbackOperator(RescaleOperator):
 
 class ProcessOperator(RescaleSparkSubmitOperator):
     """
-    Run what one stream thread was assigned of one level of a pipeline, if there is anything to read.
+    Run the tasks of one stream thread at one level of a pipeline, if there is anything to read.
 
     :param application_file: path of the application file, read again when the task runs (templated)
-    :param level: counting from 1 at the sub-topologies that no other one feeds
+    :param level: number of the level; level 1 has the sub-topologies that no other sub-topology feeds
     :param thread: name of the stream thread (templated)
     """
 
@@ -103,7 +103,10 @@ class ProcessOperator(RescaleSparkSubmitOperator):
 
     @cached_property
     def _declared(self) -> PipelineApplication:
-        """As the file is when the task begins: what it is asked for and what it is told must be of one file."""
+        """The application as its file is when the task begins.
+
+        It is loaded once, so that an edit during the task can't make its parts disagree.
+        """
         from kafka_rescale.operations.application.load import load_pipeline_application
 
         return load_pipeline_application(self.application_file)
@@ -122,7 +125,7 @@ class ProcessOperator(RescaleSparkSubmitOperator):
         request = self._request(context)
         self.result_key = request.key
         if is_idle(application, connection, owner_of(context), request):
-            self.log.info("Everything has been processed.")
+            self.log.info("There is nothing to read: every record has been processed.")
             return {}
         self._runs_on(application.member_of(request.thread))
         return super().execute(context)
@@ -153,24 +156,19 @@ class ProcessOperator(RescaleSparkSubmitOperator):
 
         application, backfill = generation_of(self._declared, context)
         thread = self._stands_for or self.thread
-        return ProcessRequest(
-            pipeline=application.pipeline,
-            state_dir=application.member_of(thread).state_dir,
-            thread=thread,
-            level=self.level,
-            began_as=self.thread if thread != self.thread else "",
-            backfill=backfill,
-        )
+        began_as = self.thread if thread != self.thread else ""
+        return ProcessRequest.of(application, thread, self.level, began_as=began_as, backfill=backfill)
 
     def _arguments(self, context: Context) -> list[str]:
         return [*super()._arguments(context), "--request", as_argument(self._request(context))]
 
 
 def alive(processing: Processing, thread: str, cause: Exception | None = None) -> str:
-    """Return the thread that does the work of one now, itself or its replacement.
+    """Return the thread that now does the work of a thread: the thread itself, or its replacement.
 
-    :param cause: what it died of, if that is known.
-    :raises UnsafeState: it died, and by the handler's decision nobody replaces it.
+    :param thread: The name of the thread.
+    :param cause: The error that the thread died of, if it is known.
+    :raises UnsafeState: The thread died, and the handler decided that no other thread replaces it.
     """
     name = processing.thread_for(thread)
     if name in {each.name for each in processing.threads}:
@@ -181,7 +179,7 @@ def alive(processing: Processing, thread: str, cause: Exception | None = None) -
         f"stream thread {thread}",
         found=f"its death{f' ({cause})' if cause else ''}; its client is {record.state if record else 'gone'}",
         expected="a thread that replaces it",
-        remedy="So the handler has decided (uncaught.exception.handler). See the thread's log, then start the "
-        f"client again: start-client FILE --client {client}. Until then other clients have its tasks, from the "
-        "next run on.",
+        remedy="The handler (uncaught.exception.handler) decided not to replace it. See the thread's log, then "
+        f"start the client again: start-client FILE --client {client}. Until then other clients have its tasks, "
+        "from the next run on.",
     ) from cause

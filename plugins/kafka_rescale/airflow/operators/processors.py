@@ -1,4 +1,4 @@
-"""More processors for a pipeline, by a DAG (KIP-287)."""
+"""Operators that give a pipeline more processors (KIP-287)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 class ExpandProcessorsOperator(RescaleOperator):
     """
-    Ask for more processors for a pipeline; they warm up from the next run on.
+    Ask for more processors for a pipeline. They warm up from the next run on.
 
-    :param processors: how many each of the sub-topologies shall have (templated)
-    :param sub_topologies: their numbers; none are all of them
+    :param processors: wanted number of processors of each sub-topology (templated)
+    :param sub_topologies: numbers of the sub-topologies; empty means all of them
     """
 
     template_fields: Sequence[str] = (*RescaleOperator.template_fields, "processors")
@@ -34,7 +34,7 @@ class ExpandProcessorsOperator(RescaleOperator):
         self.sub_topologies = sub_topologies
 
     def execute(self, context: Context) -> dict[str, int]:
-        """Return how many processors each sub-topology has now; more of them come in a later run."""
+        """Return how many processors each sub-topology has now. The new processors count from a later run on."""
         from kafka_rescale.operations.application.load import load_pipeline_application
         from kafka_rescale.operations.processing.processors import expand_processors
 
@@ -46,7 +46,7 @@ class ExpandProcessorsOperator(RescaleOperator):
 
 
 class WarmUpProcessorsOperator(ClientJobOperator):
-    """Warm the processors up that are being split from those of one client, if any are, while these work."""
+    """Warm up the new processors that split the tasks of one client, if there are any, while the old ones work."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(job="warm_up_processors", **kwargs)

@@ -1,4 +1,4 @@
-"""Submit the snapshot of the day that a run's data interval covers, or of the last one before the run."""
+"""Submit the snapshot of the day that a run's data interval covers, or of the last day before the run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ class SnapshotOperator(RescaleSparkSubmitOperator):
     """
     Write the state of every store as of the end of the data interval.
 
-    A run that was triggered without a logical date has none; it takes the last day that was over when it was due.
+    A run that was triggered without a logical date has no data interval. It takes the last day that was over when
+    the run was due.
 
     :param application_file: path of the application file, read again when the task runs (templated)
     :param start: start of the data interval, ISO 8601, or empty (templated)
-    :param end: its end, exclusive, or empty (templated)
-    :param from_scratch: use no earlier snapshot; a boolean or its text (templated)
+    :param end: exclusive end of the data interval, ISO 8601, or empty (templated)
+    :param from_scratch: whether to use no earlier snapshot; a boolean or its text (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -44,7 +45,7 @@ class SnapshotOperator(RescaleSparkSubmitOperator):
         super().__init__(job="snapshot", **kwargs)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Return the job's result: records read, and rows per store."""
+        """Return the job's result: the number of records read, and the rows of each store."""
         self.result_key = f"snapshot/{self._day(context)}"
         return super().execute(context)
 

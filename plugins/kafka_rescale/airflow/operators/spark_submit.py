@@ -1,4 +1,4 @@
-"""Submit one of the rescale's Spark jobs, and hand its result on."""
+"""Submit one of this project's Spark jobs, and return its result."""
 
 from __future__ import annotations
 
@@ -38,32 +38,34 @@ OVER = {
     **dict.fromkeys(("restore", "warm_up", "catch_up", "rehearse"), AFTER_PROMOTION),
     "move": (Phase.ROLLING_BACK, Phase.ROLLED_BACK),
 }
-"""Phases in which a job has nothing to do, so that no driver is started for it."""
+"""The phases in which a job has nothing to do. Then no driver is started for it."""
 
 
 class RescaleSparkSubmitOperator(SparkSubmitOperator):
     """
-    Run a rescale job by ``spark-submit``, with the Spark connection checked first and the Kafka one kept secret.
+    Run a job by ``spark-submit``. Check the Spark connection first, and keep the Kafka connection secret.
 
-    The provider's ``durable`` reconnect does not exist in client mode; a retry submits again and the job's own
-    transactional ids fence the attempt before. So it is on YARN in cluster mode, unless the Spark connection's
-    extra has ``yarn_resourcemanager_webapp_address``, without which the provider can't ask for an earlier try;
-    with it, a job that is still at work is gone on with.
+    In client mode, a retry submits the job again, because the provider's ``durable`` reconnect does not exist
+    there. The transactional ids of the new attempt fence the earlier attempt. On YARN in cluster mode, a retry
+    does the same, unless the Spark connection's extra has ``yarn_resourcemanager_webapp_address``. With this
+    address the provider can ask for the job of the earlier try, and the retry continues a job that is still at
+    work.
 
     :param application_id: base name of the application
     :param job: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move``, ``snapshot``,
         ``process``, ``warm_up_processors``, ``keep_warm`` or ``verify``
     :param stage: index of the stage for ``restore`` and ``warm_up``
     :param acceptable_lag: offsets per partition, for ``warm_up`` and ``catch_up`` (templated)
-    :param silent_seconds: how long nothing must have come into the old topic, for ``bridge``
+    :param silent_seconds: seconds without a new record in the old topic after which ``bridge`` may end
     :param snapshots: location of the application's snapshots, for ``restore``
-    :param kafka_conn_id: id of the Airflow connection for Kafka; its properties travel in the environment of
-        ``spark-submit``, which only client mode on a local or standalone master keeps out of sight
-    :param kafka_config_file: path of a JSON file with those properties, mounted where the driver runs; needed in
-        cluster deploy mode and on YARN or Kubernetes, whose ``env_vars`` become visible Spark properties
-    :param takes_shared_file: whether there, without it, the file that the environment names for all will do; not
-        where the connection is that of a single role
-    :param idle: there is nothing to do, so no driver is started (a sub-topology without state)
+    :param kafka_conn_id: id of the Airflow connection for Kafka. Its properties are passed in the environment of
+        ``spark-submit``. Only client mode on a local or standalone master keeps that environment secret
+    :param kafka_config_file: path of a JSON file with those properties, mounted where the driver runs. It is
+        needed in cluster deploy mode and on YARN or Kubernetes, because ``env_vars`` become visible Spark
+        properties there
+    :param takes_shared_file: whether the job may use the file that the environment names for all applications, if
+        ``kafka_config_file`` is needed but missing. It must be false if the connection belongs to a single role
+    :param idle: whether there is nothing to do, so that no driver is started (a sub-topology without state)
     """
 
     # env_vars would show the Kafka connection among the rendered fields.
@@ -115,7 +117,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         master = require_spark_master(self._conn_id)
         connection = KafkaRescaleHook(kafka_config_id=self.kafka_conn_id).connection()
         if self._is_over(connection):
-            self.log.info("Where the expansion is there is nothing to copy, so no driver is started.")
+            self.log.info("In this phase of the expansion there is nothing to copy, so no driver is started.")
             return {}
         self.env_vars = {**(self.env_vars or {}), **self._environment(master, connection)}
         self.application_args = self._arguments(context)
@@ -127,11 +129,15 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         return result_of(connection, self.application_id, self.result_key)
 
     def _is_over(self, connection: KafkaConnection) -> bool:
-        """Whether a driver would only find that: nobody runs while a run that continues waits for it."""
+        """Return whether the job has nothing to do in the present phase of the expansion.
+
+        A driver would find that out too, but it takes seconds to start. During a pause no generation runs in that
+        time.
+        """
         return self.job in OVER and phase_of(connection, self.application_id) in OVER[self.job]
 
     def get_job_status(self, external_id: JsonValue, context: Context) -> str:
-        """Take a job of an earlier try that the ResourceManager has forgotten for one that has ended."""
+        """Return the status of an earlier try's job. A job that the ResourceManager has forgotten has ended."""
         try:
             status: str = super().get_job_status(external_id, context)
         except RuntimeError as error:
@@ -141,7 +147,10 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         return status
 
     def is_job_succeeded(self, status: str) -> bool:
-        """Never let the job of an earlier try do for this one: its id outlives a clearing of the task."""
+        """Return False, so that the job of an earlier try never counts as the result of this try.
+
+        The job's id stays stored when the task is cleared. So a success may be older than the clearing.
+        """
         return False
 
     def _follow_yarn(self, master: str) -> None:
@@ -150,13 +159,16 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
             self.durable = self._yarn_track_via_rm_api = names_resource_manager(self._conn_id)
 
     def _get_hook(self) -> SparkSubmitHook:
-        """Tell a driver on this machine the variables, too: for Kubernetes the provider only tells one there."""
+        """Return the provider's hook, with the variables for a driver on this machine too.
+
+        With a Kubernetes master the provider passes them only to a driver in the cluster.
+        """
         hook = super()._get_hook()
         hook._env = self.env_vars
         return hook
 
     def _runs_on(self, client: DeclaredClient) -> None:
-        """Submit to the Spark of a pipeline's client, with its configuration."""
+        """Use the Spark connection and the Spark settings of a pipeline's client."""
         self.conf = {**(self.conf or {}), **client.spark_conf}
         self._conn_id: str = client.spark_conn_id or self._conn_id
 
@@ -169,7 +181,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
             raise reason or error from error
 
     def on_kill(self) -> None:
-        """End the driver too: the provider kills the JVM, whose Python child would go on writing."""
+        """Kill the driver too. The provider kills only the JVM, and its Python child would go on writing."""
         process = getattr(self._hook, "_submit_sp", None)
         drivers = _descendants(process.pid) if process is not None else []
         super().on_kill()
@@ -206,7 +218,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
 
 
 def _path(master: str) -> dict[str, str]:
-    """Return where spark-submit is, for an Airflow that was started without activating its environment."""
+    """Return a PATH with spark-submit, for an Airflow that was started without activating its environment."""
     programs = Path(sys.executable).parent
     if (
         not master.startswith(("local", "spark://"))

@@ -1,4 +1,4 @@
-"""Stream threads of a pipeline, added and removed by a DAG (KIP-663)."""
+"""Operators that add and remove stream threads of a pipeline (KIP-663)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from kafka_rescale.airflow.operators.base import RescaleOperator
 
 class AddStreamThreadOperator(RescaleOperator):
     """
-    Add a stream thread to a pipeline, and wait until it has started: the next run gives it its part.
+    Add a stream thread to a pipeline, and wait until it has started. The next run of the pipeline gives it tasks.
 
-    :param timeout_seconds: how long to wait; None doesn't, for a task that stands before that run
-    :param client: id of the client that gets it; None is the only one
+    :param timeout_seconds: seconds to wait; None doesn't wait. Use None in a DAG that triggers that next run
+        itself
+    :param client: id of the client that gets the thread; None if the pipeline has only one client
     """
 
     operator_extra_links = ()
@@ -25,7 +26,7 @@ class AddStreamThreadOperator(RescaleOperator):
         self.client = client
 
     def execute(self, context: Context) -> str | None:
-        """Return the thread's name; None if the pipeline is not running."""
+        """Return the name of the thread; None if the pipeline is not running."""
         from kafka_rescale.operations.application.load import load_pipeline_application
         from kafka_rescale.operations.processing.stream_threads import add_stream_thread
 
@@ -33,7 +34,7 @@ class AddStreamThreadOperator(RescaleOperator):
         name = add_stream_thread(
             application.application_id, self.connection(application), self.client, self.timeout_seconds
         )
-        self.log.info("%s", name or "no thread was added: the pipeline is not running")
+        self.log.info("%s", name or "No thread was added: the pipeline is not running.")
         return name
 
 
@@ -41,8 +42,8 @@ class RemoveStreamThreadOperator(RescaleOperator):
     """
     Remove a stream thread of a pipeline, and wait until it has ended.
 
-    :param timeout_seconds: how long to wait; None doesn't, for a task that stands before the next run
-    :param client: id of the client that loses it; None is the only one
+    :param timeout_seconds: seconds to wait; None doesn't wait. Use None in a DAG that triggers the next run itself
+    :param client: id of the client that loses the thread; None if the pipeline has only one client
     """
 
     operator_extra_links = ()
@@ -53,12 +54,12 @@ class RemoveStreamThreadOperator(RescaleOperator):
         self.client = client
 
     def execute(self, context: Context) -> str | None:
-        """Return the thread's name; None if there is none."""
+        """Return the name of the thread; None if the pipeline has no thread to remove."""
         from kafka_rescale.operations.application.load import load_pipeline_application
         from kafka_rescale.operations.processing.stream_threads import remove_stream_thread
 
         application = load_pipeline_application(self.application_file)
         connection = self.connection(application)
         name = remove_stream_thread(application.application_id, connection, self.timeout_seconds, self.client)
-        self.log.info("%s", name or "no thread was removed: there is none")
+        self.log.info("%s", name or "No thread was removed: the pipeline has none to remove.")
         return name

@@ -1,4 +1,4 @@
-"""One look at an application for autoscaling (KIP-878)."""
+"""The operator that watches an application for autoscaling (KIP-878)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kafka_rescale.airflow.runs import owner_of, run_state
 
 
 class WatchOperator(RescaleOperator, SkipMixin):
-    """Compare the counts of an application's inputs with its internal topics', and skip what is not to be done."""
+    """Compare the partition counts of inputs and internal topics. Skip the expansion unless it is due."""
 
     inherits_from_skipmixin = True
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Return ``outcome``, ``reason``; and, to trigger an expansion, ``run_id``, ``target``, ``approval``."""
+        """Return ``outcome`` and ``reason``; if an expansion is due, also ``run_id``, ``target``, ``approval``."""
         from kafka_rescale.kafka.client.waiting import now_ms
         from kafka_rescale.operations.application.load import topology_of
         from kafka_rescale.operations.watch import watch

@@ -1,1 +1,1 @@
-"""Sensors that wait outside of worker slots."""
+"""Sensors that wait in the triggerer and use no worker slot."""

@@ -1,7 +1,8 @@
-"""The gate between warming up and going on."""
+"""The gate that a run passes when the copies are close enough behind."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
@@ -9,32 +10,38 @@ from typing import Any
 
 from airflow.sdk import BaseSensorOperator, Context
 
-from kafka_rescale.airflow.lag_gate import Gate, GateReason
-from kafka_rescale.airflow.markdown import lag_markdown
+from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.lag_gate import Gate, GateReason, Reading, Readings, not_answered
+from kafka_rescale.airflow.markdown import lag_table, lag_verdict
+from kafka_rescale.airflow.metrics import report_lag
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import RescaleError, UnsafeState
 
-LAG_TABLE_KEY = "table"
+SETTLING_SECONDS = 1.0
+"""Between two readings of a gate that is open at once."""
 
 
 class LagGateSensor(BaseSensorOperator):
     """
-    Wait, outside of a worker slot, until every partition's copy is within the acceptable recovery lag.
+    Wait until the copy of every partition is within the acceptable recovery lag.
 
-    Nothing copies between the end of a stage's ``warm_up`` and ``catch_up``, so a stage's own lag can only grow
-    there. Its gate therefore also accepts what ``warm_up`` itself measured at its end; the gate over all stages,
-    beside a running ``catch_up``, does not.
+    A gate that is open is passed at once. Any other gate waits in the triggerer.
+
+    Between the end of a stage's ``warm_up`` and the beginning of ``catch_up``, no job copies, so the lag of the
+    stage can only grow. Therefore the gate of a stage also accepts the lag that ``warm_up`` measured at its end.
+    The gate over all stages does not accept it, because ``catch_up`` runs beside that gate.
 
     :param application_id: base name of the application
     :param kafka_config_id: id of the Airflow connection
     :param acceptable_lag: offsets per partition, inclusive (templated)
     :param stage: index of the stage, or None for all stages at the same time
-    :param warmed_by: job of this run whose last measured lags open the gate as well
+    :param warmed_by: job of this run; the lags that it measured last open the gate too
     :param ready_job: job of this run that must be in state ``ready``
     :param consecutive: how many readings in a row must pass
-    :param poll_seconds: pause between two readings
+    :param poll_seconds: pause between two readings in the triggerer
+    :param idle: the stage has nothing to copy, so that nothing is looked at
     :param timeout: how long to wait; then the task fails and is not retried
     """
 
@@ -53,6 +60,7 @@ class LagGateSensor(BaseSensorOperator):
         ready_job: str | None = None,
         consecutive: int = 3,
         poll_seconds: float = 2.0,
+        idle: bool = False,
         timeout: timedelta = timedelta(hours=6),
         **kwargs: Any,
     ) -> None:
@@ -65,9 +73,13 @@ class LagGateSensor(BaseSensorOperator):
         self.ready_job = ready_job
         self.consecutive = consecutive
         self.poll_seconds = poll_seconds
+        self.idle = idle
 
-    def execute(self, context: Context) -> None:
-        """Hand over to the triggerer at once."""
+    def execute(self, context: Context) -> dict[str, Any] | None:
+        """Pass if the gate is open; else hand over to the triggerer, which costs seconds even if it is."""
+        if self.idle:
+            self.log.info("This sub-topology has no state to copy.")
+            return None
         gate = Gate(
             application=self.application_id,
             owner=owner_of(context),
@@ -76,6 +88,10 @@ class LagGateSensor(BaseSensorOperator):
             warmed_by=self.warmed_by,
             ready_job=self.ready_job,
         )
+        reading = self._look(gate)
+        if reading.reason.passes or reading.reason.is_final:
+            return self.execute_complete(context, reading.event())
+        self.log.info("waiting in the triggerer: %s", reading)
         trigger = LagGateTrigger(
             kafka_config_id=self.kafka_config_id,
             gate=asdict(gate),
@@ -83,11 +99,31 @@ class LagGateSensor(BaseSensorOperator):
             poll_seconds=self.poll_seconds,
         )
         self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
+        return None
+
+    def _look(self, gate: Gate) -> Reading:
+        """Return the first reading that does not pass, or the last of those that have to pass in a row."""
+        readings = Readings(gate)
+        reading = self._take(readings)
+        for _ in range(self.consecutive - 1):
+            if reading.reason.is_final or not reading.reason.passes:
+                break
+            time.sleep(SETTLING_SECONDS)
+            reading = self._take(readings)
+        return reading
+
+    def _take(self, readings: Readings) -> Reading:
+        try:
+            reading = readings.take(KafkaRescaleHook(kafka_config_id=self.kafka_config_id).connection())
+        except RescaleError as error:
+            return not_answered(error)
+        if reading.decision.lags:
+            report_lag(readings.gate.application, readings.gate.job, reading.decision, by_task=True)
+        return reading
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """Return the lags per partition, and push their table for the approval."""
-        table = lag_markdown(event)
-        self.log.info("%s %s\n%s", event["reason"], event["detail"], table)
+        """Return the lags per partition, for the approval."""
+        self.log.info("%s %s\n%s\n%s", event["reason"], event["detail"], lag_verdict(event), lag_table(event))
         if not GateReason(event["reason"]).passes:
             raise UnsafeState(
                 f"lag gate of {self.application_id}",
@@ -95,5 +131,4 @@ class LagGateSensor(BaseSensorOperator):
                 expected="this run's expansion, warming up",
                 remedy="Trigger the expansion again; it continues where the copies are.",
             )
-        context["ti"].xcom_push(key=LAG_TABLE_KEY, value=table)
         return event

@@ -1,4 +1,4 @@
-"""A deadline on the pause of an application, beside the task that makes the pause."""
+"""A deadline on the pause of an application. It runs beside the task that makes the pause."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from kafka_rescale.airflow.triggers.pause_alert import PauseAlertTrigger
 
 class PauseAlertSensor(BaseSensorOperator):
     """
-    Watch, outside of a worker slot, how long the application is stopped, and end when that is too long or over.
+    Watch in the triggerer how long the application is stopped. End when the pause is too long, or over.
 
-    Airflow's own deadlines count from the moment in which a run is made or queued; this one counts from within the
-    run. It succeeds in either case: whom to tell is decided by its callback.
+    Airflow's own deadlines count from the moment in which a run is made or queued. This deadline counts from the
+    beginning of the pause, within the run. The task succeeds in both cases, and its callback decides whether to
+    call notifiers.
 
     :param application_id: base name of the application
     :param kafka_config_id: id of the Airflow connection
-    :param limit_seconds: the longest pause that nobody is told of
+    :param limit_seconds: the longest pause without a notification
     """
 
     ui_color = "#f6c7b6"
@@ -40,7 +41,7 @@ class PauseAlertSensor(BaseSensorOperator):
             owner=owner_of(context),
             limit_seconds=self.limit_seconds,
         )
-        # Without a timeout: the end of the pause, or of the expansion, ends it.
+        # There is no timeout, because the end of the pause or of the expansion ends the wait.
         self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Resolve the Spark connection before anything is submitted.
+"""Check the Spark connection before anything is submitted.
 
-When a connection is missing or can't be parsed, the provider falls back to ``--master yarn`` and says so in one
-line at INFO.
+If a connection is missing or can't be parsed, the provider falls back to ``--master yarn``, and says so only in
+one log line at INFO.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOCAL_EXAMPLE = '{"conn_type": "spark", "host": "local[*]"}'
 def require_spark_master(conn_id: str) -> str:
     """Return the master that a Spark connection names.
 
-    :raises InvalidInput: there is no such connection, it can't be parsed, or it names no master.
+    :raises InvalidInput: There is no such connection, it can't be parsed, or it names no master.
     """
     try:
         connection = BaseHook.get_connection(conn_id)
@@ -44,12 +44,12 @@ def master_of(connection: Connection) -> str:
 
 
 def deploy_mode_of(conn_id: str) -> str:
-    """Return ``client`` or ``cluster``, as the connection's extra says."""
+    """Return the deploy mode of the connection's extra: ``client`` or ``cluster``."""
     return BaseHook.get_connection(conn_id).extra_dejson.get("deploy-mode") or "client"
 
 
 def names_resource_manager(conn_id: str) -> bool:
-    """Return whether the connection says where YARN's ResourceManager can be asked for an application's status."""
+    """Return whether the connection has the address at which YARN's ResourceManager tells a job's status."""
     return bool(BaseHook.get_connection(conn_id).extra_dejson.get("yarn_resourcemanager_webapp_address"))
 
 

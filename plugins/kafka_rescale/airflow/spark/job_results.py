@@ -1,4 +1,4 @@
-"""What a Spark job has left in the control topic, small enough for XCom."""
+"""The result of a Spark job from the control topic, small enough for XCom."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPORT = "verify"
 
 
 def result_of(connection: KafkaConnection, application_id: str, key: str) -> dict[str, Any]:
-    """Return a job's result without its per-partition part, or the report's plain fields for ``verify``."""
+    """Return a job's result without its per-partition part; for ``verify``, the plain fields of the report."""
     from kafka_rescale.kafka.control.control_topic import ControlTopic
 
     state = ControlTopic(connection, application_id).read()
@@ -27,12 +27,13 @@ def result_of(connection: KafkaConnection, application_id: str, key: str) -> dic
 def failure_of(
     connection: KafkaConnection, application_id: str, key: str, run: str, attempt: int
 ) -> RescaleError | None:
-    """Return why a job failed, as far as it has said so and a retry can't help; None for anything else.
+    """Return the error of a job that left a reason, if a retry can't help; None otherwise.
 
-    ``spark-submit`` answers with an exit code only; without this, findings would be verified again and again.
+    ``spark-submit`` answers only with an exit code. Without this function, Airflow would retry ``verify`` after
+    each finding.
 
-    :param run: the run that holds the lease.
-    :param attempt: the task's try number.
+    :param run: The run that holds the lease.
+    :param attempt: The task's try number.
     """
     from kafka_rescale.kafka.control.control_topic import ControlTopic
 
@@ -46,7 +47,7 @@ def failure_of(
     final = {error.__name__: error for error in (Fenced, InvalidInput, Refused, UnsafeState)}.get(kind)
     if final is None:
         return None
-    return final(f"job {key}", found=message, expected="none of that", remedy="See the task's log.")
+    return final(f"job {key}", found=message, expected="no such error", remedy="See the task's log.")
 
 
 def _findings(application_id: str, state: ControlState) -> RescaleError | None:
@@ -59,9 +60,9 @@ def _findings(application_id: str, state: ControlState) -> RescaleError | None:
         f"verification of {application_id}",
         found="findings, see the report in this log",
         expected="two equal generations",
-        remedy=f"Stop {journal.plan.green}, and look at the findings before anything else: all that it had "
-        "written before is still in its changelogs."
+        remedy=f"Stop {journal.plan.green}, and look at the findings before anything else. Everything that it had "
+        "written before the promotion is still in its changelogs."
         if journal.plan.is_in_place
-        else f"{journal.plan.blue} is whole, untouched until `retire`. Stop {journal.plan.green}, "
+        else f"{journal.plan.blue} is whole, and stays untouched until `retire`. Stop {journal.plan.green}, "
         "and look at the findings before anything else.",
     )

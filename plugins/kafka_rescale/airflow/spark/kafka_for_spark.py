@@ -1,4 +1,4 @@
-"""How a Spark job is given the Kafka connection, so that nobody else sees it, and it is the one of the tasks."""
+"""Give a Spark job the same Kafka connection as the tasks have, so that no other user can see it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from kafka_rescale.core.application.config_files import KafkaOfJob, identity_of,
 from kafka_rescale.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.application.pipeline import PipelineApplication
-    from kafka_rescale.core.application.streams import Application
+    from kafka_rescale.core.application.common import ApplicationFile
     from kafka_rescale.core.roles import Role
     from kafka_rescale.kafka.client.connection import KafkaConnection
 
 
-def kafka_arguments(application: Application | PipelineApplication, role: Role) -> dict[str, Any]:
-    """Return what operators that submit Spark jobs are told of a role's Kafka settings."""
+def kafka_arguments(application: ApplicationFile, role: Role) -> dict[str, Any]:
+    """Return a role's Kafka settings, as arguments of the operators that submit Spark jobs."""
     of_job = application.kafka_of_job(role)
     return {
         "kafka_conn_id": of_job.conn_id,
@@ -34,13 +33,15 @@ def kafka_arguments(application: Application | PipelineApplication, role: Role) 
 def kafka_environment(
     of_job: KafkaOfJob, connection: KafkaConnection, conn_id: str, master: str, mode: str | None = None
 ) -> dict[str, str]:
-    """Return the variables by which a job is told the settings.
+    """Return the environment variables that give a job its Kafka settings.
 
-    :param connection: the Airflow connection of the job's role.
-    :param conn_id: the Spark connection.
-    :param master: that it names.
-    :param mode: deploy mode, if not the connection's.
-    :raises InvalidInput: there is no way in which nobody would see them, or a file says something else.
+    :param of_job: Where the job's Kafka settings are.
+    :param connection: The Airflow connection of the job's role.
+    :param conn_id: The id of the Spark connection.
+    :param master: The master that the Spark connection names.
+    :param mode: The deploy mode; None takes that of the Spark connection.
+    :raises InvalidInput: The settings can't reach the job in secret, or the mounted file differs from the
+        connection.
     """
     from kafka_rescale.kafka.client.settings_files import (
         CONFIG_FILE_VARIABLE,
@@ -54,23 +55,23 @@ def kafka_environment(
     if file is None:
         text = json.dumps(dict(connection.config))
         mask_secret(text)
-        # Else the job would take the file that its environment has inherited.
+        # The empty variable keeps the job from using a file that its environment has inherited.
         return {CONFIG_VARIABLE: text, CONFIG_FILE_VARIABLE: ""}
     _check_file(file, of_job, connection, mode)
-    # What can't be seen from here is checked by the job.
+    # The job compares its file with this value, because the file may not be readable here.
     return {CONFIG_FILE_VARIABLE: file, EXPECTED_VARIABLE: as_word(identity_of(connection.config))}
 
 
 def require_kafka_for_spark(
-    application: Application | PipelineApplication,
+    application: ApplicationFile,
     connections: Mapping[Role, KafkaConnection],
     spark_conn_ids: Iterable[str],
 ) -> None:
-    """Refuse what would only be found when jobs are submitted, after something has been done.
+    """Check before a run changes anything that its Spark jobs can be submitted later.
 
-    :param connections: of the roles that run Spark jobs.
-    :param spark_conn_ids: where they may run.
-    :raises InvalidInput: a Spark connection can't be used, or the settings of a role can't reach its jobs.
+    :param connections: The Kafka connections of the roles that run Spark jobs.
+    :param spark_conn_ids: The Spark connections that may run them.
+    :raises InvalidInput: A Spark connection can't be used, or the settings of a role can't reach its jobs.
     """
     for conn_id in dict.fromkeys(spark_conn_ids):
         master = require_spark_master(conn_id)
@@ -79,7 +80,7 @@ def require_kafka_for_spark(
 
 
 def _mounted_file(of_job: KafkaOfJob, conn_id: str, master: str, mode: str) -> str | None:
-    """Return the file that the job reads its settings from; None where its environment can hold them unseen."""
+    """Return the file that the job reads its settings from; None if its environment can hold them in secret."""
     from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE
 
     if of_job.file is not None:
@@ -93,19 +94,22 @@ def _mounted_file(of_job: KafkaOfJob, conn_id: str, master: str, mode: str) -> s
             found=f"master {master}, deploy mode {mode}",
             expected="client mode on a local or standalone master without yarn or k8s in its name, "
             "or a mounted file",
-            remedy="Mount the Kafka properties as JSON for the driver, and name the file in `kafka_config_files`, "
+            remedy="Mount the Kafka properties as JSON for the driver. Name the file in `kafka_config_files`, "
             f"or for all applications in {CONFIG_FILE_VARIABLE}.",
         )
     return file
 
 
 def _is_private(master: str) -> bool:
-    """Whether the provider keeps the environment off the command line, which it decides by words in the master."""
+    """Return whether the provider keeps the environment off the command line.
+
+    The provider decides that by words in the name of the master.
+    """
     return master.startswith(("local", "spark://")) and not any(word in master for word in ("yarn", "k8s"))
 
 
 def _check_file(file: str, of_job: KafkaOfJob, connection: KafkaConnection, mode: str) -> None:
-    """Compare a file with the connection, where it is to be read on this machine or can be."""
+    """Compare a file with the connection. In cluster mode this is skipped if the file is not on this machine."""
     from kafka_rescale.kafka.client.settings_files import settings_in
 
     if mode == "cluster" and not Path(file).exists():

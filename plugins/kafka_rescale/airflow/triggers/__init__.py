@@ -1,1 +1,1 @@
-"""Triggers: what deferred sensors run in the triggerer."""
+"""Triggers: what deferred tasks run in the triggerer."""

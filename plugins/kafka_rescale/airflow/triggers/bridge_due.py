@@ -1,4 +1,4 @@
-"""Waits in the triggerer until a bridge has something to carry."""
+"""Wait in the triggerer until a bridge has something to carry."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ log = logging.getLogger(__name__)
 
 class BridgeDueTrigger(BaseTrigger):
     """
-    Fire when a bridge has something to carry, or when it has been waited for long enough.
+    Fire when a bridge has something to carry, or when the wait has lasted long enough.
 
-    An outage is waited out; any other error fires, so that the task finds it itself.
+    During an outage the trigger waits. After any other error it fires, so that the task meets the error itself.
 
     :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
     :param application_id: base name of the application
-    :param seconds: how long to wait
-    :param poll_seconds: pause between two looks
+    :param seconds: longest wait
+    :param poll_seconds: seconds between two checks
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class BridgeDueTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield one event, with the reason why the wait is over."""
+        """Yield one event, with the reason for the end of the wait."""
         until, said = time.monotonic() + self.seconds, ""
         while time.monotonic() < until:
             told, is_over = await self._look()
@@ -76,7 +76,7 @@ class BridgeDueTrigger(BaseTrigger):
 
 
 def read_verdict(connection: KafkaConnection, application_id: str) -> Verdict:
-    """Return whether the bridge of an application has anything to do; reads the control topic and the brokers."""
+    """Return whether an application's bridge has anything to do. This reads the control topic and the brokers."""
     from kafka_rescale.kafka.control.control_topic import ControlTopic
     from kafka_rescale.kafka.copy.bridging import verdict_now
 

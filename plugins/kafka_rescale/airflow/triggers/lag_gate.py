@@ -1,4 +1,4 @@
-"""Watches lags from the triggerer, many gates at a time."""
+"""Watch the lags of many gates at a time, in the triggerer."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
-from kafka_rescale.airflow.lag_gate import Gate, GateReason, Reading, look
+from kafka_rescale.airflow.lag_gate import Gate, Reading, Readings, not_answered
 from kafka_rescale.airflow.metrics import report_lag
-from kafka_rescale.core.errors import Outage, RescaleError
-
-if TYPE_CHECKING:
-    from kafka_rescale.kafka.client.connection import KafkaConnection
-    from kafka_rescale.kafka.control.lag_gate_record import GateRecord
+from kafka_rescale.core.errors import RescaleError
 
 log = logging.getLogger(__name__)
 
@@ -26,13 +22,13 @@ class LagGateTrigger(BaseTrigger):
     """
     Fire when every partition has been within the threshold in several readings in a row.
 
-    The blocking reads run in threads: ``sync_to_async`` would put all gates of a triggerer behind each other. An
-    outage starts the count again; the wait is limited by the timeout of the deferral.
+    The blocking reads run in threads, because ``sync_to_async`` would make the gates of a triggerer wait for each
+    other. An outage sets the count of readings back to zero. The timeout of the deferral limits the wait.
 
     :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
     :param gate: fields of :class:`~kafka_rescale.airflow.lag_gate.Gate`
     :param consecutive: how many readings in a row must pass
-    :param poll_seconds: pause between two readings
+    :param poll_seconds: seconds between two readings
     """
 
     def __init__(
@@ -43,7 +39,7 @@ class LagGateTrigger(BaseTrigger):
         self.gate = Gate(**gate)
         self.consecutive = consecutive
         self.poll_seconds = poll_seconds
-        self._record: GateRecord | None = None
+        self._readings = Readings(self.gate)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the import path and the arguments."""
@@ -72,21 +68,9 @@ class LagGateTrigger(BaseTrigger):
                 break
         yield TriggerEvent(reading.event())
 
-    def _look_and_keep(self, connection: KafkaConnection) -> Reading:
-        from kafka_rescale.kafka.control.lag_gate_record import GateRecord
-
-        reading = look(connection, self.gate)
-        if reading.progress:
-            if self._record is None:
-                self._record = GateRecord(connection, self.gate.application, self.gate.job, self.gate.owner)
-            self._record.add(reading.progress, self.gate.threshold, reading.reason.value)
-        return reading
-
     async def _look(self) -> Reading:
         try:
             connection = await KafkaRescaleHook(kafka_config_id=self.kafka_config_id).aconnection()
-            return await asyncio.to_thread(self._look_and_keep, connection)
-        except Outage as error:
-            return Reading(GateReason.HOLDING, detail=str(error))
+            return await asyncio.to_thread(self._readings.take, connection)
         except RescaleError as error:
-            return Reading(GateReason.REFUSED, detail=str(error))
+            return not_answered(error)

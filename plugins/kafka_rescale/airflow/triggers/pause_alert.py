@@ -1,4 +1,4 @@
-"""Watches the length of a pause from the triggerer, whatever becomes of the task that makes it."""
+"""Watch the length of a pause in the triggerer, even if the task that makes the pause dies."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ log = logging.getLogger(__name__)
 
 
 LOOKS_IN_VAIN = 60
-"""Of these in a row, each must say that waiting can't mend it: an API server that starts anew says so, too."""
+"""How many checks in a row must fail with an error that waiting can't mend, before the watch gives up.
+
+An API server that is just restarting gives such an error too."""
 
 
 class PauseAlertTrigger(BaseTrigger):
     """
     Fire when the pause of a run's expansion has become too long, or is over.
 
-    What was read last is kept: brokers that don't answer make a pause longer, not shorter. What waiting can't
-    mend, like a connection that isn't there, ends the watch, unless a pause is known of: that one is measured
-    by the clock.
+    If brokers don't answer, the trigger keeps what it read last: an outage makes a pause longer, not shorter. An
+    error that waiting can't mend, such as a missing connection, ends the watch. But if a pause has already begun,
+    the trigger goes on and measures the pause by the clock.
 
     :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
     :param application_id: base name of the application
     :param owner: the run that holds the lease
-    :param limit_seconds: the longest pause that nobody is told of
-    :param poll_seconds: pause between two readings
+    :param limit_seconds: the longest pause without a notification
+    :param poll_seconds: seconds between two readings
     """
 
     def __init__(
@@ -89,7 +91,8 @@ class PauseAlertTrigger(BaseTrigger):
             self._known = await asyncio.to_thread(_read, connection, self.application_id)
             self._in_vain = 0
         except Exception as error:
-            # No outage may end this watch: only the end of the pause, or that it can never be read.
+            # An outage must not end this watch. Only the end of the pause may, or an error that waiting can't
+            # mend.
             log.warning("pause of %s: %s", self.application_id, error)
             self._in_vain = self._in_vain + 1 if isinstance(error, (InvalidInput, Refused)) else 0
         reading = self._by_the_clock()

@@ -1,4 +1,4 @@
-"""Access control lists of Kafka, as values: who may do what on which resources."""
+"""Access control lists of Kafka as values: which principal may do which operation on which resource."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ IMPLYING = {
     Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
     Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
 }
-"""What allows an operation besides itself (``StandardAuthorizerData``, ``IMPLIES_DESCRIBE``)."""
+"""The operations that imply another operation (``StandardAuthorizerData``, ``IMPLIES_DESCRIBE``)."""
 
 
 @dataclass(frozen=True, order=True)
 class Pattern:
-    """Resources by their whole name, or by what their names begin with."""
+    """Resources by their whole name, or by the beginning of their names."""
 
     resource: Resource
     name: str
     prefixed: bool = False
 
     def covers(self, resource: Resource, name: str) -> bool:
-        """Return whether a resource is one of these."""
+        """Return whether a resource matches this pattern."""
         if resource is not self.resource:
             return False
         return name.startswith(self.name) if self.prefixed else name == self.name
 
     def includes(self, other: Pattern) -> bool:
-        """Return whether every resource of another pattern is one of these."""
+        """Return whether every resource of another pattern matches this pattern."""
         return self.covers(other.resource, other.name) and (self.prefixed or not other.prefixed)
 
     @property

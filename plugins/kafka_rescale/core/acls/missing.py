@@ -1,4 +1,4 @@
-"""Preflight: is every role allowed what it will need, as far as the brokers say so?"""
+"""Preflight: has every role the permissions that it will need, as far as brokers tell?"""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.roles import Role
 
 EXAMPLE = "preflight"
-"""Ends the name of a group or a transactional id that does not exist, to ask what a prefix allows."""
+"""The end of a made-up name of a group or transactional id, used to ask what a prefix allows."""
 
 
 @dataclass(frozen=True)
 class Right:
     """What a role's principal may do with one resource.
 
-    :param operations: allowed ones.
+    :param operations: the allowed operations.
     :param asked: the operations that the brokers were asked about.
     """
 
@@ -29,9 +29,9 @@ class Right:
 
 
 def examples(acls: Iterable[Acl], topics: Iterable[str]) -> dict[Resource, list[str]]:
-    """Return the resources by which to find out whether permissions have been given.
+    """Return the resources to ask about, to find out whether permissions have been given.
 
-    :param topics: full names of the application's topics; those that a prefix covers stand for it.
+    :param topics: full names of the application's topics; the topics under a prefix are examples for it.
     """
     known = list(topics)
     found: dict[Resource, dict[str, None]] = {resource: {} for resource in Resource}
@@ -41,7 +41,7 @@ def examples(acls: Iterable[Acl], topics: Iterable[str]) -> dict[Resource, list[
 
 
 def missing_acls(acls: Iterable[Acl], rights: Iterable[Right]) -> Iterator[Acl]:
-    """Yield the permissions that some resource lacks which they are for."""
+    """Yield the permissions that are missing on some resource."""
     told = list(rights)
     for acl in acls:
         concerned = (r for r in told if r.role is acl.role and acl.pattern.covers(r.resource, r.name))
@@ -52,7 +52,7 @@ def missing_acls(acls: Iterable[Acl], rights: Iterable[Right]) -> Iterator[Acl]:
 def acl_findings(
     acls: Iterable[Acl], rights: Iterable[Right], principals: Mapping[Role, str], servers: str
 ) -> list[Finding]:
-    """Return a finding per missing permission; of roles with one principal, the first that needs it.
+    """Return a finding per missing permission; if roles share a principal, only for the first role.
 
     :param servers: ``bootstrap.servers``, for the commands.
     """

@@ -1,8 +1,8 @@
 """The permissions that each role needs for one application: from its file alone, for every generation of it.
 
-Derived from what the adapters ask of the brokers; a test on an authorizing broker takes each of them away in turn.
-No permission on the cluster is among them: topics are created by their own, and brokers of Kafka 2.8 and later
-want none for idempotent producers (KIP-679).
+They follow from the requests to the brokers. A test on an authorizing broker takes each permission away in turn.
+No role needs a permission on the cluster: Create on the topics themselves is enough, and since Kafka 2.8 brokers
+ask no permission for idempotent producers (KIP-679).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Permissions = Iterator[tuple[Pattern, tuple[Operation, ...]]]
 
 
 def needed_acls(application: Application, topology: Topology) -> tuple[Acl, ...]:
-    """Return what every role needs, role by role, without what is given twice."""
+    """Return the permissions that every role needs, role by role, without duplicates."""
     patterns = Patterns(application, topology)
     roles = {Role.PLAN: _plan, Role.COPY: _copy, Role.ADMIN: _admin, Role.VERIFY: _verify}
     return without_needless(
@@ -57,7 +57,7 @@ class Patterns:
 
     @property
     def in_place(self) -> bool:
-        """Whether its own topics grow."""
+        """Whether the application's own topics grow."""
         return self.application.mode is Mode.IN_PLACE
 
     @property
@@ -86,20 +86,20 @@ class Patterns:
         return Pattern(Resource.TRANSACTIONAL_ID, f"{self.controller.name}/{concern}", prefixed)
 
     def inputs(self) -> Iterator[tuple[Input | None, Pattern]]:
-        """Yield every input; one that the file doesn't declare comes without its declaration."""
+        """Yield every input; an input that the file doesn't declare comes without a declaration."""
         declared = {i.topic: i for i in self.application.inputs}
         for topic in dict.fromkeys([*declared, *self.topology.inputs]):
             yield declared.get(topic), Pattern(Resource.TOPIC, topic)
 
     def successors(self) -> Iterator[Pattern]:
-        """Yield what follows ``repartitioned`` inputs, whatever the count."""
+        """Yield the successors of ``repartitioned`` inputs, whatever the count."""
         for each in self.application.inputs:
             if each.policy is InputPolicy.REPARTITIONED:
                 name, counted, _ = (each.successor or SUCCESSOR).partition("{partitions}")
                 yield Pattern(Resource.TOPIC, name.format(topic=each.topic), prefixed=bool(counted))
 
     def outputs(self) -> Iterator[tuple[bool, Pattern]]:
-        """Yield every output, and whether it is to grow."""
+        """Yield every output, and whether it will grow."""
         growing = {o.topic for o in self.application.outputs if o.partitions is not None}
         for topic in dict.fromkeys([*(o.topic for o in self.application.outputs), *self.topology.outputs]):
             yield topic in growing, Pattern(Resource.TOPIC, topic)
@@ -117,14 +117,14 @@ class Patterns:
 
 
 def own_groups(application_id: str) -> tuple[Pattern, Pattern]:
-    """Return the group of the first generation, and those of the later ones."""
+    """Return the groups of the first generation and of later generations."""
     return Pattern(Resource.GROUP, application_id), Pattern(Resource.GROUP, f"{application_id}-", prefixed=True)
 
 
 def everybody() -> Permissions:
-    """Yield what every role needs: to read what is known about the application."""
+    """Yield the permissions that every role needs to read the records about the application."""
     yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (READ, Operation.DESCRIBE_CONFIGS)
-    # Readers that commit nothing still look for the coordinator of the group that they name.
+    # A reader that commits nothing still looks for the coordinator of its group.
     yield Pattern(Resource.GROUP, "kafka-rescale-", prefixed=True), (DESCRIBE,)
 
 
@@ -143,7 +143,7 @@ def _plan(of: Patterns) -> Permissions:
 
 def _copy(of: Patterns) -> Permissions:
     yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (WRITE,)
-    # A copy that has to start from scratch empties its target; in place there is nothing to empty.
+    # A copy that starts from scratch empties its target. In place no target is emptied.
     emptied = () if of.in_place else (Operation.ALTER_CONFIGS, Operation.DELETE)
     yield of.internal, (READ, WRITE, Operation.DESCRIBE_CONFIGS, *emptied)
     for declared, topic in of.inputs():
@@ -162,9 +162,9 @@ def _copy(of: Patterns) -> Permissions:
 
 
 def _snapshot(of: Patterns) -> Permissions:
-    """Yield what the jobs that take snapshots need besides: they may be the first that leave anything behind."""
+    """Yield the further permissions of snapshot jobs: they may be the first jobs that write a result."""
     yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (Operation.CREATE,)
-    # A day is complete when the application has processed what its inputs held by then.
+    # A day is complete when the application has processed all records that its inputs held by then.
     for _, topic in of.inputs():
         yield topic, (READ, Operation.DESCRIBE_CONFIGS)
     yield of.groups[0], (DESCRIBE,)
@@ -175,7 +175,7 @@ def _admin(of: Patterns) -> Permissions:
     made = (Operation.ALTER,) if of.in_place else (Operation.CREATE, Operation.DELETE)
     yield of.internal, (READ, Operation.ALTER_CONFIGS, *made)
     for declared, topic in of.inputs():
-        # Committing offsets of a topic takes Read on it.
+        # Committing offsets of a topic needs Read on it.
         yield topic, (READ, Operation.DESCRIBE_CONFIGS)
         if declared is not None and declared.policy in _GROWING:
             yield topic, (Operation.ALTER,)
@@ -188,12 +188,12 @@ def _admin(of: Patterns) -> Permissions:
     for group in of.neighbours():
         yield group, (READ,)
     for neighbour in of.neighbour_ids():
-        # The counts of its repartition topics tell what it has to be started with again.
+        # The counts of its repartition topics tell the count that it has to be started with again.
         yield Pattern(Resource.TOPIC, f"{neighbour}-", prefixed=True), SEEN
     yield of.controller, (WRITE,)
     yield of.copies, (WRITE,)
     if not of.in_place:
-        # What the watch remembers is written beside lease and journal, so that neither fences the other.
+        # The watch has a writer of its own beside lease and journal, so that neither fences the other.
         yield of.of_job("result/watch"), (WRITE,)
 
 
@@ -201,10 +201,10 @@ def _verify(of: Patterns) -> Permissions:
     yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (WRITE,)
     yield of.internal, (READ, Operation.DESCRIBE_CONFIGS)
     for declared, topic in of.inputs():
-        # Looked through for records that producers have put where they would have been before the growth.
+        # Verify reads these for records in the partitions of the old count.
         is_searched = declared is not None and declared.policy is InputPolicy.PAUSED
         yield topic, (READ, Operation.DESCRIBE_CONFIGS) if is_searched else (DESCRIBE,)
-    # Offsets that are committed for a topic are only told to those who may see it.
+    # Brokers tell a topic's committed offsets only to principals that may describe the topic.
     for topic in of.successors():
         yield topic, (DESCRIBE,)
     for group in of.groups:

@@ -1,4 +1,4 @@
-"""Prefixed permissions reach every name that begins so, those of other applications among them."""
+"""Prefixed permissions cover every name with the prefix, including names of other applications."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kafka_rescale.core.errors import Finding
 
 @dataclass(frozen=True)
 class OtherApplication:
-    """Another application, as far as its file tells what its names begin with.
+    """Another application, with the prefixes of its names.
 
-    :param file: in which it is declared, for messages.
-    :param internal_prefix: with which the names of its internal topics begin.
+    :param file: the file that declares it, for messages.
+    :param internal_prefix: the prefix of the names of its internal topics.
     """
 
     application_id: str
@@ -22,7 +22,7 @@ class OtherApplication:
     internal_prefix: str
 
     def is_reached_by(self, pattern: Pattern) -> bool:
-        """Return whether a pattern covers something of this application, by its prefix."""
+        """Return whether a prefixed pattern covers a topic or group of this application."""
         name = self.application_id
         names = {
             Resource.TOPIC: (f"{self.internal_prefix}-",),

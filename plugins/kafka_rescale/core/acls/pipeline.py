@@ -1,6 +1,7 @@
-"""The permissions that each role needs for a pipeline: from its file and topology alone, for its backfills, too.
+"""The permissions that each role needs for a pipeline and its backfills, from its file and topology alone.
 
-Nothing is verified here, so that ``verify`` needs none; ``plan`` is what ``status`` of the command line needs.
+Pipelines are not verified, so ``verify`` needs no permissions. ``status`` of the command line needs those of
+``plan``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kafka_rescale.core.topology.topology import Topology, changelog_topic, inte
 
 
 def pipeline_acls(application: PipelineApplication, topology: Topology) -> tuple[Acl, ...]:
-    """Return what every role needs, role by role, without what is given twice.
+    """Return the permissions that every role needs, role by role, without duplicates.
 
     :param topology: of the pipeline.
     """
@@ -33,7 +34,7 @@ def pipeline_acls(application: PipelineApplication, topology: Topology) -> tuple
 
 @dataclass(frozen=True)
 class PipelinePatterns:
-    """The resources of one pipeline; those of a backfill begin as those of the pipeline do."""
+    """The resources of one pipeline; the names of a backfill's resources begin in the same way."""
 
     application: PipelineApplication
     topology: Topology
@@ -45,7 +46,7 @@ class PipelinePatterns:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What is written, by backfills as well."""
+        """The topics that the pipeline and its backfills write."""
         return tuple(dict.fromkeys([*self.topology.outputs, *self.application.moved_outputs]))
 
     @property
@@ -66,7 +67,7 @@ class PipelinePatterns:
         return Pattern(Resource.TRANSACTIONAL_ID, f"{self.application.application_id}-", prefixed=True)
 
     def controllers(self) -> Iterator[Pattern]:
-        """Yield the transactional ids of what is known about the pipeline, and about its backfills."""
+        """Yield the transactional ids for records about the pipeline and its backfills."""
         name = f"kafka-rescale-{self.application.application_id}"
         yield Pattern(Resource.TRANSACTIONAL_ID, name)
         if self.application.backfill is not None:
@@ -80,14 +81,14 @@ class PipelinePatterns:
 
 
 def _copy(of: PipelinePatterns) -> Permissions:
-    """What the Spark jobs need, and the tasks that start them: these note what becomes of a dead thread."""
+    """The permissions of the Spark jobs, and of the tasks that start them: these record dead threads."""
     yield from everybody()
     yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (WRITE,)
     for topic in of.topology.inputs:
         yield Pattern(Resource.TOPIC, topic), (READ, Operation.DESCRIBE_CONFIGS)
     for topic in of.outputs:
         yield Pattern(Resource.TOPIC, topic), (WRITE, Operation.DESCRIBE_CONFIGS)
-    # What was processed of a repartition topic is deleted from it.
+    # Processed records are deleted from repartition topics.
     purged = (Operation.DELETE,) if of.topology.repartitions else ()
     yield of.internal, (READ, WRITE, Operation.DESCRIBE_CONFIGS, *purged)
     for group in of.groups():
@@ -99,7 +100,7 @@ def _copy(of: PipelinePatterns) -> Permissions:
 
 
 def _admin(of: PipelinePatterns) -> Permissions:
-    """What `assign` needs: it fences tasks, and gives new processors their state and their offsets."""
+    """The permissions of `assign`: it fences tasks, and gives new processors their state and their offsets."""
     yield from everybody()
     yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (Operation.CREATE, WRITE, Operation.ALTER_CONFIGS)
     for topic in of.topology.inputs:

@@ -1,4 +1,4 @@
-"""The bounds within which autoscaling may begin an expansion with nobody looking."""
+"""The bounds within which autoscaling may begin an expansion without a person."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import Field, field_validator
 
 from kafka_rescale.core.application.fields import PartitionCount, Strict, WholeNumber
+from kafka_rescale.core.application.mistakes import WrongValue
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY = "|".join(DAYS)
@@ -19,11 +20,11 @@ _WINDOW = re.compile(rf"(?:({_DAY})(?:-({_DAY}))? )?([01]\d|2[0-3]):([0-5]\d)-(?
 
 @dataclass(frozen=True)
 class Window:
-    """A part of some days; ``end`` is exclusive, and on the following day if it isn't behind ``start``.
+    """A part of some days. If the end isn't behind the start, it is on the following day.
 
-    :param days: on which it begins, 0 for Monday.
+    :param days: the days on which it begins, 0 for Monday.
     :param start: minutes since midnight.
-    :param end: the same.
+    :param end: minutes since midnight, exclusive.
     """
 
     days: frozenset[int]
@@ -34,16 +35,18 @@ class Window:
     def parsed(cls, text: str) -> Window:
         """Return the window that ``mon-fri 22:00-05:00`` describes; without days, of every day.
 
-        :raises ValueError: it describes none.
+        :raises WrongValue: the text describes no window.
         """
         found = _WINDOW.fullmatch(text)
         if found is None:
-            raise ValueError(f"found {text!r}; expected days and times as in `mon-fri 22:00-05:00`. Correct it.")
+            expected = "days and times as in `mon-fri 22:00-05:00`"
+            raise WrongValue(found=repr(text), expected=expected, remedy="Correct it.")
         first, last, *times = found.groups()
         hours = [int(time) if time is not None else 0 for time in times]
         start, end = hours[0] * 60 + hours[1], hours[2] * 60 + hours[3] if times[2] else 24 * 60
         if start == end:
-            raise ValueError(f"found {text!r}; expected two different times. A whole day is 00:00-24:00.")
+            remedy = "A whole day is 00:00-24:00."
+            raise WrongValue(found=repr(text), expected="two different times", remedy=remedy)
         begin = DAYS.index(first) if first else 0
         length = (DAYS.index(last or first) - begin) % 7 + 1 if first else 7
         return cls(frozenset((begin + day) % 7 for day in range(length)), start, end)
@@ -60,13 +63,13 @@ class Window:
 
 
 class Bounds(Strict):
-    """What autoscaling may do unattended; without a field, everything in its respect.
+    """What autoscaling may do unattended. A field that is left out sets no bound.
 
-    :param windows: when an expansion may be begun; one that has begun goes on to its end.
+    :param windows: when autoscaling may begin an expansion; an expansion that has begun goes on to its end.
     :param time_zone: of the windows.
-    :param maximum_partitions: it never goes further; a person may.
-    :param maximum_lag: offsets that the running generation may be behind, in each partition of its inputs.
-    :param approval_above: to more partitions than that, the plan and the cutover wait for a person's approval.
+    :param maximum_partitions: autoscaling never goes further; a person may.
+    :param maximum_lag: how many offsets the running generation may be behind, in each partition of its inputs.
+    :param approval_above: for a target above this, the plan and the cutover wait for a person's approval.
     """
 
     windows: tuple[str, ...] = ()
@@ -88,9 +91,8 @@ class Bounds(Strict):
         try:
             ZoneInfo(value)
         except (ZoneInfoNotFoundError, ValueError):
-            raise ValueError(
-                f"found {value!r}; expected a name of the tz database. Write UTC or, say, Europe/Berlin."
-            ) from None
+            expected, remedy = "a name of the tz database", "Write UTC or, say, Europe/Berlin."
+            raise WrongValue(found=repr(value), expected=expected, remedy=remedy) from None
         return value
 
     def wants_approval(self, target: int) -> bool:
@@ -102,7 +104,7 @@ class Bounds(Strict):
         return self.maximum_partitions is None or target <= self.maximum_partitions
 
     def obstacles(self, lag: int, now_ms: int) -> Iterator[str]:
-        """Yield what an expansion has to wait for.
+        """Yield the reasons why an expansion has to wait.
 
         :param lag: the largest of all input partitions, in offsets.
         :param now_ms: wall clock, in ms since the epoch.

@@ -1,14 +1,16 @@
-"""The clients of a pipeline, as its application file declares them: where each keeps its state, and its tags."""
+"""The clients of a pipeline as its application file declares them, with their state directories and tags."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
 from kafka_rescale.core.application.fields import Name, Strict, WholeNumber, place
+from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.assignment.configs import CLIENT_TAG, RACK, RACK_AWARE_TAGS, client_tags
 from kafka_rescale.core.errors import InvalidInput
 
@@ -16,15 +18,15 @@ ALL_TAGS = CLIENT_TAG + "*"
 
 
 class DeclaredClient(Strict):
-    """One client of a pipeline: what a process with a ``KafkaStreams`` is to Kafka Streams.
+    """One client of a pipeline; it corresponds to a process with a ``KafkaStreams``.
 
     :param client_id: the first part of its threads' names.
     :param state_dir: an absolute path or a URI that Arrow can write to, of this client alone.
     :param client_tags: written as `client.tag.<key>`, for example `client.tag.zone: eu-1`.
     :param rack_id: short for `client.tag.rack`, with `rack.aware.assignment.tags: [rack]` on the application.
-    :param num_stream_threads: in place of the application's.
+    :param num_stream_threads: its number of threads, in place of the application's.
     :param spark_conn_id: Airflow connection to the Spark that it runs on, in place of the application's.
-    :param spark_conf: of its jobs, beside the application's.
+    :param spark_conf: configuration of its jobs, in addition to the application's.
     """
 
     client_id: Name = Field(alias="client.id")
@@ -57,38 +59,43 @@ class DeclaredClient(Strict):
 
     @property
     def tags(self) -> dict[str, str]:
-        """Its tags, that of its rack among them."""
+        """Its tags, including the tag of its rack."""
         return self.client_tags if self.rack_id is None else {**self.client_tags, RACK: self.rack_id}
 
 
 def check_clients(clients: Sequence[DeclaredClient], state_dir: str | None, tags: Iterable[str]) -> None:
-    """Check what the clients of an application have to do with each other.
+    """Check that the clients of an application can be used together.
 
     :param state_dir: of the application.
     :param tags: ``rack.aware.assignment.tags``.
-    :raises ValueError: in the words of a message about the file.
+    :raises WrongValue: they can't be used together.
     """
     if not clients and state_dir is None:
-        raise ValueError("found no field `state.dir`; expected a field `state.dir`. Add `state.dir:`.")
+        raise WrongValue(found="no field `state.dir`", expected="a field `state.dir`", remedy="Add `state.dir:`.")
     if clients and state_dir is not None:
-        raise ValueError(
-            "found `state.dir` beside `clients`; expected one of each client. Give every client its own."
+        raise WrongValue(
+            found="`state.dir` beside `clients`",
+            expected="one of each client",
+            remedy="Give every client its own.",
         )
     for name, values in (
         ("client.id", [client.client_id for client in clients]),
         ("state.dir", [client.state_dir for client in clients]),
     ):
         if doubled := [value for value, count in Counter(values).items() if count > 1]:
-            raise ValueError(
-                f"found several clients with `{name}` {doubled[0]}; expected one of each client. "
-                "What lies there is one client's state."
+            raise WrongValue(
+                found=f"several clients with `{name}` {doubled[0]}",
+                expected="one of each client",
+                remedy="What lies there is one client's state.",
             )
     _check_racks(clients, tags)
     for client in clients:
         _check_tags(client.tags, tags, f"client {client.client_id}: ")
     if tags and not clients:
-        raise ValueError(
-            f"found `{RACK_AWARE_TAGS}` without `clients`; expected clients that have these tags. Add them."
+        raise WrongValue(
+            found=f"`{RACK_AWARE_TAGS}` without `clients`",
+            expected="clients that have these tags",
+            remedy="Add them.",
         )
 
 
@@ -97,20 +104,24 @@ def _check_racks(clients: Sequence[DeclaredClient], tags: Iterable[str]) -> None
     if not with_rack:
         return
     if without := [client.client_id for client in clients if client.rack_id is None]:
-        raise ValueError(
-            f"found client {without[0]} without `rack.id`, and others with it; expected it of every client, or of "
-            "no client. Add it."
+        raise WrongValue(
+            found=f"client {without[0]} without `rack.id`, and others with it",
+            expected="it of every client, or of no client",
+            remedy="Add it.",
         )
     if tags:
-        raise ValueError(
-            f"found `rack.id` beside `{RACK_AWARE_TAGS}`; expected one of them. `rack.id` is short for "
-            f"`{CLIENT_TAG}{RACK}` and `{RACK_AWARE_TAGS}: [{RACK}]`: with further tags, write it so."
+        raise WrongValue(
+            found=f"`rack.id` beside `{RACK_AWARE_TAGS}`",
+            expected="one of them",
+            remedy=f"`rack.id` is short for `{CLIENT_TAG}{RACK}` and `{RACK_AWARE_TAGS}: [{RACK}]`: with further "
+            "tags, write it so.",
         )
     for client in with_rack:
         if RACK in client.client_tags:
-            raise ValueError(
-                f"found client {client.client_id} with `rack.id` and `{CLIENT_TAG}{RACK}`; expected one of them. "
-                "Delete one: both say the same."
+            raise WrongValue(
+                found=f"client {client.client_id} with `rack.id` and `{CLIENT_TAG}{RACK}`",
+                expected="one of them",
+                remedy="Delete one: both say the same.",
             )
 
 
@@ -119,7 +130,7 @@ def _check_tags(tags: Mapping[str, str], listed: Iterable[str], whose: str = "")
     try:
         client_tags({**properties, RACK_AWARE_TAGS: ",".join(listed)})
     except InvalidInput as error:
-        raise ValueError(f"found {whose}{error.found}; expected {error.expected}. {error.remedy}") from None
+        raise WrongValue.of(replace(error.complaint, found=f"{whose}{error.found}")) from None
 
 
 def _is_tag(name: object) -> bool:

@@ -1,4 +1,4 @@
-"""Commands of an application file: one program and its arguments each. No shell takes part."""
+"""Commands of an application file. Each is one program and its arguments; no shell takes part."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 class _Inputs:
-    """Fills ``{input:orders}`` in; what follows the colon is a format specification to Python."""
+    """Fills ``{input:orders}`` in: to Python, the part behind the colon is a format specification."""
 
     def __init__(self, topics: Mapping[str, str]) -> None:
         self._topics = topics
@@ -31,7 +31,7 @@ class _Inputs:
 def filled(template: str, instance: Instance) -> str:
     """Return a lifecycle command with its placeholders filled in.
 
-    :raises InvalidInput: it has others, or braces that don't match.
+    :raises InvalidInput: it has other placeholders, or braces that don't match.
     """
     if found := _not_to_be_filled(template, instance):
         raise _malformed(template, found)
@@ -107,7 +107,7 @@ def _remedy(syntax: str) -> str:
 
 
 def _shell_syntax(command: str) -> str:
-    """Return what a shell would act on where it stands; what is quoted is meant for the program."""
+    """Return the first syntax that a shell would act on; quoted text is meant for the program."""
     bare = _LITERAL.sub("_", command)
     operators = [word for word in bare.split() if _OPERATOR.fullmatch(word)]
     expansions = [found[0] for found in _EXPANSION.finditer(bare)]

@@ -1,7 +1,7 @@
-"""Mounted files with Kafka settings for Spark jobs, where a connection's settings can't travel unseen.
+"""Mounted files with Kafka settings for Spark jobs, if a connection's settings can't reach the jobs unseen.
 
-A file holds the settings of one principal on one cluster. A role that has its own connection therefore needs its
-own file, even if another file serves all other roles.
+A file holds one principal's settings for one cluster. A role with its own connection therefore needs its own file,
+even if another file serves all other roles.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.roles import Role
 
 IDENTITY = ("bootstrap.servers", "sasl.username", "sasl.oauthbearer.client.id", "oauth_cb")
-"""Which cluster, and as whom: settings that are no secrets."""
+"""The settings that identify cluster and principal; they are no secrets."""
 SECRETS = ("sasl.password", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.config")
 
 SPARK_ROLES = (Role.COPY, Role.VERIFY)
@@ -22,11 +23,11 @@ SPARK_ROLES = (Role.COPY, Role.VERIFY)
 
 @dataclass(frozen=True)
 class KafkaOfJob:
-    """Where a role's Spark jobs have their Kafka settings from.
+    """The source of the Kafka settings of a role's Spark jobs.
 
     :param conn_id: the Airflow connection.
-    :param file: that the application file names for them.
-    :param is_own: whether the role has a connection of its own, so that no file for all will do.
+    :param file: the file that the application file names for the role.
+    :param is_own: whether the role has a connection of its own, so that a file for all roles can't serve it.
     """
 
     conn_id: str
@@ -41,8 +42,8 @@ class KafkaOfJob:
     def mounted(self, default: str | None, variable: str) -> str | None:
         """Return the file to be used.
 
-        :param default: what the environment names, for all roles of all applications.
-        :param variable: by which name.
+        :param default: the file that the environment names, for all roles of all applications.
+        :param variable: the environment variable that names it.
         :raises InvalidInput: only the default is there, and it is not for this role.
         """
         if self.file is None and default and self.is_own:
@@ -59,20 +60,21 @@ def of_spark_jobs(files: dict[Role, str], roles: tuple[Role, ...]) -> dict[Role,
     """Return the files of an application file, if all are of roles that run Spark jobs.
 
     :param files: `kafka_config_files`.
-    :param roles: those that run Spark jobs.
-    :raises ValueError: in the words of a message about the field.
+    :param roles: the roles that run Spark jobs.
+    :raises WrongValue: another role has a file.
     """
     for role in files:
         if role not in roles:
-            raise ValueError(
-                f"found a file of role {role}; expected files of {' and '.join(roles)}, which run Spark jobs. "
-                "Delete it."
+            raise WrongValue(
+                found=f"a file of role {role}",
+                expected=f"files of {' and '.join(roles)}, which run Spark jobs",
+                remedy="Delete it.",
             )
     return files
 
 
 def identity_of(config: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that tell which cluster, and as whom; none of them is a secret.
+    """Return the settings that identify cluster and principal; none of them is a secret.
 
     :param config: librdkafka settings.
     """
@@ -82,14 +84,14 @@ def identity_of(config: Mapping[str, str]) -> dict[str, str]:
 def refuse_difference(
     what: str, found: Mapping[str, str], wanted: Mapping[str, str], connection: str, *, with_secrets: bool
 ) -> None:
-    """Refuse a file with which jobs would speak to another cluster than the tasks, or as somebody else.
+    """Refuse a file with which jobs would connect to another cluster than the tasks, or as another principal.
 
-    Paths of certificates may differ from machine to machine, and are not compared.
+    Paths of certificates may differ between machines, and are not compared.
 
     :param what: the file, for the message.
     :param found: its settings.
     :param wanted: those of the Airflow connection.
-    :param connection: which one, for the message.
+    :param connection: the Airflow connection, for the message.
     :param with_secrets: whether ``wanted`` has them; they are compared, never shown.
     :raises InvalidInput: one of the settings differs.
     """
@@ -107,5 +109,5 @@ def refuse_difference(
 
 
 def _parts(value: str) -> set[str]:
-    """Servers may come in any order."""
+    """Split a list of servers, which may come in any order."""
     return {part.strip() for part in value.split(",")}

@@ -1,4 +1,4 @@
-"""pydantic's errors in the words of a person who edits an application file."""
+"""pydantic's errors in words for a person who edits an application file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from kafka_rescale.core.application.autoscaling import Bounds
 from kafka_rescale.core.application.clients import DeclaredClient
 from kafka_rescale.core.application.lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
-from kafka_rescale.core.application.mistakes import Location, Mistake
+from kafka_rescale.core.application.mistakes import Location, Mistake, WrongValue
 from kafka_rescale.core.application.notifications import Notification
 from kafka_rescale.core.application.pipeline import DeclaredBackfill
 from kafka_rescale.core.application.snapshots import Snapshots, StoreSnapshot
@@ -90,7 +90,7 @@ def _mistake(error: Mapping[str, Any], root: type[BaseModel]) -> Mistake:
     if kind == "extra_forbidden":
         return _unknown_field(location, root)
     if kind == "value_error":
-        return _from_validator(location, str(context.get("error", error["msg"])))
+        return _from_validator(location, context["error"])
     if kind == "union_tag_invalid":
         return Mistake((*location, "type"), repr(context["tag"]), context["expected_tags"], "Correct the value.")
     return _wrong_value(location, kind, error["input"], context)
@@ -104,7 +104,7 @@ def _wrong_value(location: Location, kind: str, value: object, context: Mapping[
 
 
 def _wrong_name(location: Location, name: Any, expected: str) -> Mistake:
-    """pydantic names a boolean among the fields by 1 or 0, and puts ``[key]`` behind a name that it looks at."""
+    """Return the mistake of a field's name. pydantic writes 1 or 0 for a boolean, and ``[key]`` behind a name."""
     around = location[:-2] if location[-1] == "[key]" else location[:-1]
     found = f"the field {'null' if name is None else shown(name)}"
     if isinstance(name, bool):
@@ -114,7 +114,7 @@ def _wrong_name(location: Location, name: Any, expected: str) -> Mistake:
 
 
 def _quoted(value: object) -> str:
-    """Suggest how the value becomes a text; only to quote it, if YAML may have read it otherwise than written."""
+    """Suggest how to turn a value into a text. If YAML may have parsed it differently, only say "Quote it."."""
     if type(value) is int:
         return f'Quote it: "{value}".'
     return "Quote it." if isinstance(value, bool | float | date) else "Correct the value."
@@ -134,17 +134,15 @@ def _unknown_field(location: Location, root: type[BaseModel]) -> Mistake:
     )
 
 
-def _from_validator(location: Location, message: str) -> Mistake:
-    """Validators of the model write ``found …; expected …. remedy``; those of a library one sentence."""
-    found, separator, rest = message.partition("; expected ")
-    if not separator:
-        return Mistake(location, message, _ANY_OTHER, _LOOK_IT_UP)
-    expected, _, remedy = rest.partition(". ")
-    return Mistake(location, found.removeprefix("found "), expected, remedy)
+def _from_validator(location: Location, error: ValueError) -> Mistake:
+    """Validators of the model complain in our words; those of a library say one sentence."""
+    if isinstance(error, WrongValue):
+        return Mistake.of(location, error.complaint)
+    return Mistake(location, str(error), _ANY_OTHER, _LOOK_IT_UP)
 
 
 def shown(value: object) -> str:
-    """Return a value as it is told in a message, cut where it is long."""
+    """Return a value for a message; a long value is cut."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):

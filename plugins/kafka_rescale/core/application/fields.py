@@ -9,23 +9,25 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.topology.topic_names import SAID, TOPIC_NAME, is_topic_name
 
-# What Airflow takes for a schedule, asked when a file is read: later it would fail a file's worth of DAGs.
+# Schedules that Airflow accepts. They are checked when a file is read: later they would fail all its DAGs.
 PRESETS = frozenset({"@once", "@continuous", "@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})
 
 
 def checked_schedule(value: str | None) -> str | None:
     """Return a cron expression or preset.
 
-    :raises ValueError: it is neither.
+    :raises WrongValue: it is neither.
     """
     if value is None or value in PRESETS or _is_cron(value):
         return value
-    raise ValueError(
-        f"found {value!r}; expected a cron expression such as `0 3 * * sun`, or a preset such as @weekly. "
-        "Correct it."
+    raise WrongValue(
+        found=repr(value),
+        expected="a cron expression such as `0 3 * * sun`, or a preset such as @weekly",
+        remedy="Correct it.",
     )
 
 
@@ -33,41 +35,42 @@ def _is_cron(value: str) -> bool:
     try:
         from croniter import croniter
     except ImportError:
-        return True  # It comes with Airflow. Drivers of Spark jobs read the file, too, and start nothing by it.
+        return True  # croniter comes with Airflow. Drivers of Spark jobs read the file, but not the schedule.
     return bool(croniter.is_valid(value))
 
 
 def checked_patterns(value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """Return topics by pattern.
 
-    :raises ValueError: a pattern is no regular expression here, though it may be one in Java.
+    :raises WrongValue: a pattern is no regular expression in Python, though it may be one in Java.
     """
     for pattern in value:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise ValueError(
-                f"found {pattern!r}: {error}; expected a regular expression that Java and Python read alike. Name "
-                "the topics in the program instead."
+            raise WrongValue(
+                found=f"{pattern!r}: {error}",
+                expected="a regular expression that Java and Python read alike",
+                remedy="Name the topics in the program instead.",
             ) from None
     return value
 
 
 def _named(value: str) -> str:
     if not is_topic_name(value):
-        raise ValueError(f"found {value!r}; expected {SAID}. Correct the value.")
+        raise WrongValue(found=repr(value), expected=SAID, remedy="Correct the value.")
     return value
 
 
 Name = Annotated[str, Field(pattern=TOPIC_NAME), AfterValidator(_named)]
 ApplicationId = Annotated[str, Field(pattern=TOPIC_NAME, max_length=240), AfterValidator(_named)]
-"""Airflow's ids have 250 characters, and the longest that has an application's id in it is ``keep_warm_…``."""
+"""Airflow's ids have at most 250 characters; the longest id with an application's id in it is ``keep_warm_…``."""
 ChainName = Annotated[str, Field(pattern=TOPIC_NAME, max_length=237), AfterValidator(_named)]
 """As above, with ``expand_chain_…``."""
 COMMAND_SECONDS = 120
-"""How long a command of the file may take, if it says nothing else."""
+"""How long a command of the file may take by default."""
 WholeNumber = Annotated[int, Field(strict=True)]
-"""Not what pydantic would make one of: `partitions: true` would be a shrink to one."""
+"""Strict, as pydantic would convert other values: `partitions: true` would shrink a topic to 1."""
 PartitionCount = Annotated[WholeNumber, Field(ge=1, le=100_000)]
 
 
@@ -78,28 +81,33 @@ class Strict(BaseModel):
 
 
 def checked(value: str, lookup: Callable[[str], object]) -> str:
-    """Return the value if it can be looked up; else the error's text becomes a message about the field."""
+    """Return the value.
+
+    :raises WrongValue: it can't be looked up; the complaint of the lookup becomes that of the field.
+    """
     try:
         lookup(value)
     except InvalidInput as error:
-        raise ValueError(f"found {error.found}; expected {error.expected}. {error.remedy}") from None
+        raise WrongValue.of(error.complaint) from None
     return value
 
 
 def place(value: str) -> str:
     """Return where files are to go: an absolute path, or a URI that Arrow can write to.
 
-    :raises ValueError: it is relative, or has a password in it.
+    :raises WrongValue: it is relative, or has a password in it.
     """
     parts = urlsplit(value)
     if not value.startswith("/") and not parts.scheme:
-        raise ValueError(
-            f"found {value!r}; expected an absolute path or a URI such as s3://bucket/state. "
-            "Executors and Airflow run in directories of their own."
+        raise WrongValue(
+            found=repr(value),
+            expected="an absolute path or a URI such as s3://bucket/state",
+            remedy="Executors and Airflow run in directories of their own.",
         )
     if parts.password is not None:
-        raise ValueError(
-            "found a password in a URI; expected none: it would show in command lines and manifests. "
-            "Give the credentials to the environment of Spark's executors."
+        raise WrongValue(
+            found="a password in a URI",
+            expected="none: it would show in command lines and manifests",
+            remedy="Give the credentials to the environment of Spark's executors.",
         )
     return value.rstrip("/")

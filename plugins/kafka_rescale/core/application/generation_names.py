@@ -1,4 +1,4 @@
-"""What one generation's internal topics are called on the cluster."""
+"""The names of one generation's internal topics on the cluster."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kafka_rescale.core.topology.topology import CHANGELOG_SUFFIX, REPARTITION_S
 
 @dataclass(frozen=True)
 class GenerationNames:
-    """Full names of the topics of stores and repartitions, which are given as blue's topology names them.
+    """Full names of the topics of stores and repartitions; callers use the names of blue's topology.
 
-    :param prefix: ``application.id``, or what ``__internal.override.topic.prefix__`` replaces it by.
-    :param renamed: this generation's name of a store or repartition, where it differs from blue's; with the suffix
-        of its topic, if only one of two with the same name is meant.
+    :param prefix: ``application.id``, or the prefix by which ``__internal.override.topic.prefix__`` replaces it.
+    :param renamed: this generation's name of a store or repartition, if it differs from blue's. If a store and a
+        repartition have the same name, the names have the suffix of the topic that is meant.
     """
 
     prefix: str

@@ -1,4 +1,4 @@
-"""One generation's instance set, as commands and classes of the user are told of it."""
+"""One generation's instance set, as the user's commands and classes get it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Instance:
     :param generation: its number; the first is 1.
     :param partitions: the parallelism that it is started for.
     :param inputs: the topic to read as each input of the application file, by the name there.
-    :param internal_topic_prefix: what the names of its internal topics begin with; a lifecycle is always told it,
-        and it is the ``application.id`` where the file has no ``internal_topic_prefix:``.
+    :param internal_topic_prefix: what the names of its internal topics begin with. A lifecycle always gets it; if
+        the file has no ``internal_topic_prefix:``, it is the ``application.id``.
     """
 
     application_id: str

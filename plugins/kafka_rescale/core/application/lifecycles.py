@@ -31,7 +31,7 @@ class ShellLifecycle(Strict):
 
     @property
     def commands(self) -> dict[str, str]:
-        """The declared ones, by the name of their field."""
+        """The declared commands, by the name of their field."""
         given = {"start": self.start, "start_gated": self.start_gated, "stop": self.stop, "status": self.status}
         return {name: command for name, command in given.items() if command is not None}
 

@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Self
 
-from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.errors import Complaint
 
 Location = tuple[str | int, ...]
 
 
-@dataclass(frozen=True)
 class Mistake:
-    """A finding at a place of the application file.
+    """A complaint about a value of the application file.
 
-    :param location: path of keys and indexes to the offending value, for its line.
+    :param location: path of keys and indexes to the value, for its line.
     """
 
-    location: Location
-    found: str
-    expected: str
-    remedy: str
+    def __init__(self, location: Location, found: str, expected: str, remedy: str) -> None:
+        self.location = location
+        self.complaint = Complaint(_dotted(location), found, expected, remedy)
 
-    def finding(self, where: str) -> Finding:
-        """Return the finding with the place spelled out."""
-        return Finding(where, self.found, self.expected, self.remedy)
+    @classmethod
+    def of(cls, location: Location, complaint: Complaint) -> Self:
+        """Return a complaint as a mistake at a place of the file."""
+        return cls(location, complaint.found, complaint.expected, complaint.remedy)
+
+
+class WrongValue(ValueError):
+    """What a validator raises about the value of a field: pydantic adds the location.
+
+    The parameters are the parts of a complaint.
+    """
+
+    def __init__(self, *, found: str, expected: str, remedy: str) -> None:
+        self.complaint = Complaint("", found, expected, remedy)
+        super().__init__(str(self.complaint))
+
+    @classmethod
+    def of(cls, complaint: Complaint) -> Self:
+        """Return a complaint as one about the value of a field."""
+        return cls(found=complaint.found, expected=complaint.expected, remedy=complaint.remedy)
 
 
 def unknown(location: Location, kind: str, name: str, known: Iterable[str]) -> Mistake:
@@ -38,3 +53,14 @@ def unknown(location: Location, kind: str, name: str, known: Iterable[str]) -> M
         f"one of {', '.join(known)}" if known else f"no {kind}: the topology has none",
         f"Did you mean {near[0]}?" if near else "Correct the name, or paste the topology of the present program.",
     )
+
+
+def _dotted(location: Location) -> str:
+    """Write ``inputs[0].policy``; the kind of a lifecycle, which pydantic adds to the path, is no field."""
+    text = ""
+    for index, part in enumerate(location):
+        if index == 1 and location[0] == "lifecycle" and part in {"shell", "python", "manual"}:
+            continue
+        is_index = isinstance(part, int) and not isinstance(part, bool)
+        text += f"[{part}]" if is_index else f".{str(part).lower() if isinstance(part, bool) else part}"
+    return text.removeprefix(".")

@@ -1,4 +1,4 @@
-"""Who is told of what, as an application file declares it: notifiers of Airflow, their arguments and events."""
+"""Notifications that an application file declares: notifiers of Airflow, their arguments and events."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 
 from kafka_rescale.core.application.fields import Strict
+from kafka_rescale.core.application.mistakes import WrongValue
 
 
 class Event(StrEnum):
@@ -34,12 +35,12 @@ _CONNECTION = re.compile(r"conn(ection)?_id$")
 
 
 class Notification(Strict):
-    """One notifier and what it is told.
+    """One notifier and the events that it is told.
 
     :param notifier: ``module:Class`` of a notifier of Airflow (``BaseNotifier``), of a provider or of your own.
     :param arguments: of its constructor; texts are Jinja templates as far as the notifier says so, with
         ``rescale`` beside what Airflow gives a task. Credentials belong into a connection that an argument names.
-    :param events: those that it is told of; all by default.
+    :param events: the events that it is told; all by default.
     """
 
     notifier: str = Field(pattern=r"^[\w.]+:\w+$")
@@ -50,15 +51,17 @@ class Notification(Strict):
     @classmethod
     def _no_secrets(cls, value: dict[str, Any]) -> dict[str, Any]:
         if found := next(_secrets(value), None):
-            raise ValueError(
-                f"found {found}; expected the id of an Airflow connection that holds it: many may read this file. "
-                "Put it into a connection, and name that by the notifier's argument for it, often …_conn_id."
+            raise WrongValue(
+                found=found,
+                expected="the id of an Airflow connection that holds it: many may read this file",
+                remedy="Put it into a connection, and name that by the notifier's argument for it, often "
+                "…_conn_id.",
             )
         return value
 
 
 def _secrets(value: object, name: str = "") -> Iterator[str]:
-    """Yield what looks like a secret, by its name or as a password in an address; never the secret itself."""
+    """Yield the place of each value that looks like a secret, by its name or as a password in an address."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _secrets(inner, str(key))

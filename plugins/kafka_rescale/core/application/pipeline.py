@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from kafka_rescale.core.application.clients import DeclaredClient, check_clients
-from kafka_rescale.core.application.config_files import KafkaOfJob, of_spark_jobs
+from kafka_rescale.core.application.common import ApplicationFile
 from kafka_rescale.core.application.fields import (
-    ApplicationId,
     Name,
     PartitionCount,
     Strict,
@@ -17,6 +16,7 @@ from kafka_rescale.core.application.fields import (
     checked_schedule,
     place,
 )
+from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.assignment.configs import RACK, AssignmentConfigs
 from kafka_rescale.core.assignment.stream_threads import Decision, client_of
 from kafka_rescale.core.errors import InvalidInput
@@ -28,66 +28,66 @@ ExceptionHandler = Annotated[str, Field(pattern=rf"^({'|'.join(Decision)}|[\w.]+
 class DeclaredBackfill(Strict):
     """How past intervals are processed once more, each by a generation of its own.
 
-    :param outputs: where the records of every output go instead, by topic; those topics have to exist.
-    :param history_seconds: how far before an interval records still decide about its results, as the size and
-        grace of windows. Without it the replay begins at the beginning of the log, all of which has to be there.
+    :param outputs: by output topic, the topic that its records go to instead; these topics have to exist.
+    :param history_seconds: how far before an interval records still influence its results, such as the size and
+        grace of windows. Without it the replay begins at the beginning of the log, and needs all of the log.
     """
 
     outputs: dict[Name, Name]
     history_seconds: WholeNumber | None = Field(default=None, ge=0)
 
 
-class PipelineApplication(Strict):
+class PipelineApplication(ApplicationFile):
     """One application file of a pipeline.
 
     :param application_id: of the pipeline; its consumer group, the prefix of its transactional ids and of its
         internal topics.
-    :param kafka_conn_ids: Airflow connections of roles that have a principal of their own.
     :param kafka_config_files: JSON files with the Kafka settings of ``copy``, mounted for the drivers
         of Spark jobs that can't be given the connection unseen; instead of the one that the environment names.
     :param pipeline: ``module:name`` of a pipeline, or of a function without arguments that returns one.
-    :param num_stream_threads: with how many each client is started; each is one ``spark-submit``.
+    :param num_stream_threads: number of threads with which each client starts; each thread is one
+        ``spark-submit``.
     :param state_dir: an absolute path or a URI that Arrow can write to. Executors that don't see the same place
-        restore from the changelogs what they lack. Where there are `clients`, each has its own instead.
-    :param clients: without any there is one, with the application's id.
-    :param num_standby_replicas: copies of each task's state on other clients.
-    :param max_warmup_replicas: tasks that are warmed up at a time to be moved, beside the standbys.
-    :param acceptable_recovery_lag: records that a client may be behind, and still take a task over at once; and
-        offsets that a new processor may be behind when it takes its partitions over.
+        restore missing state from the changelogs. If there are `clients`, each has its own instead.
+    :param clients: the clients; without any, there is one client with the application's id.
+    :param num_standby_replicas: number of copies of each task's state on other clients.
+    :param max_warmup_replicas: number of tasks that are warmed up at a time to be moved, beside the standbys.
+    :param acceptable_recovery_lag: how many records a client may be behind and still take a task over at once;
+        also how many offsets a new processor may be behind when it takes its partitions over.
+    :param statestore_cache_max_bytes: of each client's record cache, over all its threads; with 0, the default,
+        there is none, and every update is written.
     :param probing_rebalance_interval_ms: a run is triggered after this time if something warms up.
-    :param rack_aware_assignment_tags: tags in whose values the copies of a task shall differ.
+    :param rack_aware_assignment_tags: tags whose values shall differ between the copies of a task.
     :param rack_standby_task_assignor: `module:Class` whose `assign_standby_task_to_racks(source_tasks,
-        client_rack_ids)` returns the tasks of which each rack may have standbys; all clients need a `rack.id`.
-    :param uncaught_exception_handler: what comes of a thread whose `spark-submit` has failed or was killed:
-        `REPLACE_THREAD`, `SHUTDOWN_CLIENT` or `SHUTDOWN_APPLICATION`; or `module:name` of a function that is given
-        the exception and returns one of them.
-    :param keep_warm_schedule: when standbys and warm-ups read what was written to the changelogs.
+        client_rack_ids)` returns the tasks whose standbys each rack may have; all clients need a `rack.id`.
+    :param uncaught_exception_handler: what happens after a thread's `spark-submit` has failed or was killed:
+        `REPLACE_THREAD`, `SHUTDOWN_CLIENT` or `SHUTDOWN_APPLICATION`; or `module:name` of a function that gets the
+        exception and returns one of these.
+    :param keep_warm_schedule: when standbys and warm-ups read the new records of the changelogs.
     :param linear_hashing: inputs whose producers place keys by linear hashing, and outputs that shall be
         written so, with the partition count that each was created with.
-    :param static_partitioners: inputs whose partitioner is static, with `module:function` of topic, key and count:
-        its twin, which returns the same partition for a key however many there are.
-    :param growth_settle_ms: so long after a source topic has grown, a producer may still not know: its
+    :param static_partitioners: inputs whose partitioner is static, with `module:function` of topic, key and count.
+        The function must place keys as the partitioner does: in the same partition, whatever the count.
+    :param growth_settle_ms: how long after the growth of a source topic a producer may still not know it: its
         `metadata.max.age.ms` and `delivery.timeout.ms` together.
     :param autoscaling_enabled: whether a run adds processors when inputs have grown, one per partition (KIP-878).
     :param autoscaling_timeout_ms: how long that is retried without any success, from the first failure on
         (KIP-878).
     :param on_partition_expansion: `module:name` of a function of the old and the new number of tasks, which is
         called once every sub-topology follows from its inputs again (KIP-878).
-    :param schedule: cron expression or preset; ``@continuous`` for one run after the other; without one a run is
-        triggered.
+    :param schedule: cron expression or preset; ``@continuous`` starts one run after the other. Without a schedule,
+        runs are only triggered.
     :param backfill: how past intervals are processed once more; without it they can't be.
     """
 
-    application_id: ApplicationId
+    roles_of_jobs: ClassVar[tuple[Role, ...]] = (Role.COPY,)
+
     runtime: Literal["spark"]
-    kafka_conn_id: str = "kafka_default"
-    kafka_conn_ids: dict[Role, str] = Field(default_factory=dict)
-    kafka_config_files: dict[Role, str] = Field(default_factory=dict)
-    spark_conn_id: str = "spark_default"
     pipeline: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
     num_stream_threads: WholeNumber = Field(default=1, ge=1, le=1_000, alias="num.stream.threads")
     state_dir: str | None = Field(default=None, alias="state.dir")
     clients: tuple[DeclaredClient, ...] = ()
+    statestore_cache_max_bytes: WholeNumber = Field(default=0, ge=0, alias="statestore.cache.max.bytes")
     num_standby_replicas: WholeNumber = Field(default=0, ge=0, alias="num.standby.replicas")
     max_warmup_replicas: WholeNumber = Field(default=2, ge=1, alias="max.warmup.replicas")
     acceptable_recovery_lag: WholeNumber = Field(default=10_000, ge=0, alias="acceptable.recovery.lag")
@@ -108,29 +108,23 @@ class PipelineApplication(Strict):
     autoscaling_enabled: bool = Field(default=False, alias="partition.autoscaling.enabled")
     autoscaling_timeout_ms: WholeNumber = Field(default=900_000, ge=0, alias="partition.autoscaling.timeout.ms")
     on_partition_expansion: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
-    spark_conf: dict[str, str] = Field(default_factory=dict)
-    schedule: str | None = None
     backfill: DeclaredBackfill | None = None
-    tags: tuple[str, ...] = ()
 
-    _schedules = field_validator("schedule", "keep_warm_schedule")(checked_schedule)
+    _keep_warm_schedule = field_validator("keep_warm_schedule")(checked_schedule)
 
     @field_validator("state_dir")
     @classmethod
     def _place(cls, value: str | None) -> str | None:
         return value if value is None else place(value)
 
-    @field_validator("kafka_config_files")
-    @classmethod
-    def _check_config_files(cls, files: dict[Role, str]) -> dict[Role, str]:
-        return of_spark_jobs(files, (Role.COPY,))
-
     @model_validator(mode="after")
     def _check_clients(self) -> Self:
         check_clients(self.clients, self.state_dir, self.rack_aware_assignment_tags)
         if self.rack_standby_task_assignor is not None and not self._has_racks:
-            raise ValueError(
-                "found `rack.standby.task.assignor` without racks; expected `rack.id` of every client. Add them."
+            raise WrongValue(
+                found="`rack.standby.task.assignor` without racks",
+                expected="`rack.id` of every client",
+                remedy="Add them.",
             )
         return self
 
@@ -140,7 +134,7 @@ class PipelineApplication(Strict):
 
     @property
     def members(self) -> tuple[DeclaredClient, ...]:
-        """The clients, the only one of a file without `clients` among them."""
+        """The clients; a file without `clients` has one."""
         alone = {"client.id": self.application_id, "state.dir": self.state_dir}
         return self.clients or (DeclaredClient.model_validate(alone),)
 
@@ -151,7 +145,7 @@ class PipelineApplication(Strict):
 
     @property
     def assignment_configs(self) -> AssignmentConfigs:
-        """What decides an assignment."""
+        """The settings that decide an assignment."""
         return AssignmentConfigs(
             acceptable_recovery_lag=self.acceptable_recovery_lag,
             max_warmup_replicas=self.max_warmup_replicas,
@@ -161,7 +155,7 @@ class PipelineApplication(Strict):
         )
 
     def threads_of(self, client: DeclaredClient) -> int:
-        """Return with how many threads a client is started."""
+        """Return the number of threads with which a client starts."""
         return client.num_stream_threads or self.num_stream_threads
 
     def member(self, client_id: str) -> DeclaredClient:
@@ -185,12 +179,3 @@ class PipelineApplication(Strict):
         :raises InvalidInput: the file has no such client.
         """
         return self.member(client_of(thread))
-
-    def kafka_conn_id_of(self, role: Role) -> str:
-        """Return the id of the Airflow connection by which a role reaches the brokers."""
-        return self.kafka_conn_ids.get(role, self.kafka_conn_id)
-
-    def kafka_of_job(self, role: Role) -> KafkaOfJob:
-        """Return where a role's Spark jobs have their Kafka settings from."""
-        file = self.kafka_config_files.get(role)
-        return KafkaOfJob(self.kafka_conn_id_of(role), file, role in self.kafka_conn_ids)

@@ -1,4 +1,4 @@
-"""Which runtime an application file is for, as its fields and the commands for it depend on that."""
+"""The runtime of an application file; its fields and its commands depend on it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _REMEDIES = {
 
 
 def runtime_in(data: Mapping[str, object]) -> str:
-    """Return the runtime that a file's fields name, `kafka-streams` where they name none."""
+    """Return the runtime that a file's fields name; without a name it is `kafka-streams`."""
     return str(data.get("runtime", KAFKA_STREAMS))
 
 
 def runtime_mistakes(data: Mapping[str, object], wanted: str) -> Iterator[Mistake]:
-    """Yield what is wrong with a file's runtime; one that there is not is a mistake of the field.
+    """Yield what is wrong with a file's runtime. An unknown runtime is left to the checks of the field.
 
-    :param wanted: what the file is to be used for.
+    :param wanted: the runtime that the file is used for.
     """
     found = runtime_in(data)
     if "pipeline" in data and "runtime" not in data:

@@ -20,9 +20,9 @@ def _usable(text: str) -> None:
 class StoreSnapshot(Strict):
     """How one store's bytes are read.
 
-    :param key: serde of the partitioning key: of a windowed store, of the key without its times.
+    :param key: serde of the partitioning key; for a windowed store, of the key without its times.
     :param value: serde of the value.
-    :param window_size_ms: of a windowed store, whose changelog only has where a window starts.
+    :param window_size_ms: of a windowed store, as its changelog has only the starts of windows.
     """
 
     name: Name
@@ -37,16 +37,16 @@ class StoreSnapshot(Strict):
 
 
 class Snapshots(Strict):
-    """Where snapshots go, and which.
+    """Which snapshots are taken, and where they go.
 
-    :param location: an absolute path or a URI that Arrow can write to, which every Spark executor sees the same.
+    :param location: an absolute path or a URI that Arrow can write to; every Spark executor must see the same.
     :param stores: serdes by store; a store that isn't listed is written as bytes.
     :param grace_minutes: by how much records of one changelog partition may be out of order.
-    :param keep_days: days older than this, counted from the newest, are deleted; by default none.
-    :param catchup: whether the days since ``start_date`` are made up for when the DAG is switched on.
+    :param keep_days: days older than this, counted from the newest, are deleted; by default no day is deleted.
+    :param catchup: whether the days since ``start_date`` are built when the DAG is switched on.
     :param compaction_lag_since: day (UTC) since whose beginning the changelogs have had no shorter
         `min.compaction.lag.ms` than now: more days can be told exactly then.
-    :param max_wait_seconds: for the application to have processed what its inputs held at the end of the day.
+    :param max_wait_seconds: how long to wait until the application has processed all input records of the day.
     """
 
     location: str

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from kafka_rescale.core.application.fields import Name, Strict, checked
+from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.formats.changelog_formats import PROCESSOR, ChangelogFormat, format_of
 from kafka_rescale.core.formats.key_layouts import layout_named
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
@@ -15,10 +16,10 @@ from kafka_rescale.core.partitioning.partitioners import partitioner_named
 class Store(Strict):
     """A state store as the topology names it.
 
-    ``changelog: source`` is what ``topology.optimization`` makes of a table that is read from a topic: the topic
-    itself serves as its changelog, and can't be rewritten.
+    With ``topology.optimization``, a table that is read from a topic has ``changelog: source``: the topic itself
+    serves as its changelog, and can't be rewritten.
 
-    :param partitioning_key: where a Processor-API store's keys have the key of the records that it was made from:
+    :param partitioning_key: for a Processor-API store, the part of its keys that is the key of the source records:
         ``whole``, ``drop-last-N``, ``first-N`` (bytes) or ``module:function``.
     """
 
@@ -40,9 +41,10 @@ class Store(Strict):
         if kind == PROCESSOR:
             return checked(value, layout_named)
         if value and kind:
-            raise ValueError(
-                f"found {value!r} for a store of type {kind}; expected it with type {PROCESSOR} only. "
-                f"Delete it: where {kind} stores have the partitioning key is known."
+            raise WrongValue(
+                found=f"{value!r} for a store of type {kind}",
+                expected=f"it with type {PROCESSOR} only",
+                remedy=f"Delete it: where {kind} stores have the partitioning key is known.",
             )
         return value
 

@@ -8,23 +8,20 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from kafka_rescale.core.application.autoscaling import Bounds
-from kafka_rescale.core.application.config_files import SPARK_ROLES, KafkaOfJob, of_spark_jobs
+from kafka_rescale.core.application.common import ApplicationFile
 from kafka_rescale.core.application.fields import (
-    ApplicationId,
     ChainName,
     Name,
     PartitionCount,
-    Strict,
     WholeNumber,
     checked_patterns,
-    checked_schedule,
 )
 from kafka_rescale.core.application.lifecycles import Lifecycle
+from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.application.notifications import Event, Notification
 from kafka_rescale.core.application.snapshots import Snapshots
 from kafka_rescale.core.application.stores import Store
 from kafka_rescale.core.application.topics import Input, InputPolicy, Output, Repartition, SubTopologySpec
-from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topology import Topology
 
 
@@ -39,7 +36,7 @@ class Mode(StrEnum):
     IN_PLACE = "in_place"
 
 
-class Application(Strict):
+class Application(ApplicationFile):
     """One application file.
 
     :param application_id: the ``application.id`` of the first generation; later ones add a suffix. Up to 240
@@ -53,34 +50,33 @@ class Application(Strict):
     :param source_patterns: the topics that a source's pattern matches today, by the pattern as `describe()` prints
         it: the expansion is about these. Preflight and the cutover refuse others that match by then.
     :param acceptable_recovery_lag: offsets per partition within which the gate opens (KIP-441's default).
-    :param max_pause_seconds: from the stop of the running generation to promotion; past it, it is started again.
+    :param max_pause_seconds: limit from the stop of the running generation to the promotion; after it, the running
+        generation is started again.
     :param chain: name of a chain of applications that are expanded by one trigger, downstream first.
-    :param internal_topic_prefix: what ``__internal.override.topic.prefix__`` puts in the place of the
+    :param internal_topic_prefix: the value of ``__internal.override.topic.prefix__``, which takes the place of the
         ``application.id`` in the names of internal topics; generations add their suffix to it.
     :param green_names: the next generation's name of a store or repartition (without suffix), by its present name:
-        generated indexes shift when the program has changed. Where a store and a repartition have one
-        name, ``<name>-changelog`` and ``<name>-repartition`` say which is meant, on both sides.
-    :param unrelated: other applications, by their id, whose internal topics begin as those of this one, and topics
-        that an older version of its program has left: preflight refuses what else the topology does not explain.
-    :param max_restore_seconds: for green to restore its stores behind the warm-up gate.
-    :param bridge_cores: of a standalone Spark cluster, that the bridge of a repartitioned input keeps for weeks.
+        generated indexes shift when the program has changed. If a store and a repartition have the same name,
+        ``<name>-changelog`` and ``<name>-repartition`` say which is meant, on both sides.
+    :param unrelated: ids of other applications whose internal topics begin as those of this one, and topics that
+        an older version of its program has left. Preflight refuses other topics that the topology does not
+        explain.
+    :param max_restore_seconds: how long green may restore its stores behind the warm-up gate.
+    :param bridge_cores: cores of a standalone Spark cluster that the bridge of a repartitioned input keeps for
+        weeks.
     :param autoscaling_enabled: whether ``watch_<application>`` expands it when an input has grown (KIP-878).
     :param autoscaling_timeout_ms: how long it retries without any success, from the first failure on (KIP-878).
-    :param schedule: cron expression or preset of its expansion DAG; without one only a person or another program
-        starts an expansion, and it can't be backfilled.
-    :param snapshots: of every store, one per day; without it there is no such DAG.
-    :param notifications: notifiers of Airflow, and what each of them is told.
-    :param pause_alert_seconds: from the stop of the running generation to the first output of the next one; past
-        them, notifiers of ``long_pause`` are told, also if the cutover hangs. Without it nobody is.
+    :param schedule: cron expression or preset of its expansion DAG. Without a schedule only a person or another
+        program starts an expansion, and it can't be backfilled.
+    :param snapshots: daily snapshots of its stores; without this field there is no snapshot DAG.
+    :param notifications: notifiers of Airflow, and the events that each of them is told.
+    :param pause_alert_seconds: limit from the stop of the running generation to the first output of the next one.
+        After it, notifiers of ``long_pause`` are told, even if the cutover hangs. Without this field no notifier
+        is told.
     """
 
-    application_id: ApplicationId
     runtime: Literal["kafka-streams"] = "kafka-streams"
     mode: Mode = Mode.BLUE_GREEN
-    kafka_conn_id: str = "kafka_default"
-    kafka_conn_ids: dict[Role, str] = Field(default_factory=dict)
-    kafka_config_files: dict[Role, str] = Field(default_factory=dict)
-    spark_conn_id: str = "spark_default"
     partitions: PartitionCount
     inputs: tuple[Input, ...] = Field(min_length=1)
     outputs: tuple[Output, ...] = ()
@@ -97,59 +93,43 @@ class Application(Strict):
     max_pause_seconds: WholeNumber = Field(default=300, ge=10)
     max_restore_seconds: WholeNumber = Field(default=3600, ge=10)
     on_partition_expansion: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
-    spark_conf: dict[str, str] = Field(default_factory=dict)
     bridge_cores: WholeNumber = Field(default=1, ge=1)
     chain: ChainName | None = None
     autoscaling_enabled: bool = Field(default=False, alias="partition.autoscaling.enabled")
     autoscaling_timeout_ms: WholeNumber = Field(default=900_000, ge=0, alias="partition.autoscaling.timeout.ms")
     autoscaling_bounds: Bounds = Bounds()
-    schedule: str | None = None
     snapshots: Snapshots | None = None
     notifications: tuple[Notification, ...] = ()
     pause_alert_seconds: WholeNumber | None = Field(default=None, ge=1)
-    tags: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _one_topology(self) -> Application:
         if (self.topology is None) == (not self.subtopologies):
             found = "no topology" if self.topology is None else "both `topology:` and `subtopologies:`"
-            raise ValueError(
-                f"found {found}; expected either `topology:`, a file with what Topology#describe() prints, or "
-                "`subtopologies:`. Print it in the program, and save it beside this file."
+            raise WrongValue(
+                found=found,
+                expected="either `topology:`, a file with what Topology#describe() prints, or `subtopologies:`",
+                remedy="Print it in the program, and save it beside this file.",
             )
         return self
 
-    _schedule = field_validator("schedule")(checked_schedule)
     _source_patterns = field_validator("source_patterns")(checked_patterns)
-
-    @field_validator("kafka_config_files")
-    @classmethod
-    def _check_config_files(cls, files: dict[Role, str]) -> dict[Role, str]:
-        return of_spark_jobs(files, SPARK_ROLES)
 
     @field_validator("pause_alert_seconds")
     @classmethod
     def _somebody_is_told(cls, value: int | None, info: ValidationInfo) -> int | None:
         told: tuple[Notification, ...] | None = info.data.get("notifications")
         if value is not None and told is not None and not _told_of(told, Event.LONG_PAUSE):
-            raise ValueError(
-                "found no notifier of event long_pause; expected one for `pause_alert_seconds:`. Add it to "
-                "`notifications:`, or delete the field."
+            raise WrongValue(
+                found="no notifier of event long_pause",
+                expected="one for `pause_alert_seconds:`",
+                remedy="Add it to `notifications:`, or delete the field.",
             )
         return value
 
     def notifications_of(self, event: Event) -> tuple[Notification, ...]:
-        """Return what is to be told of an event."""
+        """Return the notifications of an event."""
         return _told_of(self.notifications, event)
-
-    def kafka_conn_id_of(self, role: Role) -> str:
-        """Return the id of the Airflow connection by which a role reaches the brokers."""
-        return self.kafka_conn_ids.get(role, self.kafka_conn_id)
-
-    def kafka_of_job(self, role: Role) -> KafkaOfJob:
-        """Return where a role's Spark jobs have their Kafka settings from."""
-        file = self.kafka_config_files.get(role)
-        return KafkaOfJob(self.kafka_conn_id_of(role), file, role in self.kafka_conn_ids)
 
     def input_named(self, topic: str) -> Input:
         """Return the declaration of an input topic."""
@@ -165,9 +145,9 @@ class Application(Strict):
         return declared.get(topic, "murmur2")
 
     def internal_prefix(self, application_id: str) -> str:
-        """Return what the names of a generation's internal topics begin with.
+        """Return the prefix of the names of a generation's internal topics.
 
-        :param application_id: the generation's.
+        :param application_id: of the generation.
         """
         if self.internal_topic_prefix is None:
             return application_id
@@ -182,7 +162,7 @@ class Application(Strict):
 
     @property
     def following_repartitions(self) -> frozenset[str]:
-        """Repartition topics of which the file says that the program does not set their counts; names as above."""
+        """Repartition topics whose counts the program does not set, as the file says; with their suffix."""
         said = (r for r in self.repartitions if "count" in r.model_fields_set and r.count != "start_command")
         return frozenset(f"{r.name}-repartition" for r in said)
 

@@ -15,6 +15,7 @@ from kafka_rescale.core.application.fields import (
     WholeNumber,
     checked,
 )
+from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.topology.topic_names import is_topic_name
 
@@ -31,10 +32,10 @@ class InputPolicy(StrEnum):
 class Producers(Strict):
     """How the producers of a ``paused`` input are held and released.
 
-    :param stop: command, one program with its arguments; returns when none of them writes any more. With
+    :param stop: command, one program with its arguments. It returns when no producer writes any more. Needs
         ``start``.
-    :param start: command.
-    :param application: instead of commands, the application whose output the input is; its running generation is
+    :param start: command that lets the producers write again.
+    :param application: instead of commands, the application whose output the input is. Its running generation is
         stopped and started as its own file says.
     :param timeout_seconds: for each command.
     """
@@ -46,7 +47,7 @@ class Producers(Strict):
 
     @property
     def commands(self) -> dict[str, str]:
-        """By the name of their field; none where an application is held instead."""
+        """The commands by the name of their field; empty if an application is held instead."""
         return {"stop": self.stop, "start": self.start} if self.application is None else {}
 
     @model_validator(mode="after")
@@ -54,26 +55,28 @@ class Producers(Strict):
         given = [f"`{name}:`" for name in ("stop", "start", "application") if getattr(self, name)]
         if given not in (["`stop:`", "`start:`"], ["`application:`"]):
             found = f"only {given[0]}" if len(given) == 1 else " and ".join(given) or "none of them"
-            raise ValueError(
-                f"found {found}; expected `stop:` and `start:`, or `application:` alone. Give one way."
+            raise WrongValue(
+                found=found,
+                expected="`stop:` and `start:`, or `application:` alone",
+                remedy="Give one way.",
             )
         return self
 
 
 SUCCESSOR = "{topic}-p{partitions}"
-"""Name of the topic that follows a ``repartitioned`` input, where the file gives no other."""
+"""Default name of the topic that follows a ``repartitioned`` input."""
 
 
 class Input(Strict):
     """An input topic, its policy and the partitioner that its producers use.
 
-    :param topic: as the topology of the first generation names it, also when a successor is read by now.
+    :param topic: its name in the topology of the first generation, even if a successor is read by now.
     :param successor: for ``repartitioned``, the name of the next topic; ``{topic}`` and ``{partitions}`` are
         filled in.
-    :param silent_seconds: for ``repartitioned``, how long nothing must have come into the old topic before its
-        bridge ends: longer than any producer pauses between two records.
-    :param isolation_level: with which the program reads it; a bridge that is killed leaves records of an aborted
-        transaction behind.
+    :param silent_seconds: for ``repartitioned``, how long the old topic must have got no records before its bridge
+        ends: longer than any producer pauses between two records.
+    :param isolation_level: the program's isolation level for it; a bridge that is killed leaves records of an
+        aborted transaction behind.
     """
 
     topic: Name
@@ -97,9 +100,10 @@ class Input(Strict):
         except (KeyError, IndexError, ValueError, AttributeError, TypeError):
             name = ""
         if name is not True and not is_topic_name(str(name)):
-            raise ValueError(
-                f"found {value!r}; expected the name of a topic, with no other placeholders than {{topic}} and "
-                "{partitions}. Correct it."
+            raise WrongValue(
+                found=repr(value),
+                expected="the name of a topic, with no other placeholders than {topic} and {partitions}",
+                remedy="Correct it.",
             )
         return value
 
@@ -116,12 +120,12 @@ class Output(Strict):
 
 
 class Repartition(Strict):
-    """How the count of a repartition topic comes about.
+    """What decides the count of a repartition topic.
 
-    ``derived``: by Kafka Streams from the sources. ``start_command``: the program takes it from
-    ``{partitions}`` in its start command and sets it by ``withNumberOfPartitions``. ``joined``: derived, and the
-    program joins it with what is read beside it, so that it takes that count; ``describe()`` does not tell this
-    from a merge, whose topics keep their own.
+    ``derived``: Kafka Streams derives it from the sources. ``start_command``: the program takes it from
+    ``{partitions}`` in its start command and sets it by ``withNumberOfPartitions``. ``joined``: derived, but the
+    program joins the topic with another source of its sub-topology, and it takes that source's count.
+    ``describe()`` does not tell a join from a merge, whose topics keep their own counts.
     """
 
     name: Name

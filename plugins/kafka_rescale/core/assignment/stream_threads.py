@@ -80,7 +80,9 @@ class StreamsClient:
             return self, None
         name = f"{self.client_id}{_INFIX}{self._lowest_free_index()}"
         thread = StreamThread(name, ThreadState.STARTING)
-        return replace(self, threads=(*self.threads, thread)), name
+        # Without another thread at work the client processes nothing until this one is given its tasks.
+        client = self if self.alive else self._become(State.REBALANCING)
+        return replace(client, threads=(*self.threads, thread)), name
 
     def remove_stream_thread(self, calling: str | None = None) -> tuple[Self, str | None]:
         """Ask a thread to shut down, and return its name; ``None`` if the client has no thread that it can lose.

@@ -1,7 +1,7 @@
-"""KIP-878's decision: the counts of an application's inputs against those of its internal topics, once per look.
+"""KIP-878's decision: each look compares the counts of an application's inputs with those of its internal topics.
 
-Kafka Streams was to make it in the group leader, at every rebalance; here a DAG makes it every few minutes. What
-the KIP does by ``Admin#createPartitions`` is an expansion, which also moves the state.
+In the KIP, the group leader of Kafka Streams decides at every rebalance; here a DAG decides every few minutes.
+Where the KIP calls ``Admin#createPartitions``, this asks for an expansion, which also moves the state.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kafka_rescale.core.errors import Refused
 
 
 class RunState(StrEnum):
-    """What Airflow knows of an expansion's run."""
+    """The state of an expansion's run in Airflow."""
 
     ABSENT = "absent"
     RUNNING = "running"
@@ -39,7 +39,7 @@ UNFINISHED = frozenset({RunState.RUNNING, RunState.UNKNOWN})
 
 
 class Outcome(StrEnum):
-    """What comes of a look."""
+    """The outcome of a look."""
 
     IN_LINE = "in_line"
     WAITING = "waiting"
@@ -51,7 +51,7 @@ class Outcome(StrEnum):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nobody has to look."""
+        """Whether no person has to look."""
         return self not in {Outcome.GAVE_UP, Outcome.ERROR}
 
 
@@ -75,9 +75,9 @@ class Decision:
     """The outcome of a look.
 
     :param reason: for a person.
-    :param record: what is to be remembered, before anything else is done.
+    :param record: the record to write before anything else is done.
     :param error: to be raised, once per discrepancy.
-    :param leaves_down: whether it waits while the application is down, and no run is at work on it.
+    :param leaves_down: whether the watch waits although the application is down and no run is at work on it.
     """
 
     outcome: Outcome
@@ -89,7 +89,7 @@ class Decision:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nobody has to look."""
+        """Whether no person has to look."""
         return self.outcome.is_quiet and not self.leaves_down
 
 
@@ -97,12 +97,12 @@ class Decision:
 class Look:
     """One look at an application.
 
-    :param known: what earlier looks have left.
+    :param known: the record of earlier looks.
     :param run: state of the run that ``known`` names, if it names one.
-    :param owner: state of the run that has begun the expansion in progress, if there is one.
+    :param owner: state of the run that has begun the expansion in progress, if one is in progress.
     :param by: ``<dag_id>/<run_id>`` of the watch that looks.
     :param now_ms: wall clock, in ms since the epoch.
-    :param held_by: run at work that holds the lease, and by which another one would be refused.
+    :param held_by: run at work that holds the lease, so that another run would be refused.
     :param is_leased: whether the lease is held by a run at work, or by any owner and has not expired.
     """
 
@@ -125,7 +125,7 @@ class Look:
 
     @property
     def _is_at_work(self) -> bool:
-        """Whether a run goes on with an expansion, and says itself what it needs."""
+        """Whether a run is at work on an expansion; then that run tells what it needs."""
         has_run = bool(self.known.run) and self.run in UNFINISHED
         has_owner = self.observed.in_progress is not None and self.owner in UNFINISHED
         return has_run or has_owner or self.is_leased
@@ -161,12 +161,12 @@ class Look:
         return self._expand(record.aimed_at(observed.target, observed.partitions))
 
     def _ended(self, record: Autoscaling) -> Autoscaling:
-        """A run that was asked for has ended, or was never made."""
+        """Decide after a requested run has ended, or was never made."""
         if self.run is RunState.SUCCESS:
             return record.succeeded(self.now_ms)
         if self.run is RunState.FAILED:
             return record.failed(self.now_ms).model_copy(update={"run": ""})
-        # Asked for by this very run of the watch, whose worker was killed: nothing has failed.
+        # This very run of the watch has asked for it before its worker was killed: no expansion has failed.
         return record if record.by == self.by else record.failed(self.now_ms)
 
     def _in_progress(self, record: Autoscaling) -> Decision:
@@ -176,12 +176,12 @@ class Look:
         if is_ours and self.owner not in UNFINISHED:
             return self._attempt(record)
         what = f"an expansion to {journal.plan.partitions} partitions is in progress ({journal.phase})"
-        return Decision(Outcome.WAITING, f"{what}, begun by {journal.owner or 'somebody else'}", record)
+        return Decision(Outcome.WAITING, f"{what}, begun by {journal.owner or 'an unknown run'}", record)
 
     def _expand(self, record: Autoscaling) -> Decision:
         bounds = self.application.autoscaling_bounds
         if record.succeeded_ms:
-            # It has ended well, and the follow-up check finds the same as before.
+            # The expansion has succeeded, but the follow-up check finds the same as before.
             record = record.failed(self.now_ms).model_copy(update={"succeeded_ms": 0})
         if not bounds.allows(record.target):
             return self._said_once(record.held(self.now_ms), out_of_bounds(self.application, self.observed))
@@ -192,7 +192,7 @@ class Look:
 
     def _attempt(self, record: Autoscaling) -> Decision:
         if self.held_by:
-            # Nothing has failed meanwhile: the timeout stops, as it does while a bound is in the way.
+            # No expansion has failed meanwhile: the timeout stops, as it does while a bound is in the way.
             said = f"{self.held_by} has not ended, and holds the lease"
             return Decision(Outcome.WAITING, said, record.held(self.now_ms))
         application, timeout_ms = self.application, self.application.autoscaling_timeout_ms
@@ -206,7 +206,7 @@ class Look:
         return Decision(Outcome.TRIGGER, reason, record.asked(f"{dag_id}/{run_id}", self.by), trigger)
 
     def _waits_while_down(self, decision: Decision) -> Decision:
-        # The bounds' own words name a time of day and a lag, which change from look to look.
+        # The bounds' own texts have a time of day and a lag, which change from look to look.
         why = "autoscaling_bounds are in the way" if decision.outcome is Outcome.HELD else decision.reason
         told = self._said_once(decision.record, waits_while_down(self.application, self.observed, why))
         reason = f"{decision.reason}; {self.observed.running} is down meanwhile"

@@ -1,4 +1,4 @@
-"""What autoscaling says to a person: found, expected, and what to do."""
+"""The messages of autoscaling to a person: found, expected, and what to do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kafka_rescale.core.errors import Refused
 
 
 def described(observed: Observed) -> str:
-    """Return what has grown, in a sentence; the same as long as nothing changes."""
+    """Return a sentence about the topics that have grown; it stays the same as long as nothing changes."""
     inputs = [f"{topic} has {now} partitions, {known} known" for topic, (known, now) in observed.grown.items()]
     return "; ".join([*inputs, *map(str, observed.too_few)])
 
@@ -33,7 +33,7 @@ def over_partitioned(observed: Observed) -> Refused:
         found="; ".join(map(str, observed.too_many)),
         expected="no more partitions than follow from the inputs: a topic can't shrink",
         remedy="If the program sets a count (withNumberOfPartitions), declare `count: start_command` in "
-        "`repartitions:`. If somebody has grown an internal topic, grow the inputs alike and reset the "
+        "`repartitions:`. If an internal topic was grown by hand, grow the inputs alike and reset the "
         "application. This is said once.",
     )
 
@@ -51,7 +51,7 @@ def out_of_bounds(application: Application, observed: Observed) -> Refused:
 
 
 def would_shrink(application: Application, observed: Observed) -> Refused:
-    """Return the error of a target that is too little for what did not grow: nobody has asked for less of that."""
+    """Return the error of a target that would shrink other sub-topologies: no person has asked for that."""
     name, most = application.application_id, max(p.current for p in observed.shrinking)
     fewer = ", ".join(f"sub-topology {p.subtopology} from {p.current}" for p in observed.shrinking)
     return Refused(
@@ -64,7 +64,7 @@ def would_shrink(application: Application, observed: Observed) -> Refused:
 
 
 def not_told(observed: Observed) -> Refused:
-    """Return the error of counts that don't follow, when nothing tells a growth from a count of the program."""
+    """Return the error of unexplained counts: an input has grown, or the program sets a count."""
     return Refused(
         f"application {observed.running}",
         found=f"{', '.join(map(str, observed.too_few))}, and no earlier look with every count in line",
@@ -79,20 +79,20 @@ def not_told(observed: Observed) -> Refused:
 def waits_while_down(application: Application, observed: Observed, why: str) -> Refused:
     """Return the error of an application that processes nothing while the watch waits.
 
-    :param why: what it waits for, in words that stay the same from look to look.
+    :param why: what it waits for; the words have to stay the same from look to look.
     """
     name = application.application_id
     return Refused(
         f"application {observed.running}, which is down",
         found=", ".join(filter(None, [why, described(observed)])),
-        expected=f"members of its group {observed.running}: nobody processes its inputs",
+        expected=f"members of its group {observed.running}: its inputs are not processed",
         remedy=f"Don't wait: look at what is said here, and trigger expand_{name} yourself"
         f"{f' with target {observed.target}' if observed.target else ''}. This is said once.",
     )
 
 
 def gave_up(application: Application, target: int) -> str:
-    """Say that retrying has come to its end, and how it begins again."""
+    """Return the message that autoscaling has given up, and how it begins again."""
     return (
         f"gave up expanding {application.application_id} to {target} partitions: nothing has succeeded for "
         f"partition.autoscaling.timeout.ms ({application.autoscaling_timeout_ms}) since the first failure. Look "

@@ -15,7 +15,7 @@ from kafka_rescale.core.topology.partition_counts import partition_counts
 
 @dataclass(frozen=True)
 class Mismatch:
-    """An internal topic whose count is not what follows from the inputs."""
+    """An internal topic with another count than the inputs ask for."""
 
     topic: str
     found: int
@@ -27,18 +27,18 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Observed:
-    """What the watch of an application looks at.
+    """What the watch of an application sees.
 
     :param running: ``application.id`` of the running generation.
     :param grown: ``(count that it knows, present count)`` per input topic that has grown under it.
     :param too_few: internal topics that have to grow.
     :param too_many: internal topics that would have to shrink.
-    :param missing: a topic that doesn't exist, in a sentence; then nothing can be compared.
+    :param missing: a sentence about a topic that doesn't exist; then no counts can be compared.
     :param lag: the largest of all input partitions, in offsets.
     :param partitions: of all topics concerned, together.
     :param in_progress: the expansion in progress, if there is one.
     :param inputs: present partitions per input, by its name on the cluster.
-    :param is_down: whether the running generation has processed something, and has no member now.
+    :param is_down: whether the running generation has processed records before, but has no member now.
     """
 
     running: str
@@ -55,7 +55,7 @@ class Observed:
 
     @property
     def target(self) -> int:
-        """The partitions to come to: those of the input that has grown furthest."""
+        """The count to reach: that of the input that has grown furthest."""
         return max((present for _, present in self.grown.values()), default=0)
 
     @property
@@ -65,7 +65,7 @@ class Observed:
 
 
 def observe(described: Described) -> Observed:
-    """Return what there is, from the description of the running generation alone.
+    """Return what the watch sees, from the description of the running generation alone.
 
     :param described: topics that the expansion in progress makes may be among those of its cluster.
     """
@@ -118,7 +118,7 @@ def _mismatches(described: Described) -> Iterator[Mismatch]:
 
 
 def _parallelism(described: Described, target: int) -> tuple[Parallelism, ...]:
-    """An expansion to the target also grows the inputs that have not been grown by hand."""
+    """Compare the sub-topologies; an expansion to the target also grows inputs that were not grown by hand."""
     after = counts_after(replace(described, target=target)) if target else _derived(described)
     now = described.counts
     return tuple(

@@ -20,8 +20,8 @@ _RANGE = re.compile(r"(?P<topic>\S+)-(?P<partition>\d+):(?P<first>\d+)-(?P<last>
 class OffsetRange(NamedTuple):
     """The name of records of one partition, ``<topic>-<partition>:<first>-<last>``.
 
-    :param last: offset of the last one, inclusive. Of misrouted ones it is known that ``first`` and ``last`` are,
-        not that all between them are.
+    :param last: offset of the last record, inclusive. In a range of misrouted records, ``first`` and ``last`` are
+        misrouted; the records between them may be in place.
     """
 
     topic: str
@@ -31,7 +31,7 @@ class OffsetRange(NamedTuple):
 
     @classmethod
     def parse(cls, finding: str) -> OffsetRange | None:
-        """Return the range that a finding names, None if it names none."""
+        """Return the range that a finding names; None if it names no range."""
         found = _RANGE.fullmatch(finding)
         if found is None or int(found["first"]) > int(found["last"]):
             return None
@@ -48,7 +48,7 @@ class OffsetRange(NamedTuple):
 class Acceptance(Value):
     """One finding, and the person who has accepted it.
 
-    :param plan: fingerprint of the plan whose expansion it was found after; it counts for no other.
+    :param plan: fingerprint of the plan of the expansion; the acceptance counts for no other expansion.
     :param finding: ``<topic>-<partition>:<first>-<last>`` (misrouted, or written by a surviving blue), or
         ``<store>@<digest>`` (compared).
     :param records: how many misrouted records, offsets, or violations there were.
@@ -73,7 +73,7 @@ class Acceptances(Value):
     accepted: tuple[Acceptance, ...] = ()
 
     def of(self, plan: str) -> dict[str, Acceptance]:
-        """Return what counts after the expansion by a plan, by finding.
+        """Return the acceptances that count after the expansion by a plan, by finding.
 
         :param plan: its fingerprint.
         """

@@ -1,4 +1,4 @@
-"""Old topics that are grown while their bridges are at work: what has to be carried on before what."""
+"""Old topics that grow while their bridges are at work: the order in which records have to be copied."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kafka_rescale.core.values import Value
 class Added(Value):
     """A growth of an old topic that its bridge has noticed.
 
-    :param count: of its partitions since then.
-    :param ends: of the partitions before, when it was noticed, open transactions included: up to there they are
-        carried on before the new ones begin.
-    :param begun: positions of the new partitions have been committed.
+    :param count: number of its partitions since then.
+    :param ends: ends of the earlier partitions when the growth was noticed, open transactions included. The bridge
+        copies these partitions up to there before it begins with the new ones.
+    :param begun: whether positions of the new partitions have been committed.
     """
 
     topic: str
@@ -28,10 +28,10 @@ class Added(Value):
 
 @dataclass(frozen=True)
 class Layout:
-    """By which counts the keys of an old topic may lie.
+    """The counts that may have placed the keys of an old topic.
 
     :param move: the bridge, with the newest count.
-    :param earlier: the counts before it; producers know them until they refresh their metadata.
+    :param earlier: earlier counts; producers use them until they refresh their metadata.
     """
 
     move: Move
@@ -40,7 +40,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Step:
-    """What is carried on exactly so far before anything else goes on.
+    """A part of the copying: up to these ends exactly, before the next step begins.
 
     :param ends: exclusive.
     :param layouts: by topic.
@@ -51,7 +51,7 @@ class Step:
 
 
 def layouts(moves: Iterable[Move], added: Sequence[Added]) -> dict[str, Layout]:
-    """Return how keys may lie in the old topics after some growths.
+    """Return the layouts of keys that the old topics may have after some growths.
 
     :param moves: the plan's bridges.
     """
@@ -59,11 +59,12 @@ def layouts(moves: Iterable[Move], added: Sequence[Added]) -> dict[str, Layout]:
 
 
 def steps(journal: Journal, added: Sequence[Added]) -> Iterator[Step]:
-    """Yield what comes before the rest, in order.
+    """Yield the steps that come before the rest, in order.
 
-    First what the old partitions of an input that was grown before the expansion held at the promotion, placed by
-    either count; then what every later growth has found. A record that lies by a count that its producer could not
-    know yet is refused in each step: a key that had gone from one old partition to another would lose its order.
+    If an input was grown before the expansion, the first step has the records of its old partitions at the
+    promotion, which either count may have placed. Then every later growth has a step with the records that it
+    found. In each step, a record is refused if a count has placed it that its producer could not know yet: if its
+    key had moved between old partitions, its records would lose their order.
 
     :param journal: of an expansion that has been promoted.
     """
@@ -77,6 +78,6 @@ def steps(journal: Journal, added: Sequence[Added]) -> Iterator[Step]:
 
 
 def _layout(move: Move, counts: Sequence[int]) -> Layout:
-    """What lies by the count before the expansion has been carried on by then, and is refused from there on."""
+    """Return a layout. Records placed by the count before the expansion are copied by then, and refused later."""
     every = (move.source_partitions, *counts)
     return Layout(move.model_copy(update={"earlier_partitions": 0, "source_partitions": every[-1]}), every[:-1])

@@ -1,4 +1,4 @@
-"""What the watch of one application remembers between its runs: KIP-878's retries, and what was said already."""
+"""What the watch of one application remembers between its runs: KIP-878's retries, and the last error."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class Parallelism:
 class Autoscaling(Value):
     """The record of an application in the control topic: of its watch, or of the runs of a pipeline.
 
-    :param target: partitions that it tries to come to; 0 if there is nothing to do.
-    :param attempts: expansions that it has ever asked for; the last one's number is in its run id.
-    :param run: ``<dag_id>/<run_id>`` of an expansion that was asked for and whose end was not seen yet.
-    :param first_failure_ms: wall clock of the first failure since the last success; 0 for none. What it was held
-        since then is added, as the timeout does not run meanwhile.
-    :param held_ms: wall clock since when a bound is in the way of the next attempt; 0 for none.
-    :param reached: partitions of all topics concerned, at most, since it tries: they never become fewer.
-    :param given_up: whether retrying this target has come to its end.
-    :param failures: how often that has happened (``num-autoscaling-failures``).
+    :param target: number of partitions that it tries to reach; 0 if there is nothing to do.
+    :param attempts: number of expansions that it has ever asked for; the last one's number is in its run id.
+    :param run: ``<dag_id>/<run_id>`` of an expansion that it has asked for and whose end it has not seen yet.
+    :param first_failure_ms: wall clock of the first failure since the last success; 0 for no failure. The time in
+        which a bound was in the way is added, as the timeout does not run meanwhile.
+    :param held_ms: wall clock since when a bound is in the way of the next attempt; 0 for no bound.
+    :param reached: the most partitions that all topics concerned have had since it tries; they never become fewer.
+    :param given_up: whether it has given up retrying this target.
+    :param failures: how often it has given up (``num-autoscaling-failures``).
     :param succeeded_ms: wall clock when an expansion was seen to have succeeded, until the follow-up check.
-    :param said: the error that was raised last, which is not raised again.
-    :param by: run of the watch that has asked or raised last; when it is retried, it does so again.
-    :param grown_from: tasks that a pipeline's largest sub-topology had before it began to follow its inputs.
+    :param said: the error that was raised last; it is not raised again.
+    :param by: run of the watch that asked or raised last; a retry of that run asks or raises again.
+    :param grown_from: number of tasks of a pipeline's largest sub-topology before it began to follow its inputs.
     :param callback_begun_ms: wall clock when a pipeline's ``on_partition_expansion`` was about to be called.
-    :param inputs: partitions of every input, by its name on the cluster, when all counts were last in line: one
-        that has another count by now has grown. Empty before the first such look.
+    :param inputs: partitions of every input, by its name on the cluster, when all counts last agreed. An input
+        with another count by now has grown. Empty before the first such look.
     """
 
     target: int = 0
@@ -68,7 +68,7 @@ class Autoscaling(Value):
         return self.model_copy(update={"reached": partitions, "first_failure_ms": 0, "given_up": False})
 
     def aimed_at(self, target: int, partitions: int) -> Autoscaling:
-        """Return the record of trying to come to a target; another one than before begins anew."""
+        """Return the record of trying to reach a target; a new target begins anew."""
         if target == self.target:
             return self
         return self.settled().model_copy(update={"target": target, "reached": partitions})
@@ -84,7 +84,7 @@ class Autoscaling(Value):
     def resumed(self, now_ms: int) -> Autoscaling:
         """Return the record when no bound is in the way; the timeout goes on where it was stopped.
 
-        It does not begin anew: a lag that comes and goes would put off its end for ever.
+        It does not begin anew: otherwise a lag that comes and goes would put off the end of the timeout for ever.
         """
         if not self.held_ms:
             return self
@@ -94,7 +94,7 @@ class Autoscaling(Value):
         )
 
     def succeeded(self, now_ms: int) -> Autoscaling:
-        """Return the record after an expansion that has ended well; the follow-up check will tell."""
+        """Return the record after an expansion that has succeeded; the follow-up check comes later."""
         return self.model_copy(update={"run": "", "succeeded_ms": now_ms})
 
     def asked(self, run: str, by: str) -> Autoscaling:
@@ -110,7 +110,7 @@ class Autoscaling(Value):
         return self.model_copy(update={"given_up": True, "failures": self.failures + 1})
 
     def settled(self) -> Autoscaling:
-        """Return the record of an application that has nothing to try: totals and the inputs' counts are kept."""
+        """Return the record of an application with nothing to do: it keeps totals and the inputs' counts."""
         return Autoscaling(attempts=self.attempts, failures=self.failures, inputs=self.inputs)
 
     def in_line(self, inputs: dict[str, int]) -> Autoscaling:
@@ -121,9 +121,9 @@ class Autoscaling(Value):
         return self.settled().model_copy(update={"inputs": inputs})
 
     def is_exceeded(self, now_ms: int, timeout_ms: int) -> bool:
-        """Whether nothing has succeeded for the whole timeout since the first failure."""
+        """Whether no expansion has succeeded for the whole timeout since the first failure."""
         return bool(self.first_failure_ms) and now_ms - self.first_failure_ms >= timeout_ms
 
     def awaits_follow_up(self, now_ms: int) -> bool:
-        """Whether brokers may not know yet about an expansion that has succeeded."""
+        """Whether an expansion has succeeded so recently that brokers may not know all of its partitions yet."""
         return bool(self.succeeded_ms) and now_ms - self.succeeded_ms < FOLLOW_UP_MS

@@ -21,8 +21,8 @@ class Reading:
 
     :param at_ms: wall clock before the look.
     :param ends: as a ``read_committed`` reader sees them (exclusive).
-    :param last: ends that open transactions count to.
-    :param positions: next offset to bridge; partitions that have none are left out.
+    :param last: ends that include open transactions.
+    :param positions: next offset to bridge; partitions without a position are left out.
     """
 
     at_ms: int
@@ -41,12 +41,12 @@ class Reading:
 
 
 class Bridge(Value):
-    """What is known about the bridges of an expansion.
+    """The record of the bridges of an expansion.
 
     :param plan: fingerprint of the expansion's plan.
-    :param begun: positions have been committed: a position that is missing from now on is lost, not yet to come.
+    :param begun: whether positions have been committed: from then on a missing position is a lost one.
     :param ends: ends of the old topics at the last look, open transactions included.
-    :param quiet_since_ms: since when the ends have been so.
+    :param quiet_since_ms: since when the ends have not moved.
     :param ended_at_ms: when the silence of the old topics was proven; 0 before.
     :param added: growths of the old topics since the plan, in the order in which they were noticed.
     """
@@ -60,16 +60,16 @@ class Bridge(Value):
 
     @classmethod
     def of(cls, plan: Plan, found: Bridge | None) -> Bridge:
-        """Return what is known of an expansion's bridges; the record of an earlier one says nothing of them."""
+        """Return the record of an expansion's bridges; a record of an earlier expansion doesn't count."""
         fingerprint = plan.fingerprint
         return found if found and found.plan == fingerprint else cls(plan=fingerprint)
 
     def widened(self, moves: Iterable[Move]) -> tuple[Move, ...]:
-        """Return the plan's bridges with all the partitions that are carried on."""
+        """Return the plan's bridges with all partitions that are copied."""
         return tuple(layout.move for layout in layouts(moves, self.added).values())
 
     def noticed(self, moves: Iterable[Move], last: PartitionOffsets) -> Bridge:
-        """Return what is known once it has been looked whether an old topic has grown.
+        """Return the record after a check whether an old topic has grown.
 
         :param moves: the plan's bridges.
         :param last: ends of all partitions that the old topics have now, open transactions included.
@@ -82,24 +82,24 @@ class Bridge(Value):
         return self.model_copy(update={"added": (*self.added, *grown), "ended_at_ms": 0}) if grown else self
 
     def with_positions(self) -> Bridge:
-        """Return what is known once every partition that is known has a position."""
+        """Return the record after every known partition has got a position."""
         added = tuple(a.model_copy(update={"begun": True}) for a in self.added)
         return self.model_copy(update={"begun": True, "added": added})
 
     def lost(self, moves: Iterable[Move], found: Collection[TopicPartition]) -> list[TopicPartition]:
-        """Return the partitions that have had a position and have none any more.
+        """Return the partitions that had a position and have lost it.
 
         :param moves: the plan's bridges.
-        :param found: those that have one.
+        :param found: the partitions that have a position.
         """
         counts = {**_counts(moves), **{a.topic: a.count for a in self.added if a.begun}}
         had = [(topic, p) for topic, count in counts.items() for p in range(count)] if self.begun else []
         return [source for source in had if source not in found]
 
     def looked(self, reading: Reading, silent_ms: int) -> Bridge:
-        """Return what is known after another look.
+        """Return the record after another look.
 
-        :param silent_ms: how long nothing must have come in for the proof of silence.
+        :param silent_ms: how long no record must have come in for the proof of silence.
         """
         if reading.last != self.ends:
             return self.model_copy(
@@ -111,7 +111,7 @@ class Bridge(Value):
     def late(self, last: PartitionOffsets) -> PartitionOffsets:
         """Return the partitions of the old topics whose ends have moved since the last look, with their ends.
 
-        :param last: ends now, open transactions included; of a topic that was deleted since, there are none.
+        :param last: ends now, open transactions included; without topics that were deleted since.
         """
         moved = {
             topic: {p: end for p, end in ends.items() if end and end != self.ends.get(topic, {}).get(p)}
@@ -137,11 +137,11 @@ def verdict(
 ) -> Verdict:
     """Return whether a run of the bridge has anything to do now.
 
-    It begins as soon as the stage that it is for has made its topics, hours before the promotion maybe: a cluster
-    that gives each job all of its cores has one for the bridge only between two jobs.
+    The bridge begins as soon as its stage has created the topics, maybe hours before the promotion. A cluster that
+    gives each job all of its cores has cores for the bridge only between two jobs.
 
     :param last: ends of the old topics now, open transactions included.
-    :param topics: those that there are.
+    :param topics: the existing topics.
     """
     if journal is None or not journal.plan.bridges:
         return Verdict(False, "no expansion with a repartitioned input")
@@ -157,7 +157,7 @@ def verdict(
 
 
 def _of(bridge: Bridge, move: Move, last: PartitionOffsets) -> str:
-    """Say so if the old topic has partitions that no bridge has carried on yet."""
+    """Return a remark if the old topic has partitions that no bridge has copied yet."""
     (known,) = bridge.widened([move])
     found = len(last.get(move.source, {}))
     return f", from {known.source_partitions} of its {found} partitions" if found > known.source_partitions else ""
@@ -173,7 +173,7 @@ def _before_promotion(journal: Journal, named: str, topics: Collection[str]) -> 
 
 
 def unfinished(journal: Journal, bridge: Bridge | None, *, last: PartitionOffsets) -> Iterator[Finding]:
-    """Yield what is left to carry on of a promoted expansion: the next expansion does not continue its bridge.
+    """Yield what a promoted expansion has left to copy: the next expansion does not continue its bridge.
 
     :param last: ends of the old topics now, open transactions included.
     """

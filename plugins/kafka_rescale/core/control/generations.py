@@ -16,7 +16,7 @@ class PastGeneration(Value):
     :param since_ms: as in ``Generations``.
     :param until_ms: wall clock when it was asked to stop for good.
     :param committed: where it stopped reading its inputs.
-    :param ends: exclusive ends of its changelogs, where these have gone on as the next generation's.
+    :param ends: exclusive ends of its changelogs, if these have become changelogs of the next generation.
     """
 
     running: str
@@ -30,13 +30,15 @@ class PastGeneration(Value):
 class Generations(Value):
     """The incarnations of an application: ``running`` is the ``application.id`` that owns the inputs.
 
-    :param inputs: what the running one reads instead of an input that was repartitioned, by the name in the file.
-    :param grown_from: counts that internal topics of the running one had before they were grown in place.
+    :param inputs: topics that the running generation reads instead of repartitioned inputs, by the name in the
+        file.
+    :param grown_from: counts that internal topics of the running generation had before they were grown in place.
     :param grown_inputs: counts that inputs had before expansions grew them; processed records still lie by them.
-    :param retired: earlier ones whose topics have been deleted.
-    :param left: the internal topics of earlier ones that have not been retired.
-    :param since_ms: wall clock when the one before was asked to stop; 0 if unknown, and for the first.
-    :param past: those before, the oldest first, as far as they are known.
+    :param retired: earlier generations whose topics have been deleted.
+    :param left: internal topics of earlier generations that have not been retired.
+    :param since_ms: wall clock when the previous generation was asked to stop; 0 if unknown, and for the first
+        one.
+    :param past: the earlier generations, the oldest first, as far as they are known.
     :param begins: log starts of changelogs that did not begin at 0, because a copy into them was begun anew.
     """
 
@@ -59,7 +61,7 @@ def promoted_generations(
 ) -> Generations:
     """Return the generations after an expansion's promotion.
 
-    :param before: those that are known until then.
+    :param before: the generations before the promotion.
     :param begins: log starts of the new generation's topics.
     """
     plan = journal.plan
@@ -95,12 +97,12 @@ def _past(journal: Journal, before: Generations) -> PastGeneration:
 
 
 def _grown_from(plan: Plan) -> dict[str, tuple[int, ...]]:
-    """Return the earlier counts of every topic, those of this growth among them."""
+    """Return the earlier counts of every topic, including those before this growth."""
     counts = {m.source: (*m.grown_from, *((m.source_partitions,) if m.grows else ())) for m in plan.moves}
     return {topic: earlier for topic, earlier in counts.items() if earlier}
 
 
 def _grown_inputs(plan: Plan, before: Generations) -> dict[str, tuple[int, ...]]:
-    """Return the earlier counts of every input, those of this growth among them."""
+    """Return the earlier counts of every input, including those before this growth."""
     grown = {i.topic: (*before.grown_inputs.get(i.topic, ()), i.current) for i in plan.inputs if i.grows}
     return {**before.grown_inputs, **grown}

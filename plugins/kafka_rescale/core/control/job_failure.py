@@ -1,4 +1,4 @@
-"""Why a job has failed, as a value from which the error can be raised again elsewhere."""
+"""The reason for a job's failure, as a value from which another process can raise the error again."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ LONGEST_TEXT = 10_000
 
 
 class JobFailure(Value):
-    """An error on its way from one process to another, which only takes text.
+    """An error on its way to another process, as text.
 
     :param kind: name of the class in :mod:`~kafka_rescale.core.errors`.
-    :param seconds: how long a wait lasted that timed out.
-    :param cause: ``module:class`` of what caused the error, such as an exception of the pipeline's own functions.
-    :param cause_text: what that exception said.
+    :param seconds: if a wait timed out, how long it lasted.
+    :param cause: ``module:class`` of the exception that caused it, for example of a pipeline's own function.
+    :param cause_text: the text of that exception.
     """
 
     kind: str
@@ -33,7 +33,7 @@ class JobFailure(Value):
 
     @classmethod
     def of(cls, error: Exception) -> Self:
-        """Return an error as a value; an error without a type of ours keeps its class as the cause."""
+        """Return an error as a value; an error of a foreign class becomes the cause."""
         if not isinstance(error, RescaleError):
             typed = RescaleError(
                 "the job",
@@ -54,7 +54,7 @@ class JobFailure(Value):
 
     @property
     def error(self) -> RescaleError:
-        """The error; its ``__cause__`` has the class and the text that it had, and no other attributes."""
+        """The error. Its ``__cause__`` has its former class and text, but no other attributes."""
         kind: type[RescaleError] = getattr(errors, self.kind)
         error = kind(self.what, found=self.found, expected=self.expected, remedy=self.remedy)
         if self.seconds is not None:
@@ -66,7 +66,7 @@ class JobFailure(Value):
 
 
 def _can_be_made_again(kind: type) -> bool:
-    """Whether a class is one of ours whose error is made from the four texts."""
+    """Whether a class is one of ours, and is made from the four texts."""
     return getattr(errors, kind.__name__, None) is kind and kind.__init__ is RescaleError.__init__
 
 

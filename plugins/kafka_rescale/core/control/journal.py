@@ -1,7 +1,7 @@
-"""The journal of one expansion: a state machine whose every step can be killed and continued.
+"""The journal of one expansion: a state machine. Every step of it can be killed and continued.
 
-``PROMOTED`` is the point of no return: before it a rollback starts blue as it was, after it only forward. Inputs
-are grown after it, because a grown input kills blue at its next rebalance and can't shrink again.
+``PROMOTED`` is the point of no return: before it a rollback starts blue as it was, after it there is only forward.
+Inputs are grown after it, because a grown input kills blue at its next rebalance and can't shrink again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafka_rescale.core.values import Value
 
 
 class Phase(StrEnum):
-    """Where an expansion is. The order of the members is the order of a run that goes well."""
+    """The phase of an expansion; the members are in the order of a run without failures."""
 
     WARMING = "warming"
     QUIESCING = "quiescing"
@@ -49,14 +49,14 @@ BLUE_STOPPED = (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP)
 AFTER_PROMOTION = (Phase.PROMOTED, Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE)
 
 PartitionOffsets = dict[str, dict[int, int]]
-"""Topic → partition → offset; exclusive where it is an end, the next offset to read where it is a position."""
+"""Topic → partition → offset. An end is exclusive; a position is the next offset to read."""
 
 
 class Captured(Value):
     """Offsets captured once blue was proven gone.
 
-    :param committed: blue's committed offsets of external inputs, or the log start where retention was faster: the
-        fence, and green's start.
+    :param committed: the fence, which is also green's start: blue's committed offsets of external inputs, or the
+        log start if retention was faster.
     :param changelog_ends: end of every blue changelog partition (``read_committed``).
     :param in_flight: per blue repartition topic and partition, ``(committed, end)``.
     """
@@ -67,7 +67,7 @@ class Captured(Value):
 
     @property
     def ends(self) -> PartitionOffsets:
-        """The end of every internal topic's partition: what the application itself has written lies before it."""
+        """The end of every partition of an internal topic: the application's own records lie below it."""
         carried = {topic: {p: end for p, (_, end) in of.items()} for topic, of in self.in_flight.items()}
         return {**self.changelog_ends, **carried}
 
@@ -75,26 +75,26 @@ class Captured(Value):
 class Journal(Value):
     """One expansion.
 
-    :param attempt: counts the attempts at a cutover; a rollback starts the next one.
+    :param attempt: number of the attempt at the cutover; a rollback starts the next one.
     :param green_ends: ends of green's topics just before it was started: verify compares up to here.
-    :param green_start: the offsets that green was given to start from; there is an input at least, so that it is
-        empty only while they are not known yet.
+    :param green_start: the offsets that green was given to start from. Every application has an input, so this is
+        empty only as long as the offsets are not known.
     :param input_ends: end of every input partition just before it was grown, to find misrouted records.
     :param timings: seconds per part of the downtime, of the attempt that was promoted.
     :param pause_started_ms: wall clock when blue was asked to stop, 0 before.
     :param stop_asked: whether blue's ``stop`` has been called in this attempt; it may still be at work after the
         process that called it was killed.
-    :param stopped_again: whether a rollback of this attempt has stopped blue for good before starting it: in its
-        next try blue may run, and is only started.
+    :param stopped_again: whether a rollback of this attempt has completely stopped blue before starting it. When
+        the rollback is tried again, blue may run already: it is then only started, not stopped.
     :param blue_ran: whether blue ran when it was about to be stopped; if not, no rollback waits for it to run.
     :param gate_ends: ends of green's topics when it was started behind the warm-up gate; empty when it is known to
         be stopped again.
-    :param prewarmed: seconds per part of the pre-warming of this attempt; empty if there was none.
-    :param was_warm: green, if a pre-warming of this or an earlier attempt may have left local state of it; kept
-        over rollbacks, until a person says that it is deleted.
+    :param prewarmed: seconds per part of the pre-warming of this attempt; empty without a pre-warming.
+    :param was_warm: green's id, if a pre-warming of this or an earlier attempt may have left local state of green.
+        Rollbacks keep it until a person says that the state is deleted.
     :param compaction_lags: ``min.compaction.lag.ms`` overrides of green's changelogs as they were before every
         record had to be kept; an empty string stands for no override.
-    :param max_compaction_lags: ``max.compaction.lag.ms`` overrides likewise: below the other it would be refused.
+    :param max_compaction_lags: the same for ``max.compaction.lag.ms``, which brokers refuse below the other.
     :param callback_begun_ms: wall clock when ``on_partition_expansion`` was about to be called, 0 before.
     :param rollback_reason: why this attempt is rolled back, in a sentence; empty if it isn't.
     """
@@ -122,7 +122,7 @@ class Journal(Value):
     rollback_reason: str = ""
 
     def advanced(self, phase: Phase, *, now_ms: int, **changes: object) -> Journal:
-        """Return the journal in its next phase; the same phase again is allowed, for a step that is repeated.
+        """Return the journal in its next phase; a repeated step may set the same phase again.
 
         :raises UnsafeState: this step can't follow the present phase.
         """
@@ -137,12 +137,12 @@ class Journal(Value):
 
     @property
     def told(self) -> str:
-        """The phase for a person: of an attempt that is rolled back, with the reason."""
+        """The phase for a person; if the attempt is rolled back, with the reason."""
         return f"{self.phase}, because: {self.rollback_reason}" if self.rollback_reason else self.phase.value
 
     @property
     def way_on(self) -> str:
-        """How a person gets past an expansion in progress that is not the one asked for."""
+        """How a person gets past an expansion in progress, in order to begin another one."""
         finish = f"Finish it by a run with target {self.plan.partitions} and the settings that it was begun with"
         if self.is_promoted:
             return f"{finish}, then ask again: after its promotion it can't be rolled back."
@@ -155,17 +155,17 @@ class Journal(Value):
 
     @property
     def is_verified(self) -> bool:
-        """Whether it has been proven: what green was promoted with may have been compacted away since."""
+        """Whether green's state has been proven; since then, compaction may remove records of the promotion."""
         return self.phase in {Phase.VERIFIED, Phase.COMPLETE}
 
     @property
     def is_paused(self) -> bool:
-        """Whether no generation works on the inputs; the pause has its total as soon as green works."""
+        """Whether no generation works on the inputs. The pause gets its total as soon as green works."""
         return self.phase in BLUE_STOPPED or (self.phase is Phase.PROMOTED and "total" not in self.timings)
 
     @property
     def promotion(self) -> str:
-        """A hash of what was promoted; a proof carries it: clocks of two machines can't tell what came first."""
+        """A hash of what was promoted. A proof carries it, as clocks of two machines can't be compared."""
         promoted = self.model_dump(mode="json", include={"attempt", "captured", "green_ends", "green_start"})
         text = json.dumps([self.plan.fingerprint, promoted], sort_keys=True)
         return sha256(text.encode()).hexdigest()[:16]

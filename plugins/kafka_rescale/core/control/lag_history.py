@@ -1,7 +1,7 @@
-"""How the lags of a copy have changed, small enough to be written with every report of it.
+"""The history of a copy's lags, small enough to be written with every report.
 
-Readings are thinned as they grow in number, and neighbouring partitions share a row, so that a history of hours of
-a thousand partitions stays within some ten kilobytes and still covers all of its time.
+Readings are thinned as they become more, and neighbouring partitions share a row. So the history of a thousand
+partitions over hours stays within some ten kilobytes, and still covers the whole time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LagSample(Value):
 
     :param at_ms: wall clock, ms since the epoch.
     :param total: offsets that are left, over all partitions.
-    :param worst: largest lag per row in offsets, or ``NO_POSITION`` if one of its partitions has none.
+    :param worst: largest lag per row in offsets; ``NO_POSITION`` if a partition of the row has no position.
     """
 
     at_ms: int
@@ -39,8 +39,8 @@ class LagSample(Value):
 class LagHistory(Value):
     """The readings of one job or gate.
 
-    :param threshold: acceptable recovery lag in offsets per partition; None where nothing waits for one.
-    :param samples: the first and the newest reading among them; all others are ``every`` readings apart.
+    :param threshold: acceptable recovery lag in offsets per partition; None if no gate waits for it.
+    :param samples: readings that are ``every`` readings apart, and always the first and the newest one.
     :param seen: how many readings there have been.
     """
 
@@ -51,7 +51,7 @@ class LagHistory(Value):
     seen: int = 0
 
     def observed(self, progress: Sequence[PartitionProgress], at_ms: int, threshold: int | None) -> LagHistory:
-        """Return the history with one more reading; begun anew if that is of other partitions.
+        """Return the history with one more reading; a reading of other partitions begins it anew.
 
         :param at_ms: when it was taken, ms since the epoch.
         """
@@ -65,7 +65,7 @@ class LagHistory(Value):
         return LagHistory(threshold=threshold, rows=rows, samples=samples, every=every, seen=known.seen + 1)
 
     def seconds_left(self) -> float | None:
-        """Return how long it takes at the pace of the last third; None if what is left doesn't shrink."""
+        """Return how long the rest takes at the pace of the last third; None if the lag doesn't shrink."""
         if len(self.samples) < 2:
             return None
         first, last = self._recent()
@@ -76,7 +76,7 @@ class LagHistory(Value):
 
     @property
     def has_pace(self) -> bool:
-        """Whether two readings of a copy that has begun tell whether its lag shrinks."""
+        """Whether the copy has begun and has two readings, so that its pace is known."""
         return len(self.samples) > 1 and set(self._recent()[0].worst) != {NO_POSITION}
 
     def _recent(self) -> tuple[LagSample, LagSample]:

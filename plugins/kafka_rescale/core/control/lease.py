@@ -1,4 +1,4 @@
-"""Who may change an application now."""
+"""The lease: which run may change an application now."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from kafka_rescale.core.values import Value
 
 
 class Lease(Value):
-    """Who may change this application now.
+    """The right of one run to change an application.
 
     :param owner: ``<dag_id>/<run_id>`` of an Airflow run, or ``shell/<host>/<pid>``.
-    :param epoch: raised by every acquisition.
-    :param expires_at_ms: a lease of an owner that can't be asked is free after this; every change of the journal
+    :param epoch: every acquisition raises it.
+    :param expires_at_ms: if the owner can't be asked, the lease is free after this; every change of the journal
         renews it.
-    :param airflow: which Airflow the owner is a run of; empty if that is not known, or it is none.
+    :param airflow: the Airflow that the owner is a run of; empty if that is not known, or if it is no run.
     """
 
     owner: str

@@ -1,4 +1,4 @@
-"""Which client processes what: stream threads and tasks, as the control topic keeps them."""
+"""Clients with their stream threads and tasks, as the control topic keeps them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kafka_rescale.core.values import Value
 class ThreadRecord(Value):
     """A stream thread.
 
-    :param tasks: ids of what it runs.
-    :param replaces: the thread that had its tasks when the run began, and has died since.
+    :param tasks: ids of the tasks that it runs.
+    :param replaces: the thread that had its tasks when the run began and has died since.
     """
 
     name: str
@@ -30,11 +30,11 @@ class ThreadRecord(Value):
 class ClientRecord(Value):
     """A client of a pipeline, as of the latest run.
 
-    :param num_stream_threads: with how many it was started.
+    :param num_stream_threads: number of threads with which it was started.
     :param standbys: ids of the tasks whose state it keeps warm.
-    :param state_dir: where it had its state when it last took part.
+    :param state_dir: the place of its state when it last took part.
     :param tags: ``client.tag.*``.
-    :param absent: why it has no part in this run, if it should have one.
+    :param absent: why it has no part in this run, although it should have one; empty otherwise.
     """
 
     client_id: str
@@ -60,15 +60,24 @@ class ClientRecord(Value):
 
     @property
     def active(self) -> tuple[TaskId, ...]:
-        """What its threads run, sorted."""
+        """The tasks that its threads run, sorted."""
         return tuple(sorted(TaskId.parse(task) for thread in self.threads for task in thread.tasks))
+
+    def cache_bytes_of_thread(self, total: int) -> int:
+        """Return how much of the record cache each of its threads has now, in bytes.
+
+        It is divided anew when threads come and go (KIP-663, ``KafkaStreams#resizeThreadCache``).
+
+        :param total: ``statestore.cache.max.bytes``.
+        """
+        return total // max(1, len(self.running))
 
     def with_client(
         self, client: StreamsClient, tasks: Mapping[str, Collection[TaskId]] | None = None
     ) -> ClientRecord:
         """Return the record after events of the client.
 
-        :param tasks: by thread; None leaves every thread what it has.
+        :param tasks: by thread; None leaves every thread its tasks.
         """
         had = {t.name: t for t in self.threads}
         given = {t.name: t.tasks for t in self.threads}
@@ -99,8 +108,8 @@ class MovementRecord(Value):
     :param role: what moves.
     :param runs_on: client that has it meanwhile.
     :param goes_to: client that shall have it.
-    :param is_warming_up: whether that one restores it already.
-    :param is_swap: whether that one has the other one's standby for it.
+    :param is_warming_up: whether ``goes_to`` already restores it.
+    :param is_swap: whether ``runs_on`` and ``goes_to`` swap the task and its standby.
     """
 
     task: str
@@ -117,10 +126,10 @@ class Processing(Value):
     :param run: the run that was given this assignment.
     :param at_ms: wall clock of the rebalance.
     :param tasks: number of tasks by sub-topology.
-    :param movements: what is still to come.
-    :param revoked: ids of tasks that a client has to give back before anybody else may have them; while there are
-        any, a second rebalance follows.
-    :param adjusted_by: the latest runs that were asked for changes, which are done once, however often a run's
+    :param movements: movements that are still to come.
+    :param revoked: ids of tasks that a client has to give back before another client may have them. As long as
+        there are such tasks, a second rebalance follows.
+    :param adjusted_by: the latest runs whose changes have been made. They are made once, however often a run's
         ``assign`` is cleared.
     """
 
@@ -144,7 +153,7 @@ class Processing(Value):
 
     @property
     def state(self) -> State:
-        """The state of the application: that of its clients, as far as one of them can go on."""
+        """The state of the application, from the states of its clients: it goes on as long as one of them can."""
         states = {client.state for client in self.clients if not client.absent}
         order = (State.REBALANCING, State.RUNNING, State.CREATED, *State)
         return next((state for state in order if state in states), State.CREATED)
@@ -162,7 +171,7 @@ class Processing(Value):
         return next((client for client in self.clients if client.client_id == client_id), None)
 
     def the_client(self, client_id: str | None) -> ClientRecord:
-        """Return a client by its id, or the only one.
+        """Return a client by its id; without an id, the only client.
 
         :raises InvalidInput: there is no such client, or there are several.
         """
@@ -179,17 +188,17 @@ class Processing(Value):
     def thread_for(self, thread: str) -> str:
         """Return the thread that does the work of a thread now: itself, or its replacement in this run.
 
-        :param thread: as it was called when the run began.
+        :param thread: its name when the run began.
         """
         return next((t.name for t in self.threads if t.replaces == thread), thread)
 
     def tasks_of(self, thread: str, sub_topologies: Collection[int]) -> list[TaskId]:
-        """Return what a thread runs of some sub-topologies."""
+        """Return the tasks of some sub-topologies that a thread runs."""
         ids = [TaskId.parse(task) for t in self.threads if t.name == thread for task in t.tasks]
         return [task for task in ids if task.subtopology in sub_topologies]
 
     def owned(self, threads: Iterable[str]) -> dict[str, list[TaskId]]:
-        """Return what clients own by some of their threads."""
+        """Return the tasks that clients own through some of their threads."""
         found: dict[str, list[TaskId]] = {}
         for thread in self.threads:
             if thread.name in set(threads):

@@ -1,6 +1,7 @@
-"""How many processors each sub-topology has, and how many partitions they read, as the control topic keeps them.
+"""The processors of each sub-topology and the partitions that they read, as the control topic keeps them.
 
-A record of its own beside ``Processing``: a client that is started anew forgets its threads, never its processors.
+This record stands beside ``Processing``: a client that is started anew forgets its threads, but never the
+processors.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ class SourceTopic(Value):
     :param partitions: how many partitions the tasks know.
     :param grown_at_ms: wall clock when more partitions were first seen; 0 if it has never grown.
     :param settled: by partition, the end offset once every producer knew all partitions; empty until then.
-    :param first: partitions when it was first read; 0 if that was by a version which didn't note it.
-    :param since_ms: wall clock of that.
-    :param begun: partitions of which an offset was committed since; if it is gone, it is unknown where to go on.
+    :param first: partitions when it was first read; 0 if an older version read it, which didn't note it.
+    :param since_ms: wall clock when it was first read.
+    :param begun: partitions that have had a committed offset since. If the offset is gone, it is unknown where to
+        go on.
     """
 
     partitions: int
@@ -42,11 +44,11 @@ class SourceTopic(Value):
 class ProcessorCounts(Value):
     """The processors of a sub-topology; each is one task, and one partition of every changelog.
 
-    :param initial: at the very beginning, which linear hashing goes by for ever.
-    :param count: now.
-    :param expanding_to: how many there shall be; 0 if that is how many there are.
-    :param switched_in: the run that gave the latest ones their partitions.
-    :param copied: changelog records that went from existing processors to the latest ones.
+    :param initial: number at the very beginning; linear hashing always depends on it.
+    :param count: number now.
+    :param expanding_to: number that there shall be; 0 without an expansion.
+    :param switched_in: the run that gave the latest processors their partitions.
+    :param copied: number of changelog records that were copied to the latest processors.
     """
 
     initial: int
@@ -57,7 +59,7 @@ class ProcessorCounts(Value):
 
     @property
     def largest(self) -> int:
-        """How many changelog partitions there have to be."""
+        """The number of changelog partitions that are needed."""
         return max(self.count, self.expanding_to)
 
     def of(self, processor: int, partitions: int) -> list[int]:
@@ -75,13 +77,13 @@ class ProcessorCounts(Value):
 
 
 class PipelineProcessors(Value):
-    """What is remembered of a pipeline's processors, from its first start on.
+    """The record of a pipeline's processors since its first start.
 
     :param sub_topologies: by their number.
     :param topics: every source topic, by the pipeline's own names.
     :param linear: inputs and outputs whose keys are placed by linear hashing, with their initial counts.
     :param static: inputs whose partitioner is static, with its function.
-    :param changelogs: full names of those that are there since.
+    :param changelogs: full names of the changelogs that exist since then.
     """
 
     sub_topologies: dict[int, ProcessorCounts] = Field(default_factory=dict)
@@ -97,7 +99,7 @@ class PipelineProcessors(Value):
 
     @property
     def expanding(self) -> tuple[int, ...]:
-        """The sub-topologies that are being given more processors."""
+        """The sub-topologies that are getting more processors."""
         return tuple(number for number, counts in self.sub_topologies.items() if counts.expanding_to)
 
     @property
@@ -119,11 +121,11 @@ class PipelineProcessors(Value):
         return self._with_topic(topic, settled=ends)
 
     def with_begun(self, topic: str, partitions: Iterable[int]) -> PipelineProcessors:
-        """Return the record with a topic of which these partitions have had an offset."""
+        """Return the record with a note that these partitions of a topic have had an offset."""
         return self._with_topic(topic, begun=tuple(partitions))
 
     def forgotten(self, at_ms: int) -> PipelineProcessors:
-        """Return the record as if nothing had ever been processed, by the partitions and processors of now.
+        """Return the record as if no record had ever been processed, with the present partitions and processors.
 
         :param at_ms: wall clock.
         """

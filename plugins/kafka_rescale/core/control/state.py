@@ -17,7 +17,7 @@ from kafka_rescale.core.values import Value
 
 
 class ControlState(Value):
-    """Everything that is known about one application."""
+    """Everything that the control topic keeps about one application."""
 
     lease: Lease | None = None
     journal: Journal | None = None

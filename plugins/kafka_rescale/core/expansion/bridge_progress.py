@@ -14,13 +14,13 @@ JOB = "bridge"
 AT_WORK = frozenset({"running", "ready", "carrying"})
 NOT_AT_WORK = "not_at_work"
 HEARTBEAT_MS = 90_000
-"""A bridge leaves word every 30 s at least."""
+"""A bridge writes its record at least every 30 s."""
 
 
 def with_progress(control: ControlState, progress: Sequence[PartitionProgress], now_ms: int) -> ControlState:
-    """Return what is known with the bridge as it is now: a run that has died leaves old figures, and ``carrying``.
+    """Return the control state with the present progress of the bridge: a run that died left old figures.
 
-    :param progress: of every partition that the old topics have; none if there is nothing to carry on.
+    :param progress: of every partition that the old topics have; empty if there is nothing to copy.
     """
     if not progress:
         return control
@@ -36,11 +36,11 @@ def with_progress(control: ControlState, progress: Sequence[PartitionProgress], 
 
 @dataclass(frozen=True)
 class Left:
-    """What a bridge has yet to pass of what its old topics held at some moment.
+    """What a bridge has yet to copy of the records that its old topics held at some moment.
 
-    :param records: offsets below those ends that have not been carried on, markers of transactions included.
-    :param total: offsets below those ends that had not been carried on at that moment.
-    :param not_begun: partitions with records in them that have no position.
+    :param records: offsets below the ends of that moment that have not been copied yet, markers included.
+    :param total: offsets below these ends that had not been copied at that moment.
+    :param not_begun: number of partitions that have records but no position.
     """
 
     records: int
@@ -51,9 +51,9 @@ class Left:
     def of(cls, ends: PartitionOffsets, progress: Sequence[PartitionProgress], total: int | None = None) -> Left:
         """Compare the positions of a bridge with ends of an earlier moment.
 
-        :param ends: exclusive; a partition that has come since is not waited for.
-        :param progress: as it is now.
-        :param total: what was left at that moment; None if that is now.
+        :param ends: exclusive; partitions that were added since don't count.
+        :param progress: the present progress.
+        :param total: what was left at that moment; None if that moment is now.
         """
         at = {(p.topic, p.partition): p.position for p in progress}
         wanted = [(end, at.get((topic, p), -1)) for topic, of in ends.items() for p, end in of.items() if end]
@@ -62,7 +62,7 @@ class Left:
 
     @property
     def is_passed(self) -> bool:
-        """Whether everything that was there at that moment has been carried on."""
+        """Whether all records of that moment have been copied."""
         return not self.records
 
     def __str__(self) -> str:

@@ -23,15 +23,15 @@ class ExpansionCallback(NamedCallback):
     def of(cls, application: Application) -> ExpansionCallback | None:
         """Return the callback of an application, if it declares one.
 
-        :raises InvalidInput: it can't be imported, or not be called with two counts.
+        :raises InvalidInput: it can't be imported, or can't be called with two counts.
         """
         return cls.of_name(application.on_partition_expansion)
 
     def begun(self, journal: Journal, *, now_ms: int) -> Journal:
         """Return the journal with the beginning of the call in it.
 
-        :raises UnsafeState: a call has begun before, and the function can't tell a second one from the first; or
-            the expansion is not verified, or complete.
+        :raises UnsafeState: a call has begun before and the function can't recognise a second one, or the
+            expansion is not verified, or it is complete.
         """
         begun_ms = journal.callback_begun_ms or now_ms
         following = journal.advanced(Phase.VERIFIED, now_ms=now_ms, callback_begun_ms=begun_ms)
@@ -41,19 +41,19 @@ class ExpansionCallback(NamedCallback):
     def __call__(self, old: int, new: int, plan: Plan) -> None:
         """Call it.
 
-        :raises UnsafeState: it failed, and it can't be known whether it has had its effect.
+        :raises UnsafeState: the function failed, and it can't be known whether it has had its effect.
         """
         self.call(old, new, expansion_id(plan))
 
 
 def expansion_id(plan: Plan) -> str:
-    """Return the token of an expansion: the same in every attempt at it, and of no other expansion."""
+    """Return the token of an expansion. It is the same in every attempt, and no other expansion has it."""
     return f"{plan.green}/{plan.fingerprint}"
 
 
 def callback_findings(application: Application) -> Iterator[Finding]:
-    """Yield a callback that could not be called at the end of the expansion."""
+    """Yield a finding if the callback can't be called at the end of the expansion."""
     try:
         ExpansionCallback.of(application)
     except InvalidInput as error:
-        yield Finding(error.what, error.found, error.expected, error.remedy)
+        yield Finding.of(error.complaint)

@@ -1,4 +1,4 @@
-"""The pause of an application in its parts, as people read it."""
+"""The pause of an application in its parts, for people."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Part(Value):
 class Downtime(Value):
     """The pause of an expansion.
 
-    :param parts: in their order; what they leave of ``total`` was spent between them.
-    :param total: seconds, of a pause that has ended; None before.
-    :param since_ms: wall clock at which a pause that is going on began; None if there is none.
+    :param parts: in their order; the rest of ``total`` was spent between them.
+    :param total: seconds of a pause that has ended; None before.
+    :param since_ms: wall clock at which the present pause began; None without a pause.
     :param prewarmed: seconds per part of the pre-warming ahead of it.
-    :param remark: what pre-warming has saved, or would have.
+    :param remark: how much pre-warming has saved, or would have saved.
     """
 
     parts: tuple[Part, ...] = ()
@@ -54,7 +54,7 @@ class Downtime(Value):
 
 
 def downtime(journal: Journal | None) -> Downtime:
-    """Return the pause of the expansion that a journal is about."""
+    """Return the pause of a journal's expansion."""
     if journal is None:
         return Downtime()
     return Downtime(

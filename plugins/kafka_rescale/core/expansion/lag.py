@@ -1,7 +1,7 @@
 """Is a copy close enough to its source? The lag gate's decision, by position and per partition.
 
-Lag is end − position, never end − (last record + 1): a reader's position steps over transaction markers and over
-the holes that compaction leaves, so nothing at the end of a log can hold the gate for ever.
+Lag is end − position, never end − (last record + 1). A reader's position steps over transaction markers and over
+the holes that compaction leaves, so these can't keep the gate closed for ever.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PartitionLag:
     lag: int | None
 
     def within(self, threshold: int) -> bool:
-        """Whether this partition lets the gate open; one without a position never does."""
+        """Whether this partition lets the gate open; a partition without a position never does."""
         return self.lag is not None and self.lag <= threshold
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class PartitionLag:
 class GateDecision:
     """The gate's answer for one reading.
 
-    :param lags: one per expected partition, those that are furthest behind first.
+    :param lags: one per expected partition; the partitions that are furthest behind come first.
     :param threshold: acceptable recovery lag in offsets per partition.
     """
 
@@ -72,11 +72,11 @@ def decide(
 ) -> GateDecision:
     """Return whether the gate opens.
 
-    It fails closed: a partition that is expected but was not reported, or that has no position (negative), holds
-    it. A position beyond the end (a reading taken a moment later) counts as no lag.
+    It fails closed: the gate stays shut if an expected partition was not reported, or has no position (negative).
+    A position beyond the end (it was read a moment later) counts as no lag.
 
     :param threshold: offsets per partition, inclusive.
-    :param expected: partitions that must be reported; those reported are always looked at.
+    :param expected: partitions that must be reported; reported partitions always count.
     """
     known = {(p.topic, p.partition): None if p.lag == NO_POSITION else p.lag for p in progress}
     lags = [PartitionLag(*source, known.get(source)) for source in {*known, *expected}]

@@ -1,4 +1,4 @@
-"""What blue has written to its changelogs after it was proven gone: an instance of it has survived its stop."""
+"""Records that blue wrote to its changelogs after it was proven gone: one of its instances survived the stop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_rescale.core.control.journal import Journal
 
 
 def late_writes(journal: Journal, ends: Mapping[str, Mapping[int, int]]) -> tuple[OffsetRange, ...]:
-    """Return the offsets from the captured ends on, of the changelogs whose present ends are given.
+    """Return the offsets behind the captured ends, for the changelogs whose present ends are given.
 
     :param ends: by topic and partition, transaction markers included.
     """
@@ -23,9 +23,9 @@ def late_writes(journal: Journal, ends: Mapping[str, Mapping[int, int]]) -> tupl
 
 
 def lost_changelogs(journal: Journal, ends: Mapping[str, Mapping[int, int]]) -> tuple[str, ...]:
-    """Return the changelogs that are not what was captured any more: deleted, or made anew by who still runs.
+    """Return the changelogs that were deleted since they were captured, or that a running instance made anew.
 
-    :param ends: of all of blue's changelogs that there are.
+    :param ends: of all of blue's existing changelogs.
     """
     captured = journal.captured.changelog_ends if journal.captured else {}
     return tuple(

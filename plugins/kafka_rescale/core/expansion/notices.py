@@ -1,4 +1,4 @@
-"""What people are told of an expansion: one notice per event, each with what to do next."""
+"""Notices about an expansion to people: one per event, each with the next step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Notice:
     :param application: base name.
     :param subject: one line.
     :param message: what has happened; several lines.
-    :param next_step: what to do; one sentence or more.
+    :param next_step: what the reader has to do; one sentence or more.
     :param run: ``<dag_id>/<run_id>``.
     :param url: of the application's page; empty if Airflow doesn't know its own address.
     """
@@ -47,7 +47,7 @@ class Notice:
 def approval(application: str, subject: str, body: str) -> Notice:
     """Tell that a run waits for an answer.
 
-    :param body: what the person who is asked is shown, in Markdown.
+    :param body: the text for the person who is asked, in Markdown.
     """
     next_step = "Answer in Airflow under Required Actions; without an answer in time the run fails and rolls back."
     return Notice(Event.APPROVAL, application, f"Approval wanted: {subject}", body, next_step)
@@ -60,7 +60,7 @@ def complete(
 
     :param green: ``application.id`` that runs now.
     :param timings: seconds per part of the downtime.
-    :param copies: what jobs that began with a snapshot have read.
+    :param copies: what the jobs that began with a snapshot have read.
     """
     lines = [f"  {part.meaning}: {part.seconds:.1f} s" for part in parts_of(timings)]
     lines += [f"{job}: {detail}" for job, detail in (copies or {}).items()]
@@ -109,7 +109,7 @@ def long_pause(application: str, seconds: float, phase: str, limit_seconds: floa
 
     :param seconds: so far.
     :param phase: of the journal.
-    :param limit_seconds: what was declared.
+    :param limit_seconds: the declared limit.
     """
     subject = f"{application} is stopped for {seconds:.0f} s, longer than {limit_seconds:.0f} s"
     message = f"Phase {phase}. `{STATUS}` shows how it goes on."
@@ -134,6 +134,6 @@ def _cause(application: str, error: object) -> tuple[str, str]:
             f"`{STATUS}` shows the phase, and with it which way is open.",
         )
     if isinstance(error, RescaleError):
-        # Several findings are one text; the remedy of each is in it.
+        # The text has all findings, each with its remedy.
         return str(error), error.remedy
     return f"{type(error).__name__}: {error}", f"See the task's log; `{STATUS}` shows which way is open."

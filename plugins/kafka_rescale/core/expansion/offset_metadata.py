@@ -1,10 +1,11 @@
-"""What Kafka Streams keeps beside the offsets that it commits, for the partitions of another count.
+"""The metadata that Kafka Streams commits beside its offsets, made for the partitions of another count.
 
-The metadata of an offset has the partition time, and per store of a windowed aggregate with
-``EmitStrategy.onWindowClose`` the time up to which its windows have been emitted (``TopicPartitionMetadata`` and
-``ProcessorMetadata`` of Kafka Streams). An instance that finds none takes every closed window in its store for one
-that has not been emitted yet. So green's offsets have that of the partitions whose keys they get; where these are
-several, the earliest times: windows may then come out again, but none is left out.
+The metadata of an offset has the partition time. For each store of a windowed aggregate with
+``EmitStrategy.onWindowClose`` it also has the time up to which windows have been emitted
+(``TopicPartitionMetadata`` and ``ProcessorMetadata`` of Kafka Streams). An instance without this metadata emits
+every closed window in its store once more. So green's offsets get the metadata of the partitions whose keys they
+get. If these are several, green gets the earliest times: windows may then be emitted again, but no window is left
+out.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class OffsetMetadata:
 
     @classmethod
     def decode(cls, text: str) -> OffsetMetadata | None:
-        """Return what a text stands for; None if Kafka Streams has not written it."""
+        """Return the metadata in a text; None if Kafka Streams has not written it."""
         try:
             data = base64.b64decode(text, validate=True)
             version, time_ms = _HEAD.unpack_from(data)
@@ -77,12 +78,12 @@ def _marks_of(data: bytes) -> Iterator[tuple[str, int]]:
 def start_metadata(plan: Plan, of_blue: OffsetTexts) -> dict[str, dict[int, str]]:
     """Return the metadata of green's start offsets; a partition without any is left out.
 
-    :param of_blue: of what blue has committed.
+    :param of_blue: metadata of blue's committed offsets.
     """
     found: dict[str, dict[int, str]] = {}
     for i in plan.inputs:
         keyed = i.policy in (InputPolicy.PAUSED, InputPolicy.REPARTITIONED)
-        # What is in a new partition of another input was in none before.
+        # The records in a new partition of another input were in no partition before.
         partitioner = i.partitioner if keyed else _STATIC
         found[i.green_topic] = _carried(of_blue.get(i.topic, {}), partitioner, i.earlier or i.current, i.target)
     for m in plan.repartitions:
@@ -98,7 +99,7 @@ def _carried(texts: Mapping[int, str], partitioner: str, current: int, target: i
 
 
 def parents(partitioner: str, current: int, target: int, partition: int) -> list[int]:
-    """Return the partitions whose keys one of another count may get."""
+    """Return the partitions whose keys a partition of another count may get."""
     if partitioner.startswith(_STATIC) or current == target:
         return [partition] if partition < current else []
     if partitioner in _BY_REMAINDER and target % current == 0:
@@ -109,7 +110,7 @@ def parents(partitioner: str, current: int, target: int, partition: int) -> list
 
 
 def _earliest(texts: Sequence[str]) -> str:
-    """Return what holds for all of them; nothing if a text is empty, as its progress is then unknown."""
+    """Return the earliest times; an empty text if one of the texts is empty, as its progress is unknown."""
     if len(set(texts)) <= 1:
         return texts[0] if texts else ""
     known = [decoded for text in texts if (decoded := OffsetMetadata.decode(text)) is not None]

@@ -1,8 +1,8 @@
-"""Whether an application is stopped for longer than declared, as its journal tells from outside of the cutover.
+"""Is an application stopped for longer than declared? The journal tells it outside of the cutover.
 
-The pause begins when the running generation is asked to stop, and ends with the first output of the next one, or
-when the running one has been started again. ``max_pause_seconds`` ends only its part before the promotion, and
-only if the cutover is alive.
+The pause begins when the running generation is asked to stop. It ends with the first output of the next
+generation, or when the running one has been started again. ``max_pause_seconds`` only ends the part before the
+promotion, and only if the cutover is alive.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class PauseState(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more is to be watched."""
+        """Whether there is nothing more to watch."""
         return self in {PauseState.LATE, PauseState.OVER, PauseState.LOST}
 
 
@@ -45,7 +45,7 @@ class PauseReading:
 def read_pause(state: ControlState, owner: str, limit_seconds: float, now_ms: int) -> PauseReading:
     """Return where the pause of a run's expansion is.
 
-    :param owner: the run that watches; another one's pause is not its business.
+    :param owner: the run that watches; it ignores the pauses of other runs.
     :param limit_seconds: the longest pause without an alert.
     :param now_ms: wall clock, in ms since the epoch.
     """
@@ -53,7 +53,7 @@ def read_pause(state: ControlState, owner: str, limit_seconds: float, now_ms: in
     if journal is None or lease is None:
         return PauseReading(PauseState.LOST)
     if is_down(journal):
-        # Whichever run holds the lease by now, no generation runs.
+        # No generation runs, whichever run holds the lease by now.
         seconds = (now_ms - journal.pause_started_ms) / 1000
         late = seconds > limit_seconds
         return PauseReading(PauseState.LATE if late else PauseState.PAUSED, seconds, str(journal.phase))
@@ -64,7 +64,7 @@ def read_pause(state: ControlState, owner: str, limit_seconds: float, now_ms: in
 
 
 def is_down(journal: Journal) -> bool:
-    """Return whether no generation runs, or it is unknown; a rollback starts the running one only at its end."""
+    """Return whether no generation runs, or may run. A rollback starts the running one only at its end."""
     if not journal.pause_started_ms:
         return False
     return journal.is_paused or (journal.phase is Phase.ROLLING_BACK and journal.stop_asked)

@@ -15,22 +15,22 @@ from kafka_rescale.core.plan.plan import Plan
 
 REFUSED = "refused: "
 GIVEN_UP = "given up"
-"""Seconds of a pre-warming whose members did not stay the same, and which was begun anew."""
+"""Seconds of a pre-warming that was begun anew, because its members did not stay the same."""
 
 Assigned = Mapping[str, frozenset[TopicPartition]]
 _TELLER = re.compile(r"by (\w+)(?: (\d+))?")
 
 
 def gate_group(green: str) -> str:
-    """Return the group in which the gate finds the inputs' counts, and tells how far green has restored."""
+    """Return the group in which the gate finds the inputs' counts and reports how far green has restored."""
     return f"{green}-gate"
 
 
 def shown_inputs(inputs: Iterable[InputPlan]) -> PartitionOffsets:
-    """Return what the gate is to find: as "offset" of an input's partition 0, how many partitions it will have.
+    """Return the inputs' future counts for the gate, each as the "offset" of the input's partition 0.
 
-    Green's internal topics have their new counts already, and Kafka Streams refuses to start if those don't follow
-    from its inputs, which only grow after the promotion.
+    Green's internal topics already have their new counts. Kafka Streams refuses to start if these don't follow
+    from its inputs, but the inputs only grow after the promotion.
     """
     return {each.green_topic: {0: each.target} for each in inputs}
 
@@ -39,8 +39,8 @@ def restoration(begins: PartitionOffsets, ends: PartitionOffsets, positions: Par
     """Return how far green's restore consumers are; open once every changelog has been applied to its end.
 
     :param begins: log starts of green's changelogs.
-    :param ends: where they end (exclusive); nothing writes to them.
-    :param positions: next offset to apply, as the gate has told; a partition without records needs none.
+    :param ends: their ends (exclusive); no process writes to them.
+    :param positions: next offsets to apply, as the gate reports them; a partition without records needs none.
     """
     progress = [
         PartitionProgress(
@@ -58,10 +58,11 @@ def restoration(begins: PartitionOffsets, ends: PartitionOffsets, positions: Par
 
 
 def restored_anew(plan: Plan, begins: PartitionOffsets, ends: PartitionOffsets) -> tuple[str, ...]:
-    """Return the tasks that restore everything again at an exactly-once start: some of their changelogs are empty.
+    """Return the tasks with an empty changelog, which restore everything again at an exactly-once start.
 
-    Kafka Streams keeps no offset of a store into which nothing was restored; with exactly-once, local state
-    without one counts as corrupted, and the task's is deleted (``ProcessorStateManager.initializeStoreOffsets``).
+    Kafka Streams keeps no offset of a store into which it has restored no record. With exactly-once, local state
+    without an offset counts as corrupted, and the task's state is deleted
+    (``ProcessorStateManager.initializeStoreOffsets``).
 
     :returns: task ids, ``<sub-topology>_<partition>``.
     """
@@ -76,15 +77,15 @@ def restored_anew(plan: Plan, begins: PartitionOffsets, ends: PartitionOffsets) 
 
 
 def moved(before: PartitionOffsets, after: PartitionOffsets) -> tuple[str, ...]:
-    """Return the topics whose ends are not what they were."""
+    """Return the topics whose ends have moved."""
     return tuple(topic for topic in before if after.get(topic) != before[topic])
 
 
 def refusals(texts: OffsetTexts) -> tuple[str, ...]:
-    """Return what the gate has refused, as the marks say that it leaves beside the inputs' counts.
+    """Return the writes that the gate has refused, from the marks that it leaves beside the inputs' counts.
 
-    A store is written before its changelog, so what was refused there may be in the local state nevertheless: with
-    at-least-once nothing deletes it.
+    A store is written before its changelog. So a refused record may be in the local state nevertheless, and with
+    at-least-once no process deletes it.
 
     :param texts: metadata of the gate's group.
     """
@@ -92,10 +93,10 @@ def refusals(texts: OffsetTexts) -> tuple[str, ...]:
 
 
 def beats(texts: OffsetTexts, changelogs: Iterable[str]) -> dict[str, int]:
-    """Return the instances that have told positions, and how far each has counted since it was started.
+    """Return the instances that have reported positions, with the count of each since its start.
 
     :param texts: metadata of the gate's group.
-    :returns: empty for a gate of an earlier version, which doesn't tell.
+    :returns: empty for a gate of an earlier version, which doesn't report it.
     """
     found: dict[str, int] = {}
     for topic in changelogs:
@@ -119,18 +120,23 @@ def change(first: Assigned, now: Assigned) -> str:
 
 
 def outlook(prewarmed: Mapping[str, float] | None) -> str:
-    """Return one sentence on the pause to come, for the person who approves it.
+    """Return what the pause to come will be, for the person who approves it.
+
+    A stop and a start within the pause take what they took at the pre-warming; how fast the input is drained, and
+    how much is left to copy by then, is not known before.
 
     :param prewarmed: seconds per part of the pre-warming; None if there was none.
     """
     if prewarmed and "restore" in prewarmed:
+        known = sum(prewarmed.get(part, 0.0) for part in ("start", "stop"))
         return (
-            f"Pre-warmed: green restored its stores for {prewarmed['restore']:.1f} s ahead of the pause, "
-            f"which they are no part of.{_again(prewarmed)}"
+            f"**Expected pause: about {known:.0f} s** to stop and to start, as at the pre-warming, and the time "
+            "of draining and of the last delta. Pre-warmed: green restored its stores for "
+            f"{prewarmed['restore']:.1f} s ahead of the pause, which they are no part of.{_again(prewarmed)}"
         )
     return (
-        "Not pre-warmed: green restores all of its stores within the pause, which grows with the state; the log "
-        "of `prewarm` says why."
+        "**Expected pause: not known.** Not pre-warmed: green restores all of its stores within the pause, which "
+        "grows with the state; the log of `prewarm` says why."
     )
 
 
@@ -140,7 +146,7 @@ def remark_on(journal: Journal) -> str:
 
 
 def remark(timings: Mapping[str, float], prewarmed: Mapping[str, float]) -> str:
-    """Return one sentence on what pre-warming has saved in a pause, or would have; empty before the pause's end.
+    """Return one sentence on what pre-warming has saved, or would have saved; empty before the pause's end.
 
     :param timings: seconds per part of the pause.
     :param prewarmed: seconds per part of the pre-warming; empty if there was none.

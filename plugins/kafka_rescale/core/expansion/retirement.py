@@ -1,4 +1,4 @@
-"""What the generations before the running one have left, named before any of it is deleted."""
+"""The topics and groups that earlier generations have left, named before any of them is deleted."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ def remains(
 ) -> tuple[Remains, ...]:
     """Return every earlier generation that still has topics, the oldest first.
 
-    Topics are known since the promotion that left them behind; of generations before that was recorded, by the
-    names that the present topology gives them. Never by a prefix: other applications may share it.
+    The promotion that left topics behind has recorded them. For generations from before that was recorded, the
+    present topology tells the names. A prefix never does: other applications may share it.
 
-    :param plan: of the last expansion: complete, or rolled back, which leaves the running generation its source.
+    :param plan: of the last expansion, which is complete, or was rolled back and has the running generation as its
+        source.
     :param existing: names of the topics of the cluster.
     """
     known = {plan.blue: tuple(m.source for m in plan.moves), **generations.left}
@@ -53,7 +54,7 @@ def remains(
 
 
 def _in_use(application: Application, topology: Topology, generations: Generations, plan: Plan) -> set[str]:
-    """Return what the running generation has, reads and writes, and what a bridge reads and writes."""
+    """Return the topics that the running generation owns, reads or writes, or that a bridge reads or writes."""
     return {
         *blue_names(application, generations.running).all_of(topology),
         *(m.target for m in plan.moves),

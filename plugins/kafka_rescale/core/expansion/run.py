@@ -4,9 +4,9 @@ Read ``RUN`` from top to bottom: every task in its order, what it does, and what
 made of this list, and a run without Airflow follows it. A task calls a function of ``operations`` or starts the
 Spark job of the same name; the details are there.
 
-If a task waits for a task that only the other mode has, it does not wait for that one. Tasks of a stage come once
-per sub-topology, the most downstream stage first. The first task of a stage waits for the last one of the stage
-before; a task behind the stages waits for those of the last stage.
+A task does not wait for tasks that only the other mode has. Tasks of a stage come once per sub-topology, the most
+downstream stage first. The first task of a stage waits for the last task of the stage before. A task behind the
+stages waits for the tasks of the last stage.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafka_rescale.core.application.streams import Mode
 
 
 class Begins(Enum):
-    """When a task begins, by how those ended that it waits for."""
+    """When a task begins, depending on how the tasks ended that it waits for."""
 
     ALL_SUCCEEDED = "all of them have succeeded"
     SOME_SKIPPED = "none of them has failed, and one has succeeded"
@@ -28,7 +28,7 @@ class Begins(Enum):
 
 
 class Tries(Enum):
-    """How long a task is tried again while an outage lasts; what needs a person fails at once."""
+    """How long a task is tried again while an outage lasts; an error that needs a person fails at once."""
 
     A_FEW = "some seconds: another run can go on where this one has ended"
     MINUTES = "some minutes: the application works meanwhile, and only this run would have to be gone on with"
@@ -36,7 +36,7 @@ class Tries(Enum):
 
 
 class IfItFails(StrEnum):
-    """What becomes of the run and of the application when a task has failed for good."""
+    """What happens to the run and to the application when a task has failed for good."""
 
     NOTHING_BEGUN = "The run ends. Nothing has been created, and the application goes on as it is."
     COPIES_STAY = (
@@ -58,13 +58,13 @@ class Step:
 
     :param task: its id; within a stage, behind the name of the stage.
     :param does: in one sentence.
-    :param waits_for: ids of the tasks behind which it begins.
+    :param waits_for: ids of the tasks that it waits for.
     :param mode: the only mode that has it; None if both have it.
     :param is_per_stage: whether each stage has one.
     :param is_job: whether it is the Spark job of this name.
     :param is_beside: whether it runs beside the cutover, which waits for it to be up before anything is stopped.
-    :param is_urgent: whether a pause begins or ends later for each second that it waits for a free slot.
-    :param unless: why a run that goes well may not have it; empty if each has it.
+    :param is_urgent: whether each second that it waits for a free slot makes a pause begin or end later.
+    :param unless: why a run without failures may skip it; empty if every run has it.
     """
 
     task: str
@@ -144,7 +144,7 @@ RUN: tuple[Step, ...] = (
         unless="It is skipped where the application can't be pre-warmed.",
     ),
     Step(
-        # The cutover waits for it: started again within the pause, it must not wait for a slot.
+        # The cutover waits for it, so if it is started again within the pause, it must not wait for a slot.
         "catch_up",
         "Keep every copy near, and copy the last delta within the pause.",
         waits_for=("lag_gate", "prewarm"),
@@ -181,7 +181,7 @@ RUN: tuple[Step, ...] = (
     ),
     # The pause.
     Step(
-        # One job for all stages, up before the stop: starting a driver costs more than most moves.
+        # One job for all stages, up before the stop: starting a driver takes longer than most moves.
         "move",
         "Be up before the application is stopped; then move the keys of all stages that belong elsewhere.",
         waits_for=("approve_cutover",),
@@ -225,7 +225,7 @@ RUN: tuple[Step, ...] = (
         tries=Tries.MINUTES,
     ),
     Step(
-        # A run fails with its leaves. Where this one runs, callback was never begun, so that the run has failed.
+        # A run fails with its leaves. If this task runs, callback was never begun, so the run has failed.
         "roll_back",
         "Start the application again as it was; behind the promotion, only say what is left to do.",
         waits_for=("catch_up", "gate_all", "rehearse", "approve_cutover", "move", "cutover"),
@@ -243,8 +243,8 @@ class Task:
     """A step of one run, at its place in it.
 
     :param stage: counting from 1 at the most downstream; None for all stages.
-    :param task_id: as Airflow has it: a stage's behind the stage's name.
-    :param waits_for: the ids of the tasks behind which it begins.
+    :param task_id: its id in Airflow; for a task of a stage, behind the stage's name.
+    :param waits_for: ids of the tasks that it waits for.
     """
 
     step: Step
@@ -259,7 +259,7 @@ def steps_of(mode: Mode) -> tuple[Step, ...]:
 
 
 def tasks_of(mode: Mode, stages: Sequence[str]) -> tuple[Task, ...]:
-    """Return every task of a run in its order: those of the stages stage by stage.
+    """Return every task of a run in its order; the tasks of stages come stage by stage.
 
     :param stages: names of the stages, the most downstream first.
     """

@@ -29,7 +29,7 @@ def schema_id(data: bytes) -> int:
 def parsed(schema: str) -> Any:
     """Return a schema as fastavro has it, with its named types resolved.
 
-    :raises InvalidInput: it is none.
+    :raises InvalidInput: the text is no Avro schema.
     """
     from fastavro import parse_schema
     from fastavro.schema import SchemaParseException
@@ -37,7 +37,7 @@ def parsed(schema: str) -> Any:
     try:
         return parse_schema(json.loads(schema))
     except (ValueError, KeyError, TypeError, AttributeError, SchemaParseException) as error:
-        # The middle ones are fastavro's own where a part of a schema is missing.
+        # fastavro raises the middle ones if a part of a schema is missing.
         raise InvalidInput(
             "Avro schema",
             found=f"{type(error).__name__}: {error}"[:200],
@@ -49,7 +49,7 @@ def parsed(schema: str) -> Any:
 def numbered(text: str) -> list[tuple[int, str]]:
     """Return schemas by their ids, in the order of the text: values are read as the last schema.
 
-    :raises InvalidInput: something else than ids and schemas in JSON, or an id twice.
+    :raises InvalidInput: the text has something else than ids with schemas in JSON, or an id twice.
     """
     found: dict[int, str] = {}
     rest = text

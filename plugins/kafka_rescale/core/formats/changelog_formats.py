@@ -20,7 +20,7 @@ FOREIGN_KEY_SUBSCRIPTION = "foreign-key-subscription"
 
 
 class Content(Enum):
-    """What is special about a format's values and its history."""
+    """Special properties of a format's values and history."""
 
     LATEST = "the last record of a key is all that counts"
     VERSIONS = "every record is a version of its key"
@@ -36,7 +36,7 @@ class ChangelogFormat:
     :param layout: where in the key the partitioning key is.
     :param times: where the key has times in ms since the epoch, 8 bytes each, ascending by their value; an index
         below 0 counts from the end of the key.
-    :param cleanup_policies: what ``cleanup.policy`` of the changelog may be, each as a sorted tuple.
+    :param cleanup_policies: the allowed values of the changelog's ``cleanup.policy``, each as a sorted tuple.
     """
 
     store_type: str
@@ -69,7 +69,7 @@ class ChangelogFormat:
         )
 
     def has(self, content: Content) -> bool:
-        """Whether this is what is special about the format."""
+        """Whether the format has this property."""
         return self.content is content
 
 

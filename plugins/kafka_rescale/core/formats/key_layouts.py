@@ -1,4 +1,4 @@
-"""Where in a changelog key the partitioning key is."""
+"""The place of the partitioning key in a changelog key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class KeyLayout(Protocol):
 
 @dataclass(frozen=True)
 class Trimmed:
-    """Bytes before and after the partitioning key, always as many.
+    """A fixed number of bytes before and after the partitioning key.
 
     :param prefix: bytes before it.
     :param suffix: bytes after it.
@@ -93,7 +93,7 @@ class First:
 
 @dataclass(frozen=True)
 class Called:
-    """A function of the user's finds it: ``(changelog key) -> partitioning key``, ``None`` if it can't.
+    """A function of the user finds it: ``(changelog key) -> partitioning key``, or ``None`` if it can't.
 
     :param function: ``module:name``.
     """
@@ -106,7 +106,7 @@ class Called:
         return f"a key in which {self.function} finds the partitioning key"
 
     def extract(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
-        """Return what the function says of every key.
+        """Return the function's answer for every key.
 
         :raises UnsafeState: it fails, or returns something else.
         """

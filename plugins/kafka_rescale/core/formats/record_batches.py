@@ -1,8 +1,8 @@
 """Record batches (magic 2) as brokers store and send them: their headers, and their size; records stay unread.
 
-Compaction keeps a batch's first offset and its last offset delta when it removes records from it, and removes
-whole batches without a trace. So batches that follow each other without a gap, each with as many records as
-offsets, prove that nothing was removed between them, transaction markers and aborted records included.
+When compaction removes records from a batch, it keeps the batch's first offset and its last offset delta. It
+removes whole batches without a trace. So if batches follow each other without a gap, and each has as many records
+as offsets, no record was removed between them; transaction markers and aborted records count as records.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ CODECS = ("", "gzip", "snappy", "lz4", "zstd")
 class Batch:
     """One batch of a log.
 
-    :param last: offset of its last record, whether or not that is still there.
-    :param records: how many are in it.
+    :param last: offset of its last record, even if that record was removed.
+    :param records: number of records that are in it.
     :param has_delete_horizon: log cleaning has set the moment from which on it removes the batch's tombstones
         (KIP-534).
     :param opens_segment: whether it is the first of its log segment that is left.
-    :param codec: with which its records are compressed; empty if they are not.
+    :param codec: of its records; empty if they are not compressed.
     """
 
     first: int
@@ -50,12 +50,12 @@ class Batch:
 
     @property
     def is_whole(self) -> bool:
-        """Whether none of its records was removed."""
+        """Whether all of its records are still in it."""
         return self.records == self.last - self.first + 1
 
 
 def size_of(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]] = ()) -> int:
-    """Return the bytes of a batch with one record, uncompressed: what ``max.message.bytes`` limits."""
+    """Return the size of a batch with one record, uncompressed; ``max.message.bytes`` limits it."""
     fields = [key, value, *(part for name, content in headers for part in (name.encode(), content))]
     # Attributes and the deltas of timestamp and offset take a byte each; every field comes behind its length.
     body = 3 + _varint_size(len(headers)) + sum(_field_size(field) for field in fields)
@@ -72,9 +72,9 @@ def _varint_size(number: int) -> int:
 
 
 def batches_of(data: bytes) -> Iterator[Batch]:
-    """Yield the batches of an answer to a fetch; the last one may be cut off, and is left out then.
+    """Yield the batches of an answer to a fetch; if the last one is cut off, it is left out.
 
-    :raises UnsafeState: a batch of an older format, whose header says less.
+    :raises UnsafeState: a batch has an older format, whose header tells less.
     """
     at = 0
     while at + _HEADER.size <= len(data):

@@ -1,6 +1,7 @@
-"""What brokers accept of records that are written to a topic again, as its configs say.
+"""The brokers' limits for records that are written to a topic again, by the configs of the topic.
 
-They were accepted once, but perhaps compressed, when they were new, or before a limit was set.
+Brokers have accepted these records before, but perhaps compressed, or when they were new, or before a limit was
+set.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ AFTER_VERIFY = "until verify has passed; then trigger again."
 UNLIMITED = 2**63 - 1
 DEFAULT_BYTES = 1_048_588
 LATEST_MS = UNLIMITED // 1000
-"""Spark has µs; a later timestamp, such as one in ns, ends every scan of its topic."""
+"""Spark counts µs: a later timestamp, such as one in ns, makes every scan of its topic fail."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class RecordLimits:
 
     :param batch_bytes: of the largest batch.
     :param oldest_ms: timestamp of the oldest record.
-    :param newest_ms: timestamp of the newest.
-    :param size_config: what limits the batch.
+    :param newest_ms: timestamp of the newest record.
+    :param size_config: the config that limits the batch.
     :param has_to_be_keyed: whether records without a key are refused.
     """
 
@@ -42,13 +43,13 @@ class RecordLimits:
 
     @classmethod
     def of(cls, topic: TopicDescription, now_ms: int, within_ms: int) -> RecordLimits:
-        """Return the limits of a topic for what is to be written soon.
+        """Return the limits of a topic for records that are written soon.
 
         :param now_ms: wall clock, since the epoch.
-        :param within_ms: by when it is written at the latest, from now on.
+        :param within_ms: how long it takes at most until they are written.
         """
         configs = topic.configs
-        # The brokers overwrite any other kind of timestamp, and look at none.
+        # Brokers overwrite any other kind of timestamp, without looking at it.
         is_checked = configs.get("message.timestamp.type", "CreateTime") == "CreateTime"
         before, after = (
             min(int(configs.get(name, UNLIMITED)) for name in (side, EITHER)) if is_checked else UNLIMITED
@@ -73,18 +74,18 @@ class RecordLimits:
     ) -> None:
         """Refuse a record that the brokers would refuse.
 
-        :param where: it lies.
+        :param where: the place of the record.
         :param batch_bytes: of a batch with this record alone, without compression.
         :param until: how long a limit has to be raised, and what to do then; the end of a sentence.
-        :raises UnsafeState: its size or its timestamp is beyond a limit, or it lacks a key.
+        :raises UnsafeState: its size or its timestamp is beyond a limit, or it has no key.
         """
         if finding := self.finding(where, timestamp_ms, batch_bytes, until, has_key=has_key):
-            raise UnsafeState(finding.what, found=finding.found, expected=finding.expected, remedy=finding.remedy)
+            raise UnsafeState.of(finding)
 
     def finding(
         self, where: str, timestamp_ms: int, batch_bytes: int, until: str = AFTER_VERIFY, *, has_key: bool = True
     ) -> Finding | None:
-        """Return what the brokers would object to in a record; see ``check``."""
+        """Return the reason why brokers would refuse a record; see ``check``."""
         if batch_bytes > self.batch_bytes:
             return Finding(
                 where,
@@ -93,11 +94,13 @@ class RecordLimits:
                 f"Set {self.size_config}={batch_bytes} or more on {self.topic} {until}",
             )
         if not self.oldest_ms <= timestamp_ms <= self.newest_ms:
-            side = BEFORE if timestamp_ms < self.oldest_ms else AFTER
+            too_old = timestamp_ms < self.oldest_ms
+            side = BEFORE if too_old else AFTER
+            bound = f"{self.oldest_ms} or later" if too_old else f"{self.newest_ms} or earlier"
             return Finding(
                 where,
                 f"timestamp {timestamp_ms}, which brokers refuse when the record is written again",
-                f"one within {side} of {self.topic}, {self.oldest_ms} to {self.newest_ms}",
+                f"one within {side} of {self.topic}, {bound}",
                 f"Set {side}, and {EITHER} where the brokers know it, to {UNLIMITED} on {self.topic} {until}",
             )
         if self.has_to_be_keyed and not has_key:

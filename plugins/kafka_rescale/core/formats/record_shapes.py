@@ -1,7 +1,7 @@
-"""Can a changelog record be of a store type? Looks at the key's parts, the value's layout and the headers.
+"""Can a changelog record be of a store type? The key's parts, the value's layout and the headers tell.
 
-Some types are proven by what they contain (suppress buffers, foreign-key subscriptions, the lists of outer
-joins); of the others only times in the key can be told from other bytes.
+The contents of some types prove the type (suppress buffers, foreign-key subscriptions, the lists of outer joins).
+Of other types, only times in the key can be told from other bytes.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from kafka_rescale.core.formats.subscription_wrapper import parse
 from kafka_rescale.core.formats.suppress_buffer import HEADER, version_of
 
 LATEST_PLAUSIBLE_MS = 1 << 43
-"""The year 2248: larger numbers where a timestamp should be are parts of something else."""
+"""The year 2248: a larger number in the place of a timestamp is no timestamp."""
 
 _SUPPRESS_VERSIONS = (b"\x01", b"\x02", b"\x03")
 _NO_DUPLICATES = ("window", "timestamped-window")
 
 
 def why_not(form: ChangelogFormat, key: bytes) -> str:
-    """Return why a key can't be of a format, for a message; nothing if it can."""
+    """Return why a key can't be of a format, for a message; an empty text if it can."""
     if form.layout.extract([key])[0] is None:
         return f"{len(key)} bytes, instead of {form.layout.expected}"
     times = times_in(form, key)
@@ -38,7 +38,7 @@ def why_not(form: ChangelogFormat, key: bytes) -> str:
 
 
 def failure(form: ChangelogFormat, key: bytes) -> UnsafeState | None:
-    """Return the error of a user's function that is asked for the partitioning key, if it fails."""
+    """Return the error of a user's function that fails to find the partitioning key; None if it doesn't fail."""
     try:
         form.layout.extract([key])
     except UnsafeState as error:
@@ -108,7 +108,7 @@ def _is_labelled(sample: Sample) -> bool:
 
 
 def types_that_fit(samples: Sequence[Sample], declared: ChangelogFormat) -> list[str]:
-    """Return the other types that the store may have, by what was sampled."""
+    """Return the other types that fit the samples of the store."""
     if proven := proven_types(samples):
         return proven
     timed = [

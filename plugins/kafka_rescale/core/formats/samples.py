@@ -10,7 +10,7 @@ class Sample:
     """One record's coordinates, key and contents.
 
     :param timestamp_ms: the record's own timestamp.
-    :param value: ``None`` for a tombstone, and where no check looks at it.
+    :param value: ``None`` for a tombstone, or if no check needs the value.
     :param batch_bytes: of a batch with this record alone, without compression.
     """
 
@@ -25,12 +25,12 @@ class Sample:
 
 
 def at(sample: Sample) -> str:
-    """Return where a sample is, for a message."""
+    """Return the place of a sample, for a message."""
     return f"partition {sample.partition}, offset {sample.offset}"
 
 
 def shown(key: bytes | None) -> str:
-    """Return a key for a message: as text if it is printable, else in hex, and never at length."""
+    """Return a key for a message: as text if it is printable, else in hex; a long key is cut."""
     if key is None:
         return "null"
     text = key[:40].decode("utf-8", errors="replace")

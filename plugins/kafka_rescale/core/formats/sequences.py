@@ -14,9 +14,9 @@ _Key = tuple[int, bytes | None]
 
 @dataclass
 class Sequences:
-    """What was read of a topic, in memory proportional to the number of keys.
+    """The records of a topic, in memory proportional to the number of keys.
 
-    Records without a key have no order among each other that anybody could rely on: they are added up.
+    No reader can rely on the order of records without a key, so these are added up.
 
     :param digests: per (partition, key): number of records and a digest of their sequence.
     """
@@ -34,7 +34,7 @@ class Sequences:
     ) -> None:
         """Add the next record.
 
-        :param partition: where it is, or where it has to be.
+        :param partition: the partition that it is in, or has to be in.
         """
         count, before = self.digests.get((partition, key), (0, 0))
         digest = int.from_bytes(hashlib.blake2b(_encoded(value, timestamp_ms, headers), digest_size=16).digest())
@@ -48,7 +48,7 @@ class Sequences:
 
 
 def differences(expected: Sequences, found: Sequences) -> list[str]:
-    """Return what is different, a few lines; nothing if both are the same."""
+    """Return the differences in a few lines; empty if both are the same."""
     wrong = [
         _difference(key, expected.digests.get(key, (0, 0)), found.digests.get(key, (0, 0)))
         for key in sorted({*expected.digests, *found.digests}, key=repr)

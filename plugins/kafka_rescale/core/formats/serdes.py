@@ -23,13 +23,13 @@ _PLAIN = (NONE, STRING, LONG, JSON)
 
 @dataclass(frozen=True)
 class Serde:
-    """One declared serde, whose schema is looked at when it is needed.
+    """One declared serde; its schema is parsed when it is needed.
 
     :param kind: its name without the schema.
     :param schema: of an Avro serde, as JSON text.
     :param registered_id: of the schema in a registry, for the frame that is written. If it is given, frames with
-        another id than those known are an error; else every frame is taken for one of ``schema``.
-    :param earlier: other schemas by their registered id, as JSON text; what they have written is read as
+        an unknown id are an error; else every frame is taken for a frame of ``schema``.
+    :param earlier: other schemas by their registered id, as JSON text. Values of these schemas are read as
         ``schema`` by Avro's rules of schema resolution.
     """
 
@@ -39,7 +39,7 @@ class Serde:
     earlier: tuple[tuple[int, str], ...] = ()
 
     def decode(self, data: bytes) -> Any:
-        """Return what the bytes stand for: a text (also for JSON), a number, or what an Avro schema describes.
+        """Return the value of bytes: a text (also for JSON), a number, or a value of an Avro schema.
 
         :raises ValueError: the bytes aren't of this serde.
         """
@@ -48,7 +48,7 @@ class Serde:
     def encode(self, value: Any) -> bytes:
         """Return the bytes that ``decode`` takes for this value.
 
-        :raises ValueError: there are none.
+        :raises ValueError: the serde can't encode the value.
         """
         return self._encoder(value)
 
@@ -87,7 +87,7 @@ class Serde:
     def check(self) -> None:
         """Parse every schema.
 
-        :raises InvalidInput: one that is none.
+        :raises InvalidInput: a text is no schema.
         """
         for schema in filter(None, (self.schema, *(earlier for _, earlier in self.earlier))):
             parsed(schema)
@@ -140,7 +140,7 @@ def serde_named(text: str) -> Serde:
     """Return a declared serde.
 
     :param text: as in an application file.
-    :raises InvalidInput: there is none of this name, or an Avro schema is missing.
+    :raises InvalidInput: there is no serde of this name, or an Avro schema is missing.
     """
     kind, _, schema = text.partition(":")
     if text in _PLAIN:

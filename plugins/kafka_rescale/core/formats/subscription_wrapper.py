@@ -23,7 +23,7 @@ PARTITION_BYTES = 4
 
 
 class Subscription(NamedTuple):
-    """What of a wrapper concerns partitions.
+    """The parts of a wrapper that concern partitions.
 
     :param primary_key: the left row's key, serialised.
     :param primary_partition: ``None`` in version 0.
@@ -51,7 +51,7 @@ def rewritten(values: Sequence[bytes | None], left: LeftTable, *, where: str) ->
 
     :param values: tombstones stay.
     :param where: the topic and partition, for errors.
-    :raises UnsafeState: a value is no wrapper, or names another partition than the left table's partitioner gives.
+    :raises UnsafeState: a value is no wrapper, or names another partition than the left table's partitioner.
     """
     found = [(index, *_parsed(value, where)) for index, value in enumerate(values) if value is not None]
     named = [each for each in found if each[2] is not None]
@@ -88,7 +88,7 @@ def _parsed(value: bytes, where: str) -> Subscription:
 class LeftTable(Value):
     """The left table of a foreign-key join, whose partition every subscription names.
 
-    :param key_topic: the topic by whose name a user's partitioner is asked, as the topology names it.
+    :param key_topic: the topic name that is passed to a user's partitioner, as in the topology.
     :param source_partitions: count of its topics in the running generation.
     :param target_partitions: count in the new one.
     """

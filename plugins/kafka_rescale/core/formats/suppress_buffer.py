@@ -38,7 +38,7 @@ class _Reader:
         return int.from_bytes(self._value[self._at - 4 : self._at], "big", signed=True)
 
     def sized(self, *others: int) -> None:
-        """A length and so many bytes; ``_NULL`` and what ``others`` names stand for no bytes."""
+        """Read a length and so many bytes; ``_NULL`` and the values of ``others`` mean no bytes."""
         length = self.number()
         if length not in {_NULL, *others}:
             self.skip(length)

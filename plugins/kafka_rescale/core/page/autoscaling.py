@@ -1,4 +1,4 @@
-"""KIP-878's metrics and the last words of the watch, for people."""
+"""KIP-878's metrics and the last report of the watch, for the page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AutoscalingState(Value):
     """What the watch reports.
 
     :param failures: ``num-autoscaling-failures`` (KIP-878).
-    :param outcome: of the last look that has changed anything, empty before the first; ``said`` is why.
+    :param outcome: of the last look that changed anything; empty before the first. ``said`` gives its reason.
     """
 
     enabled: bool

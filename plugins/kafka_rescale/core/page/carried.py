@@ -1,4 +1,4 @@
-"""Which topics stand for an input in the topology: the one that is read, and the other one of its bridge."""
+"""Which topics stand for an input of the topology: the topic that is read, and the other topic of its bridge."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kafka_rescale.core.values import Value
 
 
 class CarriedInput(Value):
-    """An input that is read under another name than the topology's, or that a bridge is or will be at work for.
+    """An input that is read under another name than the topology's, or that has a bridge now or soon.
 
     :param declared: as the topology names it.
     :param read: what the running generation reads.
-    :param old: what its bridge reads; empty if there is none, or if it has ended.
+    :param old: what its bridge reads; empty if there is no bridge, or if it has ended.
     :param new: what the bridge writes to.
     :param counts: partitions of ``old`` and of ``new``.
     """

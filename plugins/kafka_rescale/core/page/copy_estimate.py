@@ -13,7 +13,7 @@ from kafka_rescale.core.values import Value
 
 ORDER = ("restore", "warm_up", "lag_gate", "prewarm", "rehearse", "move", "catch_up", "gate_all", "bridge")
 IN_GROUPS = frozenset(step.task for step in RUN if step.is_per_stage)
-"""Their tasks are in the task groups of the stages."""
+"""The jobs whose tasks are in the task groups of the stages."""
 BRIDGE = "bridge"
 AT_WORK = frozenset({"running", "ready", "holding", "job_not_ready"})
 STEPS: dict[Phase, str] = {
@@ -31,13 +31,16 @@ class JobProgress(Value):
     """One job or gate.
 
     :param task_id: its task in ``run``, ``<dag_id>/<run_id>``.
-    :param stage: counting from 1 at the most downstream; None for all stages.
-    :param copied: offsets of the sources that the copies have passed; ``total`` is where the sources end.
-    :param lag: offsets that are left; these three are None if they are not known yet, or mean nothing.
-    :param share: of what it has to do, from 0 to 1; None if that is not known yet. What is done is done, however
-        much has come into the sources since.
-    :param eta_seconds: at the present pace; None if done, if the lag does not shrink, or if nobody knows yet.
-    :param has_pace: whether it is known.
+    :param stage: counting from 1 at the most downstream stage; None for a job of all stages.
+    :param copied: how many offsets of the sources have been copied. None if that is not known yet, or means
+        nothing for the job; the same holds for ``total`` and ``lag``.
+    :param total: how many offsets the sources have.
+    :param lag: how many offsets are left.
+    :param share: how much of its work is done, from 0 to 1; None if that is not known yet. A job that is done
+        stays at 1, however many records have come into the sources since.
+    :param eta_seconds: until it is done at the present pace; None if it is done, if the lag does not shrink, or if
+        the pace is not known yet.
+    :param has_pace: whether the pace is known.
     """
 
     job: str
@@ -63,7 +66,7 @@ class Work(Value):
     """What an expansion is doing.
 
     :param step: a job's name, ``cutover``, ``start``, ``verify`` or ``callback``; empty if nothing is being done.
-    :param stages: indexes of the stages that it is about.
+    :param stages: indexes of the stages that the step works on.
     """
 
     step: str = ""
@@ -74,7 +77,7 @@ def job_progress(result: JobResult, plan: Plan, *, is_promoted: bool = True) -> 
     """Return the progress of one job from what it has left in the control topic.
 
     :param plan: names the stages, which are the task groups of the run.
-    :param is_promoted: whether a bridge has begun to carry on; before, it has a position and no work.
+    :param is_promoted: whether a bridge has begun to copy; before the promotion it has a position but no work.
     """
     step, _, stage = result.job.partition("/")
     groups = plan.stages if step in IN_GROUPS else ()
@@ -114,12 +117,12 @@ def _share(state: str, copied: int | None, total: int | None) -> float | None:
 
 
 def in_order(results: Iterable[JobResult]) -> list[JobResult]:
-    """Return the results of a run's jobs in its order: stage by stage, then what is about all of them."""
+    """Return the results of a run's jobs in its order: stage by stage, then the jobs of all stages."""
     return sorted((r for r in results if r.job.partition("/")[0] in ORDER), key=_place)
 
 
 def work_of(control: ControlState) -> Work:
-    """Return what is being done, from the journal's phase and, while it is warming, the newest jobs."""
+    """Return what an expansion is doing. The journal's phase tells it; while warming, the newest jobs do."""
     journal = control.journal
     if journal is None or not journal.in_progress:
         return Work()

@@ -1,4 +1,4 @@
-"""Is an application well? One word and one sentence, from what is known of it."""
+"""Is an application well? The answer is one word and one sentence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Level(StrEnum):
 
 
 class Health(Value):
-    """An application's state, and why somebody has to look, if anybody has."""
+    """An application's state, and the reason why a person has to look, if there is one."""
 
     state: State
     level: Level
@@ -52,7 +52,7 @@ def health_of(control: ControlState, group: GroupDescription) -> Health:
         return Health(
             state=state,
             level=Level.ATTENTION,
-            reason=f"Nobody is a member of group {group.group_id} ({group.state}).",
+            reason=f"Group {group.group_id} has no member ({group.state}).",
         )
     members = len(group.members)
     return Health(
@@ -61,7 +61,7 @@ def health_of(control: ControlState, group: GroupDescription) -> Health:
 
 
 def unreachable(reason: str) -> Health:
-    """Return the health of an application of which nothing can be learned.
+    """Return the health of an application that can't be read.
 
     :param reason: the error in words.
     """

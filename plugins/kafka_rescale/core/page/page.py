@@ -1,4 +1,4 @@
-"""What the page shows of one application, put together from what is known of it."""
+"""Everything that the page shows about one application."""
 
 from __future__ import annotations
 
@@ -53,9 +53,11 @@ class ApplicationPage(Value):
     """Everything about one application but its verification report.
 
     :param threshold: acceptable recovery lag of the gates, in offsets per partition.
-    :param lags: per job or gate, in the order of a run; a bridge's once it carries on.
-    :param lags_now: of what was measured last, ``measured_by`` which job or gate, and ``measured_ms`` when.
-    :param is_gated: whether a gate measures the same, so that these partitions can hold it.
+    :param lags: per job or gate, in the order of a run; those of a bridge once it copies.
+    :param lags_now: the newest reading.
+    :param measured_by: the job or gate that took it.
+    :param measured_ms: when it was taken, ms since the epoch.
+    :param is_gated: whether a gate measures the same partitions, so that one of them can keep it closed.
     """
 
     summary: Summary
@@ -87,7 +89,7 @@ def application_page(
     plan = journal.plan if journal is not None and journal.in_progress else None
     results = in_order(control.results.values()) if journal is not None else []
     is_promoted = journal is not None and journal.is_promoted
-    # What a bridge will carry on holds no gate, and before the promotion it is none of its business.
+    # A bridge's topics keep no gate closed, and before the promotion the bridge copies nothing.
     read = [r for r in results if r.lags.samples and (is_promoted or r.job != BRIDGE)]
     measured = max(read, key=_measured, default=None)
     report = Report.model_validate(control.report) if control.report else None

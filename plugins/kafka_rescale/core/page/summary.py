@@ -1,4 +1,4 @@
-"""An application in one line, as the list on the page and the head of its own page show it."""
+"""An application in one line, for the list of applications and the head of its own page."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ class Run(Value):
 class Summary(Value):
     """One line of the list of applications.
 
-    :param application: base name; ``running`` is the ``application.id`` of the running generation.
-    :param partitions: of the running generation; ``wanted`` are those of the application file.
-    :param target: of the expansion in progress.
+    :param application: the base name.
+    :param running: the ``application.id`` of the running generation.
+    :param partitions: of the running generation.
+    :param wanted: partitions that the application file asks for.
+    :param target: partitions that the expansion in progress leads to.
     :param lag: offsets of the inputs that the running generation has not committed.
-    :param run: that holds the lease, else the expansion's DAG.
+    :param run: the run that holds the lease, else the expansion's DAG.
     """
 
     application: str
@@ -105,7 +107,7 @@ def dag_of(application_id: str) -> str:
 def topic_counts(
     application: Application, topology: Topology, control: ControlState, found: ClusterDescription
 ) -> Mapping[str, int]:
-    """Return the present partitions of every topic as the topology names it, and of every store's changelog."""
+    """Return the present partition count of every topic of the topology, and of every store's changelog."""
     generations = control.generations
     names = blue_names(application, generations.running if generations else application.application_id)
     renamed = generations.inputs if generations else {}

@@ -1,4 +1,4 @@
-"""An application's topology as a graph in columns: topics and sub-topologies, with their counts now and then."""
+"""A topology as a graph in columns: topics and sub-topologies, with their counts before and after."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NodeKind(StrEnum):
 
 
 class StoreCount(Value):
-    """A store with its changelog's partitions ``now``, and ``then`` where an expansion is about to change them."""
+    """A store with its changelog's partitions ``now``, and ``then`` if an expansion is about to change them."""
 
     name: str
     now: int | None
@@ -32,9 +32,9 @@ class StoreCount(Value):
 class Node(Value):
     """A topic or a sub-topology.
 
-    :param name: of a topic, without the application id; of an input, the topic that is read for it.
+    :param name: a topic's, without the application id; for an input, the topic that is read in its place.
     :param now: partitions, or tasks of a sub-topology; None if the topic does not exist.
-    :param then: after the expansion in progress; None if there is none, or it changes nothing.
+    :param then: the same after the expansion in progress; None without an expansion, or if it changes nothing.
     :param stage: index of the stage of an expansion that builds a sub-topology's topics; None without a plan.
     """
 
@@ -64,7 +64,7 @@ def topology_graph(
 ) -> Graph:
     """Return the graph of a topology.
 
-    :param counts: present partitions per topic as the topology names it, and per store of its changelog.
+    :param counts: present partitions per topic, by the topology's name, and per store those of its changelog.
     :param plan: of an expansion in progress.
     :param carried: inputs that are read under another name, or have a bridge.
     """
@@ -83,7 +83,7 @@ def topology_graph(
 
 
 def _with_bridges(graph: Graph, carried: Sequence[CarriedInput]) -> Graph:
-    """Name the inputs by what is read, and put the other topic of each bridge before or behind it."""
+    """Name each input by the topic that is read, and put its bridge's other topic before or behind it."""
     reads = {each.declared: each.read for each in carried}
     nodes = [n.model_copy(update={"name": reads.get(n.id, n.name)}) for n in graph.nodes]
     edges = list(graph.edges)
@@ -133,7 +133,7 @@ def _edges(topology: Topology) -> tuple[tuple[str, str], ...]:
 
 
 def _rows(columns: Mapping[str, int], edges: tuple[tuple[str, str], ...]) -> dict[str, int]:
-    """Return a row per node: each column is ordered by where its predecessors are, so that few edges cross."""
+    """Return a row per node. Each column is ordered by the rows of the predecessors, so that few edges cross."""
     rows: dict[str, int] = {}
     for column in range(max(columns.values(), default=0) + 1):
         here = [node for node, at in columns.items() if at == column]

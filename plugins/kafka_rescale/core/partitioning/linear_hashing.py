@@ -20,7 +20,7 @@ def doubled(initial: int, n: int) -> int:
 
 
 def coarser(partition: int, n: int, initial: int) -> int:
-    """Return which of ``n`` buckets a partition belongs to.
+    """Return the bucket, out of ``n``, that a partition belongs to.
 
     If ``n`` is an earlier partition count, this is where its keys were then. If ``n`` is the number of processors,
     of which there are at most as many as partitions, this is KIP-287's partition → processor mapping: growing the
@@ -48,7 +48,7 @@ def ancestors(partition: int, initial: int) -> tuple[int, ...]:
 class LinearHashing:
     """murmur2, addressed by linear hashing.
 
-    :param initial: partition count that the topic was created with; it has to be remembered for ever.
+    :param initial: partition count that the topic was created with; it must never be forgotten.
     """
 
     is_modulo = False

@@ -15,7 +15,7 @@ import numpy as np
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.partitioning.linear_hashing import LinearHashing, doubled
 from kafka_rescale.core.partitioning.murmur2 import murmur2, murmur2_batch
-from kafka_rescale.core.partitioning.user_function import Declared, Static
+from kafka_rescale.core.partitioning.user_function import NOT_THERE, Declared, NotThereYet, Static
 
 
 class Partitioner(Protocol):
@@ -41,7 +41,7 @@ class Partitioner(Protocol):
 
 
 class Modulo:
-    """What the partitioners that take a hash modulo ``n`` have in common."""
+    """The base of partitioners that take a hash modulo ``n``."""
 
     is_modulo = True
     is_static = False
@@ -77,15 +77,34 @@ class Crc32(Modulo):
         return [zlib.crc32(key) % n for key in keys]
 
 
+def earlier_homes(partitioner: Partitioner, keys: Sequence[bytes], earlier: int) -> list[int]:
+    """Return the partitions of keys by a count that a topic had before it grew.
+
+    A static partitioner has put some of the keys into partitions that are younger than this count: ``NOT_THERE``.
+
+    :raises UnsafeState: a user's function fails, or gives an answer that no count makes a partition.
+    """
+    if not partitioner.is_static:
+        return partitioner.partition_batch(keys, earlier)
+    return [_earlier_home(partitioner, key, earlier) for key in keys]
+
+
+def _earlier_home(partitioner: Partitioner, key: bytes, earlier: int) -> int:
+    try:
+        return partitioner.partition(key, earlier)
+    except NotThereYet:
+        return NOT_THERE
+
+
 PARTITIONERS: dict[str, Partitioner] = {p.name: p for p in (Murmur2(), Crc32())}
-"""Those that need nothing but their name."""
+"""The partitioners that need only their name."""
 
 
 def known_partitioners(partitions: int) -> Iterator[Partitioner]:
-    """Yield every partitioner that a topic of this many partitions could have, but for a user's own function.
+    """Yield every partitioner that a topic of this many partitions could have, except a user's own function.
 
-    Initial counts that are powers of two apart address alike; where the count is such a multiple itself, linear
-    hashing places as murmur2 does.
+    Initial counts that differ by a power of two place keys alike. If the count is such a multiple itself, linear
+    hashing places keys as murmur2 does.
     """
     yield from PARTITIONERS.values()
     seen = {partitions}
@@ -96,11 +115,11 @@ def known_partitioners(partitions: int) -> Iterator[Partitioner]:
 
 
 def partitioner_named(name: str, topic: str = "") -> Partitioner:
-    """Return what an application file declares.
+    """Return the partitioner that an application file declares.
 
     :param name: ``murmur2``, ``crc32``, ``linear-hashing:<initial count>``, ``module:function`` (with topic, key
         and count) or ``static:module:function`` (KIP-878).
-    :param topic: handed to a user's function: an input's name, or a repartition topic's without application id.
+    :param topic: passed to a user's function: an input's name, or a repartition topic's without application id.
     :raises InvalidInput: there is no such partitioner, or the function can't be imported.
     """
     kind, _, rest = name.partition(":")

@@ -1,7 +1,7 @@
-"""Which processor consumes which partition, so that growing either moves no state between processors (KIP-287).
+"""The processor that consumes a partition. Growing either moves no state between processors (KIP-287).
 
 A processor is a consumer with its local state. Its partitions follow by linear hashing from the number of
-processors that the job began with, which is remembered for ever.
+processors that the job began with. This number must never be forgotten.
 """
 
 from __future__ import annotations

@@ -10,17 +10,28 @@ from kafka_rescale.core.callables import named
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 
 ASKED_TWICE = 4
-"""Keys per batch that are asked for again, to find a function whose answer changes."""
+"""Keys per batch for which the function is called again, to find a function whose answer changes."""
 
 Function = Callable[[str, bytes, int], Any]
 
+NOT_THERE = -1
+"""Instead of a partition: a topic of so few partitions does not have the one that the key belongs to."""
+
+
+class NotThereYet(UnsafeState):
+    """A static partitioner names a partition that the topic did not have when it was counted.
+
+    It is KIP-878's ``TaskMigratedException``: the topic may have grown since. Count again, and refuse only if the
+    answer is outside of the topic still.
+    """
+
 
 class Declared:
-    """A function that Kafka's producers, or Kafka Streams, have a twin of.
+    """A function whose twin Kafka's producers or Kafka Streams use.
 
     :param name: as the application file writes it.
     :param function: ``(topic, key, n) -> partition``.
-    :param topic: what it is called with.
+    :param topic: the topic name that it is called with.
     """
 
     is_modulo = False
@@ -60,7 +71,7 @@ class Declared:
         except TypeError:
             raise self._wrong(key, n, _described(answer)) from None
         if isinstance(answer, bool) or not 0 <= partition < n:
-            raise self._wrong(key, n, str(answer))
+            raise self._outside(key, n, answer)
         return partition
 
     def partition_batch(self, keys: Sequence[bytes], n: int) -> list[int]:
@@ -74,8 +85,11 @@ class Declared:
                 raise self._wrong(key, n, f"{first}, and {second} when asked again")
         return partitions
 
-    def _wrong(self, key: bytes, n: int, found: str) -> UnsafeState:
-        return UnsafeState(
+    def _outside(self, key: bytes, n: int, answer: object) -> UnsafeState:
+        return self._wrong(key, n, str(answer))
+
+    def _wrong(self, key: bytes, n: int, found: str, kind: type[UnsafeState] = UnsafeState) -> UnsafeState:
+        return kind(
             f"partitioner {self.name} for key 0x{key.hex()} of topic {self._topic!r}",
             found=found,
             expected=f"one partition of 0 to {n - 1}, and always the same",
@@ -87,6 +101,11 @@ class Static(Declared):
     """KIP-878's ``staticPartition(topic, key, n)``: every key keeps the partition that it has been given."""
 
     is_static = True
+
+    def _outside(self, key: bytes, n: int, answer: object) -> UnsafeState:
+        # bool is an int: True is no partition number, and no later count makes it one.
+        is_later = isinstance(answer, int) and not isinstance(answer, bool) and answer >= n
+        return self._wrong(key, n, str(answer), NotThereYet if is_later else UnsafeState)
 
 
 def _described(answer: object) -> str:

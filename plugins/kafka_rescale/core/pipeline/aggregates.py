@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kafka_rescale.core.pipeline.changes import Change
-from kafka_rescale.core.pipeline.processor import Processor, TaskContext
-from kafka_rescale.core.pipeline.stores import TimestampedKeyValueStore
+from kafka_rescale.core.pipeline.changes import Change, TableProcessor
+from kafka_rescale.core.pipeline.processor import TaskContext
+from kafka_rescale.core.pipeline.stores.table_stores import TimestampedKeyValueStore
 from kafka_rescale.core.pipeline.task import Headers
 
 
@@ -45,7 +45,7 @@ def unchanged(aggregate: Any, again: Callable[[], Any]) -> Any:
 _UNCHANGING = (int, float, str, bytes, type(None))
 
 
-class StreamAggregate(Processor):
+class StreamAggregate(TableProcessor):
     """``KStreamAggregate`` and ``KStreamReduce``.
 
     :param sends_old: whether something behind it needs the old value.
@@ -54,7 +54,8 @@ class StreamAggregate(Processor):
     def __init__(
         self, context: TaskContext, store: TimestampedKeyValueStore, how: Aggregation, sends_old: bool
     ) -> None:
-        self._context, self._store, self._how, self._sends_old = context, store, how, sends_old
+        super().__init__(store, sends_old)
+        self._context, self._store, self._how = context, store, how
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is None or value is None:
@@ -63,8 +64,8 @@ class StreamAggregate(Processor):
         current, newest = self._current(key, timestamp)
         old = unchanged(current, lambda: self._current(key, timestamp)[0]) if self._sends_old else None
         new = self._how.add(key, value, current)
-        self._store.put(key, new, newest, timestamp)
-        self.forward(key, Change(new, old), newest, headers)
+        self._store.put(key, new, newest, timestamp, headers)
+        self.hand_on(key, Change(new, old), newest, headers)
 
     def _current(self, key: Any, timestamp: int) -> tuple[Any, int]:
         """Return the aggregate so far, and the time of the newest record in it or now."""

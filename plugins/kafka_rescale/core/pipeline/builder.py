@@ -12,7 +12,7 @@ from kafka_rescale.core.pipeline.describe import described
 from kafka_rescale.core.pipeline.graph import Graph, GraphNode
 from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes
 from kafka_rescale.core.pipeline.serdes import Serde
-from kafka_rescale.core.pipeline.stores import StoreSerdes
+from kafka_rescale.core.pipeline.stores.table_stores import StoreSerdes
 from kafka_rescale.core.pipeline.streams import KStream
 from kafka_rescale.core.pipeline.sub_topology import BuiltSubTopology
 from kafka_rescale.core.pipeline.table_logic import SourceTable

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.pipeline.failure import note
+from kafka_rescale.core.pipeline.failure import note, note_flush
 from kafka_rescale.core.pipeline.nodes import Node
 from kafka_rescale.core.pipeline.processor import Mark, Processor, TaskContext, forward_to
 from kafka_rescale.core.pipeline.stateless import Columnar, Source
@@ -55,6 +55,19 @@ class BuiltTask:
         except Exception as error:
             note(error, self._id, [record])
             raise
+        return self._take()
+
+    def flush(self) -> list[Emitted]:
+        """Write what the record cache has kept back, and return what that makes the sinks write, in order.
+
+        :raises Exception: what a function of the pipeline has raised, with a note.
+        """
+        if self._context.cache is not None:
+            try:
+                self._context.cache.flush(iter(self._context.views))
+            except Exception as error:
+                note_flush(error, self._id)
+                raise
         return self._take()
 
     def process_batch(self, records: Sequence[Record]) -> list[Emitted]:
@@ -160,6 +173,8 @@ class BuiltTask:
     def _advance(self, record: Record) -> None:
         stream_time = self._context.stream_time
         stream_time.value = max(stream_time.value, record.timestamp_ms)
+        if self._context.cache is not None:
+            self._context.cache.enter(record.topic)
 
     def _take(self) -> list[Emitted]:
         emitted, self._context.emitted = self._context.emitted, []

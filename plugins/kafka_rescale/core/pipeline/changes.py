@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kafka_rescale.core.pipeline.processor import Processor, TaskContext
-from kafka_rescale.core.pipeline.stores import TimestampedKeyValueStore
+from kafka_rescale.core.pipeline.stores.table_stores import TableStore, TimestampedKeyValueStore
 from kafka_rescale.core.pipeline.task import Headers
 
 Compute = Callable[[Any, Any], Any]
@@ -20,14 +20,41 @@ class Change(NamedTuple):
     old: Any
 
 
-class TableSource(Processor):
+class TableProcessor(Processor):
+    """Hands updates of a table on: at once, or when the cache of its store writes them.
+
+    As ``TimestampedTupleForwarder`` and ``TimestampedCacheFlushListener``.
+
+    :param kept: the store; ``None`` where the table is in none.
+    :param sends_old: whether something behind it needs the old values.
+    """
+
+    def __init__(self, kept: TableStore | None, sends_old: bool) -> None:
+        self._sends_old = sends_old
+        self._waits = kept is not None and kept.is_cached
+        if kept is not None:
+            kept.listen(self._written, sends_old=sends_old)
+
+    def hand_on(self, key: Any, change: Change, timestamp: int, headers: Headers) -> None:
+        """Forward an update that was put into the store, unless its cache will."""
+        if not self._waits:
+            self.forward(key, change, timestamp, headers)
+
+    def _written(self, key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+        self.forward(key, Change(new, old), timestamp, headers)
+
+
+class TableSource(TableProcessor):
     """``KTableSource``: makes a table of a stream of updates.
 
     :param store: ``None`` if no operation reads the table.
     """
 
     def __init__(self, context: TaskContext, store: TimestampedKeyValueStore | None, sends_old: bool) -> None:
-        self._context, self._store, self._sends_old = context, store, sends_old
+        super().__init__(store, sends_old)
+        self._context, self._store = context, store
+        # Kafka Streams always reads the old value; only with a cache does that leave a trace.
+        self._reads_old = sends_old or self._waits
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is None:
@@ -35,13 +62,13 @@ class TableSource(Processor):
             return
         old = None
         if self._store is not None:
-            stored = self._store.get(key) if self._sends_old else None
+            stored = self._store.get(key) if self._reads_old else None
             old = None if stored is None else stored.value
-            self._store.put(key, value, timestamp, timestamp)
-        self.forward(key, Change(value, old), timestamp, headers)
+            self._store.put(key, value, timestamp, timestamp, headers)
+        self.hand_on(key, Change(value, old), timestamp, headers)
 
 
-class TableCompute(Processor):
+class TableCompute(TableProcessor):
     """``KTableFilter`` and ``KTableMapValues``.
 
     :param store: ``None`` where the result isn't materialized.
@@ -51,8 +78,8 @@ class TableCompute(Processor):
     def __init__(
         self, compute: Compute, store: TimestampedKeyValueStore | None, sends_old: bool, skips_nothing: bool
     ) -> None:
-        self._compute, self._store = compute, store
-        self._sends_old, self._skips_nothing = sends_old, skips_nothing
+        super().__init__(store, sends_old)
+        self._compute, self._store, self._skips_nothing = compute, store, skips_nothing
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         new = None if value.new is None else self._compute(key, value.new)
@@ -60,8 +87,8 @@ class TableCompute(Processor):
         if self._skips_nothing and self._sends_old and old is None and new is None:
             return
         if self._store is not None:
-            self._store.put(key, new, timestamp, timestamp)
-        self.forward(key, Change(new, old), timestamp, headers)
+            self._store.put(key, new, timestamp, timestamp, headers)
+        self.hand_on(key, Change(new, old), timestamp, headers)
 
     def _old(self, key: Any, value: Any) -> Any:
         if self._store is not None:

@@ -11,6 +11,7 @@ from kafka_rescale.core.pipeline.task import Record
 
 _HEAD = "While a pipeline processed "
 _CULPRIT = "kafka_rescale_culprit"
+_FLUSHED = "kafka_rescale_flushed"
 
 
 def note(error: Exception, task: str, records: Sequence[Record]) -> None:
@@ -25,6 +26,20 @@ def note(error: Exception, task: str, records: Sequence[Record]) -> None:
     error.add_note(f"{_HEAD}{'record' if len(ends) == 1 else 'records'} {' to '.join(ends)} in task {task}")
     if len(records) == 1:
         blame(error, records[0])
+
+
+def note_flush(error: Exception, task: str) -> None:
+    """Note at an error that it came up when the record cache was written: its record came long before.
+
+    :param task: its id.
+    """
+    error.add_note(f"{_HEAD}updates of its record cache in task {task}")
+    error.__dict__[_FLUSHED] = True
+
+
+def came_of_cache(error: Exception) -> bool:
+    """Return whether something has failed with updates that the record cache had kept back."""
+    return bool(error.__dict__.get(_FLUSHED))
 
 
 def blame(error: Exception, record: Record) -> None:

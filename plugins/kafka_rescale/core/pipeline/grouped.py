@@ -12,7 +12,7 @@ from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes, Supplier
 from kafka_rescale.core.pipeline.processor import Processor, TaskContext
 from kafka_rescale.core.pipeline.repartition import repartition_node
 from kafka_rescale.core.pipeline.serdes import LONG, Serde
-from kafka_rescale.core.pipeline.stores import StoreSerdes
+from kafka_rescale.core.pipeline.stores.table_stores import StoreSerdes
 from kafka_rescale.core.pipeline.table_logic import MaterializedTable
 from kafka_rescale.core.pipeline.tables import KTable
 from kafka_rescale.core.pipeline.task import StoreDefinition

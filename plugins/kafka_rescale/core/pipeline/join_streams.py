@@ -9,13 +9,13 @@ from typing import Any
 
 from kafka_rescale.core.pipeline.graph import Graph, GraphNode
 from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes
-from kafka_rescale.core.pipeline.outer_join_store import OuterJoinStore
 from kafka_rescale.core.pipeline.processor import Processor, TaskContext
-from kafka_rescale.core.pipeline.stores import StoreSerdes
+from kafka_rescale.core.pipeline.stores.outer_join_store import OuterJoinStore
+from kafka_rescale.core.pipeline.stores.table_stores import StoreSerdes
+from kafka_rescale.core.pipeline.stores.window_stores import JoinWindowStore
 from kafka_rescale.core.pipeline.stream_joins import JoinSide, JoinWindow, StreamStreamJoin, TimeTracker
 from kafka_rescale.core.pipeline.table_joins import Side
 from kafka_rescale.core.pipeline.task import StoreDefinition
-from kafka_rescale.core.pipeline.window_stores import JoinWindowStore
 from kafka_rescale.core.pipeline.windows import JoinWindows
 
 _JOIN = "KSTREAM-JOINTHIS-"

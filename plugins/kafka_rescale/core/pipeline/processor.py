@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafka_rescale.core.pipeline.stores.record_cache import RecordCache
 from kafka_rescale.core.pipeline.task import Emitted, Headers, StoreView
 
 Forward = Callable[[Any, Any, int, Headers], None]
@@ -28,12 +29,14 @@ class TaskContext:
     :param marks: what has to survive a restart, by names that an operation added to the program doesn't change:
         those of stores.
     :param former: names by which checkpoints had marks that are named otherwise by now.
-    :param lowest: by store, a key before which it has none: nobody has to pass again what was deleted there.
+    :param lowest: by store, a key before which it has no entry: ranges don't pass deleted keys there again.
     :param stream_time: the highest timestamp of all records of the task.
+    :param cache: where the stores of tables keep updates back; ``None`` writes each at once.
     """
 
     views: Mapping[str, StoreView]
     partition: int
+    cache: RecordCache | None = None
     emitted: list[Emitted] = field(default_factory=list)
     marks: dict[str, Mark] = field(default_factory=dict)
     former: dict[str, str] = field(default_factory=dict)
@@ -42,7 +45,7 @@ class TaskContext:
     dropped: int = 0
 
     def mark(self, name: str, initial: int = -1, *, former: str = "") -> Mark:
-        """Return the mark of this name, which whoever asks for the same name shares.
+        """Return the mark of this name; all callers with the same name share it.
 
         :param former: the name by which checkpoints had it.
         """

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kafka_rescale.core.pipeline.outer_join_store import Lonely, OuterJoinStore
 from kafka_rescale.core.pipeline.processor import Mark, Processor, TaskContext
+from kafka_rescale.core.pipeline.stores.outer_join_store import Lonely, OuterJoinStore
+from kafka_rescale.core.pipeline.stores.window_stores import JoinWindowStore
 from kafka_rescale.core.pipeline.task import Headers
-from kafka_rescale.core.pipeline.window_stores import JoinWindowStore
 from kafka_rescale.core.pipeline.windows import JoinWindows
 
 NEVER = 2**63 - 1

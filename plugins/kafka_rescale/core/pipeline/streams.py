@@ -16,7 +16,7 @@ from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes, SinkTarget, Sup
 from kafka_rescale.core.pipeline.processor import Processor, TaskContext
 from kafka_rescale.core.pipeline.repartition import repartition_node, repartitioned
 from kafka_rescale.core.pipeline.serdes import Serde
-from kafka_rescale.core.pipeline.stores import StoreSerdes
+from kafka_rescale.core.pipeline.stores.table_stores import StoreSerdes
 from kafka_rescale.core.pipeline.table_joins import Joiner, Side, StreamTableJoin
 from kafka_rescale.core.pipeline.table_logic import Getter
 from kafka_rescale.core.pipeline.tables import KTable

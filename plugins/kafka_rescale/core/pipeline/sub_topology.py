@@ -9,6 +9,7 @@ from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline.built_task import BuiltTask
 from kafka_rescale.core.pipeline.nodes import Kind, Node
 from kafka_rescale.core.pipeline.processor import TaskContext
+from kafka_rescale.core.pipeline.stores.record_cache import RecordCache
 from kafka_rescale.core.pipeline.task import StoreDefinition, StoreView
 
 
@@ -30,10 +31,13 @@ class BuiltSubTopology:
         """Topics written: outputs, and repartition topics without the application id."""
         return self._topics(Kind.SINK)
 
-    def processor(self, stores: Mapping[str, StoreView], partition: int) -> BuiltTask:
+    def processor(
+        self, stores: Mapping[str, StoreView], partition: int, cache: RecordCache | None = None
+    ) -> BuiltTask:
         """Return what the task of this partition does.
 
         :param stores: by name, all of ``self.stores``.
+        :param cache: where tables keep updates back until the task is flushed; without it each is written at once.
         :raises InvalidInput: one is missing.
         """
         if missing := [store.name for store in self.stores if store.name not in stores]:
@@ -43,7 +47,8 @@ class BuiltSubTopology:
                 expected="all stores of its sub-topology",
                 remedy="Restore them from their changelogs first.",
             )
-        return BuiltTask(f"{self.id}_{partition}", self.nodes, TaskContext(stores, partition))
+        context = TaskContext({store.name: stores[store.name] for store in self.stores}, partition, cache)
+        return BuiltTask(f"{self.id}_{partition}", self.nodes, context)
 
     def _topics(self, kind: Kind) -> tuple[str, ...]:
         return tuple(dict.fromkeys(t for node in self.nodes if node.kind is kind for t in node.topics))

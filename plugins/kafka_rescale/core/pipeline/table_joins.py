@@ -6,9 +6,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from kafka_rescale.core.pipeline.changes import Change
+from kafka_rescale.core.pipeline.changes import Change, TableProcessor
 from kafka_rescale.core.pipeline.processor import Processor, TaskContext
-from kafka_rescale.core.pipeline.stores import TimestampedKeyValueStore, ValueAndTimestamp
+from kafka_rescale.core.pipeline.stores.table_stores import TimestampedKeyValueStore, ValueAndTimestamp
 from kafka_rescale.core.pipeline.table_logic import Getter, MaterializedTable, Reader, TableLogic
 from kafka_rescale.core.pipeline.task import Headers
 
@@ -70,16 +70,17 @@ class TableTableJoin(Processor):
         return self._joiner(here, there)
 
 
-class JoinMerge(Processor):
+class JoinMerge(TableProcessor):
     """``KTableKTableJoinMerger``."""
 
     def __init__(self, store: TimestampedKeyValueStore | None, sends_old: bool) -> None:
-        self._store, self._sends_old = store, sends_old
+        super().__init__(store, sends_old)
+        self._store = store
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if self._store is not None:
-            self._store.put(key, value.new, timestamp, timestamp)
-        self.forward(key, value if self._sends_old else Change(value.new, None), timestamp, headers)
+            self._store.put(key, value.new, timestamp, timestamp, headers)
+        self.hand_on(key, value if self._sends_old else Change(value.new, None), timestamp, headers)
 
 
 class JoinedTable(TableLogic):

@@ -12,7 +12,12 @@ from typing import Any, NamedTuple
 
 from kafka_rescale.core.pipeline.changes import Compute, TableCompute, TableSource
 from kafka_rescale.core.pipeline.processor import Processor, TaskContext
-from kafka_rescale.core.pipeline.stores import StoreSerdes, TimestampedKeyValueStore, ValueAndTimestamp
+from kafka_rescale.core.pipeline.stores.table_stores import (
+    StoreSerdes,
+    TimestampedKeyValueStore,
+    ValueAndTimestamp,
+)
+from kafka_rescale.core.pipeline.stores.table_views import table_view
 from kafka_rescale.core.pipeline.task import StoreDefinition
 
 Getter = Callable[[Any], ValueAndTimestamp | None]
@@ -55,7 +60,7 @@ class MaterializedTable(TableLogic):
 
     def open(self, context: TaskContext) -> TimestampedKeyValueStore:
         """Return the store of a task."""
-        return TimestampedKeyValueStore(context.views[self.store.name], self._serdes)
+        return TimestampedKeyValueStore(table_view(context, self.store), self._serdes)
 
     def reader(self) -> Reader:
         return Reader((self.store.name,), lambda context: self.open(context).get)

@@ -11,7 +11,7 @@ from kafka_rescale.core.pipeline.changes import Compute, ToStream
 from kafka_rescale.core.pipeline.graph import Graph, GraphNode
 from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes
 from kafka_rescale.core.pipeline.serdes import Serde
-from kafka_rescale.core.pipeline.stores import StoreSerdes
+from kafka_rescale.core.pipeline.stores.table_stores import StoreSerdes
 from kafka_rescale.core.pipeline.table_joins import JoinedTable, Joiner, Side
 from kafka_rescale.core.pipeline.table_logic import ComputedTable, MaterializedTable, TableLogic
 from kafka_rescale.core.pipeline.task import StoreDefinition

@@ -8,6 +8,7 @@ it hands over a record. The runner promises to
   one with the lowest timestamp of those first in their partitions (``PartitionGroup``), equal ones by topic;
 * keep for each store what its changelog holds, and write every ``put`` to the changelog, in order, with the key,
   value and timestamp given, to the partition of the task;
+* ask for :meth:`TaskProcessor.flush` before a commit, and write what that emits as well;
 * write what is emitted in order, and commit it, the changelogs, the input offsets and the text of
   :meth:`TaskProcessor.checkpoint` in one transaction;
 * make a processor anew and :meth:`TaskProcessor.restore` the committed text after anything has failed: a processor
@@ -21,10 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kafka_rescale.core.formats.changelog_formats import FORMATS, ChangelogFormat
 from kafka_rescale.core.formats.key_layouts import Trimmed
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.pipeline.stores.record_cache import RecordCache
 
 CHECKPOINT_CHARACTERS = 3_000
 """What fits into ``offset.metadata.max.bytes`` (4,096 by default) with something around it."""
@@ -148,6 +152,13 @@ class TaskProcessor(Protocol):
         """Return what ``process`` returns for each of them, in order; vectorised functions see many at once."""
         ...
 
+    def flush(self) -> list[Emitted]:
+        """Write what the record cache has kept back, and return what that makes the sinks write, in order.
+
+        To be done before ``checkpoint`` and each commit.
+        """
+        ...
+
     def stream_time(self) -> int:
         """Return the highest timestamp in ms of any record processed so far, -1 before the first."""
         ...
@@ -194,9 +205,12 @@ class SubTopology(Protocol):
         """Stores, each of which has a changelog with a partition per task."""
         ...
 
-    def processor(self, stores: Mapping[str, StoreView], partition: int) -> TaskProcessor:
+    def processor(
+        self, stores: Mapping[str, StoreView], partition: int, cache: RecordCache | None = None
+    ) -> TaskProcessor:
         """Return what the task of this partition does.
 
         :param stores: by name, all of ``self.stores``.
+        :param cache: where tables keep updates back until the task is flushed; without it each is written at once.
         """
         ...

@@ -7,17 +7,17 @@ from functools import partial
 from typing import Any
 
 from kafka_rescale.core.pipeline.aggregates import Aggregation, unchanged
-from kafka_rescale.core.pipeline.changes import Change
-from kafka_rescale.core.pipeline.processor import Mark, Processor, TaskContext
+from kafka_rescale.core.pipeline.changes import Change, TableProcessor
+from kafka_rescale.core.pipeline.processor import Mark, TaskContext
+from kafka_rescale.core.pipeline.stores.window_stores import Session, SessionStore, WindowStore
 from kafka_rescale.core.pipeline.task import Headers
-from kafka_rescale.core.pipeline.window_stores import Session, SessionStore, WindowStore
 from kafka_rescale.core.pipeline.windows import SessionWindows, TimeWindows, Windowed
 
 Merger = Callable[[Any, Any, Any], Any]
 """From a key and the aggregates of two sessions to one aggregate."""
 
 
-class WindowAggregate(Processor):
+class WindowAggregate(TableProcessor):
     """``KStreamWindowAggregate``, which emits every update.
 
     :param observed: the stream time that this processor has seen, which decides what is late.
@@ -32,8 +32,9 @@ class WindowAggregate(Processor):
         sends_old: bool,
         observed: Mark,
     ) -> None:
+        super().__init__(store, sends_old)
         self._context, self._store, self._windows, self._how = context, store, windows, how
-        self._sends_old, self._observed = sends_old, observed
+        self._observed = observed
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is None:
@@ -52,8 +53,8 @@ class WindowAggregate(Processor):
         current, newest = self._current(window, timestamp)
         old = unchanged(current, lambda: self._current(window, timestamp)[0]) if self._sends_old else None
         new = self._how.add(window.key, value, current)
-        self._store.put(window.key, window.start, new, newest, timestamp)
-        self.forward(window, Change(new, old), newest, headers)
+        self._store.put(window.key, window.start, new, newest, timestamp, headers)
+        self.hand_on(window, Change(new, old), newest, headers)
 
     def _current(self, window: Windowed, timestamp: int) -> tuple[Any, int]:
         """Return the aggregate so far, and the time of the newest record in it or now."""
@@ -63,7 +64,7 @@ class WindowAggregate(Processor):
         return stored.value, max(timestamp, stored.timestamp)
 
 
-class SessionAggregate(Processor):
+class SessionAggregate(TableProcessor):
     """``KStreamSessionWindowAggregate``, which emits every update.
 
     :param observed: the stream time that this processor has seen, which decides what is late.
@@ -79,8 +80,9 @@ class SessionAggregate(Processor):
         sends_old: bool,
         observed: Mark,
     ) -> None:
+        super().__init__(store, sends_old)
         self._context, self._store, self._windows, self._how = context, store, windows, how
-        self._merger, self._sends_old, self._observed = merger, sends_old, observed
+        self._merger, self._observed = merger, observed
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is None:
@@ -101,12 +103,12 @@ class SessionAggregate(Processor):
         if start != end:
             for session in near:
                 old = unchanged(session.value, partial(self._store.get, key, session)) if self._sends_old else None
-                self._store.put(key, session._replace(value=None), timestamp)
+                self._store.put(key, session._replace(value=None), timestamp, headers)
                 self._emit(key, session, old, None)
         new = Session(start, end, self._how.add(key, value, merged))
-        self._store.put(key, new, timestamp)
+        self._store.put(key, new, timestamp, headers)
         self._emit(key, new, None, new.value)
 
     def _emit(self, key: Any, session: Session, old: Any, new: Any) -> None:
         change = Change(new, old if self._sends_old else None)
-        self.forward(Windowed(key, session.start, session.end), change, session.end, ())
+        self.hand_on(Windowed(key, session.start, session.end), change, session.end, ())

@@ -11,12 +11,12 @@ from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline.aggregates import Aggregation, counting, reducing
 from kafka_rescale.core.pipeline.processor import Processor, TaskContext
 from kafka_rescale.core.pipeline.serdes import LONG, Serde
-from kafka_rescale.core.pipeline.stores import StoreSerdes, ValueAndTimestamp
+from kafka_rescale.core.pipeline.stores.table_stores import StoreSerdes, ValueAndTimestamp
+from kafka_rescale.core.pipeline.stores.window_stores import Session, SessionStore, WindowStore
 from kafka_rescale.core.pipeline.table_logic import Getter, Reader, TableLogic
 from kafka_rescale.core.pipeline.tables import KTable
 from kafka_rescale.core.pipeline.task import StoreDefinition
 from kafka_rescale.core.pipeline.window_aggregates import Merger, SessionAggregate, WindowAggregate
-from kafka_rescale.core.pipeline.window_stores import Session, SessionStore, WindowStore
 from kafka_rescale.core.pipeline.windows import SessionWindows, TimeWindows, Windowed
 
 if TYPE_CHECKING:
@@ -125,14 +125,14 @@ class WindowTable(TableLogic):
 
     def reader(self) -> Reader:
         def getter(context: TaskContext) -> Getter:
-            store = WindowStore(context, self.store, self.serdes)
+            store = WindowStore(context, self.store, self.serdes, self.windows.size_ms)
             return lambda windowed: store.fetch(windowed.key, windowed.start)
 
         return Reader((self.store.name,), getter)
 
     def processor(self, context: TaskContext) -> Processor:
         """Return the aggregation of a task."""
-        store = WindowStore(context, self.store, self.serdes)
+        store = WindowStore(context, self.store, self.serdes, self.windows.size_ms)
         observed = context.observed(self.store.name, self.name)
         return WindowAggregate(context, store, self.windows, self.how, self.sends_old, observed)
 

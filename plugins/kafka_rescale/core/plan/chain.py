@@ -43,7 +43,7 @@ def expansion_order(chain: str, applications: Sequence[Application]) -> tuple[Ap
 
 
 def may_belong(text: str, chain: str) -> bool:
-    """Return whether the text of a file that can't be used may be that of a member of a chain.
+    """Return whether a file that can't be used may belong to a member of a chain, judging by its text.
 
     It is not if the text names another chain. A text without a chain may be: its rest may not be written yet.
     """

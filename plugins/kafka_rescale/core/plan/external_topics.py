@@ -1,4 +1,4 @@
-"""What an expansion does to topics that are not the application's own: its inputs and outputs."""
+"""What an expansion does to topics that the application does not own: its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Growth(Value):
 class InputPlan(Value):
     """What happens to an input topic at the cutover; ``current == target`` means untouched.
 
-    :param topic: what blue reads.
-    :param name: as the application file names it, if that is not what blue reads.
-    :param successor: what green reads instead, if the input is repartitioned.
+    :param topic: the topic that blue reads.
+    :param name: its name in the application file, if that differs from the topic that blue reads.
+    :param successor: the topic that green reads instead, if the input is repartitioned.
     :param earlier: the count that blue knows, if the topic was grown by hand since; 0 otherwise.
     """
 

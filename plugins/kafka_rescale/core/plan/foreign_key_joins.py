@@ -1,8 +1,8 @@
-"""Which left table a subscription belongs to, and what partitions the topics of a foreign-key join.
+"""The left table that a subscription belongs to, and the partitioners of a foreign-key join's topics.
 
-The left table's sub-topology writes the registration topic, whose records are partitioned as the right table is;
-the right table's keeps the subscriptions and writes the response topic, whose records go to the partition of the
-left table that their subscription names.
+The left table's sub-topology writes the registration topic. Its records are partitioned as the right table is. The
+right table's sub-topology keeps the subscriptions and writes the response topic. Its records go to the partition
+of the left table that their subscription names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Counts = Mapping[str, int]
 
 
 def registration_of(topology: Topology, store: str) -> tuple[str, ...]:
-    """Return the registration topics that a subscription store may belong to: one, if the names tell."""
+    """Return the registration topics that a subscription store may belong to; if the names tell, only one."""
     sources, internal = topology.subtopology_of(store).sources, topology.repartitions
     topics = tuple(t for t in sources if t in internal and foreign_key_kind(t) == "registration")
     named = tuple(
@@ -33,7 +33,7 @@ def left_table_of_store(
 ) -> LeftTable:
     """Return the left table whose partitions the values of a subscription store name.
 
-    :raises InvalidInput: there is none, or several that differ.
+    :raises InvalidInput: there is no left table, or there are several that differ.
     """
     topics = registration_of(topology, store)
     tables = {left_table(application, topology, topic, before, after) for topic in topics}
@@ -67,7 +67,7 @@ def left_table(
 
 
 def partitioner_of_topic(application: Application, topology: Topology, topic: str) -> str:
-    """Return the partitioner of an internal topic: as declared, or that of the table of a foreign-key join."""
+    """Return the partitioner of an internal topic: the declared one, or that of a foreign-key join's table."""
     if foreign_key_kind(topic):
         reader = next(s for s in topology.subtopologies if topic in s.sources)
         return partitioner_of_sources(application, topology, reader)
@@ -75,7 +75,7 @@ def partitioner_of_topic(application: Application, topology: Topology, topic: st
 
 
 def key_topic_of(topology: Topology, topic: str) -> str:
-    """Return the topic by whose name a user's partitioner is asked about the keys of an internal topic."""
+    """Return the topic name that is passed to a user's partitioner for the keys of an internal topic."""
     if foreign_key_kind(topic):
         return topology.own_sources(next(s for s in topology.subtopologies if topic in s.sources))[0]
     return topic
@@ -84,7 +84,7 @@ def key_topic_of(topology: Topology, topic: str) -> str:
 def partitioner_of_sources(application: Application, topology: Topology, subtopology: SubTopology) -> str:
     """Return the one partitioner of the topics that a sub-topology's tasks share.
 
-    :raises InvalidInput: they have different ones.
+    :raises InvalidInput: they have different partitioners.
     """
     inputs = {i.topic: i.partitioner for i in application.inputs}
     sources = topology.own_sources(subtopology)

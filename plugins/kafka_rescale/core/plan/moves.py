@@ -1,4 +1,4 @@
-"""The internal topics of a sub-topology, and what becomes of each of them."""
+"""The internal topics of a sub-topology, and the move of each."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _by_topology(
     """Return the counts of all sources as the running generation knows them, as the topology names them.
 
     An input may have another name by now, if it was repartitioned, and more partitions, if it was grown by hand.
-    But what the generation has written names partitions of the count that the generation knows.
+    But the generation's own records refer to partitions of the count that the generation knows.
     """
     internal = {t: blue.repartition(t) for t in topology.repartitions}
     return {

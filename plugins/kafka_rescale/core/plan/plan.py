@@ -1,4 +1,4 @@
-"""What an expansion does, as a value that the journal keeps: stages, and the topics that they move."""
+"""The plan of an expansion, as a value that the journal keeps: stages, and the topics that they move."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_rescale.core.values import Value
 
 
 class MoveKind(StrEnum):
-    """What a topic is to the application; the topics of foreign-key joins are moved as repartition topics are."""
+    """The role of a topic in the application. Topics of foreign-key joins are moved like repartition topics."""
 
     CHANGELOG = "changelog"
     REPARTITION = "repartition"
@@ -26,14 +26,14 @@ class Move(Value):
 
     :param store: the store's name for a changelog, the repartition's (with suffix), or the input's as declared.
     :param store_type: for a changelog, the declared store type.
-    :param key_topic: the topic by whose name a user's partitioner is asked, as the topology names it: the
-        repartition topic itself; for a changelog, what its sub-topology reads.
+    :param key_topic: the topic name that is passed to a user's partitioner, as in the topology: the repartition
+        topic itself; for a changelog, the topic that its sub-topology reads.
     :param earlier_partitions: of an input that was grown by hand, the count that blue knew; 0 otherwise.
-    :param partitioning_key: for a Processor-API store, where its keys have the partitioning key.
+    :param partitioning_key: for a Processor-API store, the place of the partitioning key in its keys.
     :param left: for topics of foreign-key subscriptions, the table whose partitions their values name.
     :param grown_from: the counts that the source had before it was grown in place; keys that have moved since have
-        left their records behind where they belonged then.
-    :param compression: the codec of the source's records, with which they are written again; empty for none.
+        left records behind in their former partitions.
+    :param compression: the codec of the source's records, with which they are written again; empty without one.
     """
 
     kind: MoveKind
@@ -53,7 +53,7 @@ class Move(Value):
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the topic is its own successor: it grows, and what does not move stays where it is."""
+        """Whether the topic is its own successor: it grows, and only records of keys that move are copied."""
         return self.source == self.target
 
     @property
@@ -63,9 +63,9 @@ class Move(Value):
 
     @property
     def fingerprint(self) -> str:
-        """A hash of what decides where a record goes and what is written of it: a copy that goes on has the same.
+        """A hash of what decides the partition and the contents of copies. A copy goes on only with the same hash.
 
-        Left out are the names, ``earlier_partitions``, by which records are only accepted or refused, and
+        Left out are the names; ``earlier_partitions``, which only decides whether records are accepted; and
         ``compression``, which readers don't see.
         """
         unseen = {"source", "target", "store", "earlier_partitions", "compression"}
@@ -75,7 +75,7 @@ class Move(Value):
 class Stage(Value):
     """One sub-topology's topics: expanded, restored and warmed up together.
 
-    :param moves: internal topics, of blue and of green alone.
+    :param moves: internal topics, which only blue and green use.
     :param bridges: ``repartitioned`` inputs, whose successors are created with the stage and filled from the
         promotion on.
     """
@@ -99,7 +99,7 @@ class Stage(Value):
 
     @property
     def growing(self) -> tuple[Move, ...]:
-        """The moves whose topics get more partitions; of the others no record moves in place."""
+        """The moves whose topics get more partitions; in place, no record of other topics moves."""
         return tuple(m for m in self.moves if m.grows)
 
 
@@ -108,9 +108,9 @@ class Plan(Value):
 
     :param application: base name of the application.
     :param generation: number of the green generation; blue's is one less or lower.
-    :param green: ``application.id`` of the new generation; blue's own where the application grows in place.
+    :param green: ``application.id`` of the new generation; blue's own if the application grows in place.
     :param stages: the most downstream first.
-    :param started_with: the count that the program of the running generation was given to set; 0 if it sets none.
+    :param started_with: the count that the running program was told to set; 0 if it sets no count.
     """
 
     application: str
@@ -149,13 +149,13 @@ class Plan(Value):
 
     @property
     def bridges(self) -> tuple[Move, ...]:
-        """The inputs whose records are carried on to their successors from the promotion on."""
+        """The inputs whose records a bridge copies to their successors from the promotion on."""
         return tuple(m for stage in self.stages for m in stage.bridges)
 
     def stage(self, index: int) -> Stage:
         """Return the stage of that number, 1 being the most downstream.
 
-        :raises InvalidInput: there is none.
+        :raises InvalidInput: there is no such stage.
         """
         if not 1 <= index <= len(self.stages):
             raise InvalidInput(
@@ -168,10 +168,10 @@ class Plan(Value):
 
     @property
     def fingerprint(self) -> str:
-        """A hash of what is built: a run that is continued must have the same.
+        """A hash of what is built. A run continues an expansion only with the same hash.
 
-        Left out are the present counts of external topics, which the expansion itself changes on its way, how the
-        running generation is started, which builds nothing, and how its records are compressed today.
+        Left out are the present counts of external topics, which the expansion itself changes on its way; the
+        start of the running generation, which builds nothing; and the present compression of records.
         """
         built = self.model_dump(mode="json", exclude={"started_with"})
         built["inputs"] = [{k: v for k, v in i.items() if k != "current"} for i in built["inputs"]]
@@ -195,7 +195,7 @@ class Plan(Value):
 def copy_group(application: str, generation: int, *, in_place: bool) -> str:
     """Return the consumer group whose offsets are the progress of the copies to a generation.
 
-    Its name tells the mode: a rolled back attempt in the other one has left positions in the same topics.
+    Its name has the mode: a rolled back attempt in the other mode has left positions in the same topics.
     """
     return f"{application}-{'in-place' if in_place else 'rescale'}-{generation}"
 

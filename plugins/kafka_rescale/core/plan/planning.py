@@ -44,7 +44,7 @@ def target_counts(application: Application, current: Mapping[str, int], target: 
 
 
 def _target_count(policy: InputPolicy, current: int, target: int) -> int:
-    """A topic can't lose partitions; a successor begins with as many as it is given."""
+    """Return the count of an input: a topic can't lose partitions, but a successor may have fewer."""
     if policy is InputPolicy.REPARTITIONED:
         return target
     return current if policy is InputPolicy.FIXED else max(target, current)
@@ -68,10 +68,10 @@ def build_plan(
     :param blue: ``application.id`` of the running generation.
     :param generation: number of the generation to build.
     :param current: partition count of every existing topic that the application uses, by full name.
-    :param renamed: what blue reads instead of an input, after an expansion that has repartitioned it.
+    :param renamed: by input, the topic that blue reads instead, after an expansion that repartitioned the input.
     :param earlier: the count that blue knows of an input that was grown by hand.
     :param grown_from: earlier counts of internal topics that were grown in place.
-    :param codecs: with which the records of topics are compressed, by full name; others are not.
+    :param codecs: codecs of topics with compressed records, by full name.
     """
     inputs = _input_plans(application, current, target, renamed or {}, earlier or {})
     inputs_after = {i.declared: i.target for i in inputs}
@@ -113,7 +113,7 @@ def build_plan(
 def _as_found(
     moves: tuple[Move, ...], grown_from: Mapping[str, tuple[int, ...]], codecs: Mapping[str, str]
 ) -> tuple[Move, ...]:
-    """Return moves with what was found of their sources."""
+    """Return moves with the growths and codecs that were found for their sources."""
     return tuple(
         m.model_copy(update={"grown_from": grown_from.get(m.source, ()), "compression": codecs.get(m.source, "")})
         for m in moves
@@ -150,7 +150,7 @@ def _input_plans(
 def _bridges(
     inputs: tuple[InputPlan, ...], subtopology: SubTopology, earlier: tuple[SubTopology, ...]
 ) -> tuple[Move, ...]:
-    """Return the bridges of the inputs that this sub-topology reads and none of an earlier stage does."""
+    """Return the bridges of the inputs that this sub-topology reads and that no earlier stage reads."""
     read_before = {topic for other in earlier for topic in other.sources}
     return tuple(
         Move(

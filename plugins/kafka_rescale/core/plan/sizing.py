@@ -1,7 +1,7 @@
 """How many partitions would a sub-topology need? From measured rates, and by trying real keys with other counts.
 
-What one task can process is known only where a task has more to do than it can: it is what that task processes.
-Keys decide how far more partitions help: the records of one key never go to two of them.
+The rate that one task can process is known only if a task has more to do than it can: then its own rate is the
+limit. Keys decide how far more partitions help: the records of one key always go to one partition.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import takewhile
 from kafka_rescale.core.partitioning.partitioners import Partitioner
 
 HEADROOM = 0.7
-"""Of what a task can process; the rest is for bursts, rebalances and catching up."""
+"""The share of a task's capacity that is used; the rest is for bursts, rebalances and catching up."""
 
 LARGEST_FACTOR = 32
 HEAVIEST = 5
@@ -22,7 +22,7 @@ HEAVIEST = 5
 
 @dataclass(frozen=True)
 class TaskLoad:
-    """What was measured of one partition of a source topic, hence of one task.
+    """The load of one partition of a source topic, hence of one task, as it was measured.
 
     :param arrived: records per second.
     :param processed: records per second.
@@ -36,19 +36,19 @@ class TaskLoad:
 
     @property
     def is_saturated(self) -> bool:
-        """Whether it has more to do than it can: it was behind all the time, and more came in than it did.
+        """Whether it has more to do than it can: it was behind all the time, and more came in than it processed.
 
-        One that has done nothing tells nothing of what it can.
+        A task that has processed no record tells nothing about its capacity.
         """
         return self.lag > 0 and self.arrived > self.processed > 0
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A count, and what would come of it.
+    """A count, and its estimated effect.
 
-    :param busiest: records per second of the partition with the most.
-    :param share: that partition's, of all records.
+    :param busiest: records per second of the busiest partition.
+    :param share: that partition's share of all records.
     :param idle: partitions without any of the sampled keys.
     """
 
@@ -62,10 +62,10 @@ class Candidate:
 class Advice:
     """A recommendation for one topic that a stateful sub-topology reads.
 
-    :param capacity: records per second that one task can process; None where no task has come to its limit.
+    :param capacity: records per second that one task can process; None if no task has reached its limit.
     :param heaviest: keys with most of the records, and their share.
-    :param now: what the present count comes to, by the same estimate.
-    :param then: what the recommended one comes to.
+    :param now: the present count, by the same estimate.
+    :param then: the recommended count.
     """
 
     topic: str
@@ -80,7 +80,7 @@ class Advice:
 def weights(keys: Iterable[tuple[int, bytes]], loads: Iterable[TaskLoad]) -> dict[bytes, float]:
     """Return the records per second of every sampled key.
 
-    The same number of records was sampled of every partition, so those of a busy one stand for more.
+    The same number of records was sampled of every partition, so a sample of a busy partition stands for more.
 
     :param keys: partition and key of the samples.
     """
@@ -94,7 +94,7 @@ def weights(keys: Iterable[tuple[int, bytes]], loads: Iterable[TaskLoad]) -> dic
 
 
 def simulated(rates: Mapping[bytes, float], partitioner: Partitioner, count: int) -> Candidate:
-    """Return what a count would come to if the keys went on as they do.
+    """Return the estimated effect of a count if the keys keep their rates.
 
     :param rates: records per second per key.
     """
@@ -116,11 +116,11 @@ def recommend(
 ) -> Advice:
     """Return the smallest multiple of the present count that is enough.
 
-    Multiples, because then every partition is split and none is mixed with another.
+    It is a multiple, so that every partition is split and no two are mixed.
 
     :param loads: one per partition of the topic.
     :param rates: records per second per key, as ``weights`` returns them.
-    :param threads: stream threads that shall have something to do.
+    :param threads: number of stream threads that shall get a task.
     """
     present = len(loads)
     tried = tuple(simulated(rates, partitioner, k * present) for k in range(1, LARGEST_FACTOR + 1))

@@ -11,7 +11,7 @@ from kafka_rescale.core.preflight.situation import Situation, counted
 
 
 def successor_topics(situation: Situation) -> Iterator[Finding]:
-    """Yield names of successors that are in use: green reads its new input from offset 0."""
+    """Yield successors whose names are in use: green reads its new input from offset 0, so it must be empty."""
     for declared, name in situation.successors().items():
         found = situation.cluster.topics.get(name)
         if name == situation.full_name(declared):
@@ -25,7 +25,7 @@ def successor_topics(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 f"topic {name!r}",
                 f"{counted(records, 'record')} in the topic that is to follow {situation.full_name(declared)}",
-                "an empty topic, or no such topic: nobody may write to it before the promotion",
+                "an empty topic, or no such topic: no producer may write to it before the promotion",
                 f"Stop who writes to it and delete it (`kafka-topics.sh --delete --topic {name}`), or give "
                 "another name as `successor:`.",
             )
@@ -55,14 +55,14 @@ def successor_times(situation: Situation) -> Iterator[Finding]:
 
 
 def bridge_messages(situation: Situation) -> Iterator[str]:
-    """Yield what has to be at work beside the cutover."""
+    """Yield the DAG that has to be unpaused for the bridges: the cutover waits for its job."""
     if names := situation.successors():
         dag = f"bridge_{situation.application.application_id}"
-        yield f"{dag} carries records on to {', '.join(names.values())}: unpause it, the cutover waits for it."
+        yield f"{dag} carries records on to {', '.join(names.values())}: the cutover waits until it is up."
 
 
 def unfinished_bridge(situation: Situation) -> Iterator[Finding]:
-    """Yield a bridge of the last expansion that still carries records on, or that has left some behind."""
+    """Yield a bridge of the last expansion that still copies records, or that has left some behind."""
     journal = situation.control.journal
     if journal is not None and journal.is_promoted and changes_anything(situation):
         yield from unfinished(journal, situation.control.bridge, last=situation.bridged_ends)

@@ -36,7 +36,12 @@ from kafka_rescale.core.preflight.keys import history_messages, misplaced_keys, 
 from kafka_rescale.core.preflight.one_partition import unchecked_declarations, windowed_keys
 from kafka_rescale.core.preflight.partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight.patterns import topics_of_patterns
-from kafka_rescale.core.preflight.running import conflicting_target, lag_messages, running_as_expected
+from kafka_rescale.core.preflight.running import (
+    conflicting_target,
+    lag_messages,
+    running_as_expected,
+    unheld_inputs,
+)
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.preflight.targets import (
     absent_times,
@@ -65,9 +70,10 @@ def is_continued(situation: Situation) -> bool:
 
 
 def check(situation: Situation) -> list[Finding]:
-    """Return every finding; none means that the expansion may begin.
+    """Return every finding; without a finding, the expansion may begin.
 
-    A continued expansion was checked when it began; since then its own steps have changed counts and topics.
+    Most checks are left out for an expansion that is continued: it was checked when it began, and its own steps
+    have changed counts and topics since.
     """
     findings = [
         *conflicting_target(situation),
@@ -106,7 +112,7 @@ def check(situation: Situation) -> list[Finding]:
 
 
 def _counts(situation: Situation) -> list[Finding]:
-    """Checks that need every topic's count; the target is looked at only once the present makes sense."""
+    """Checks that need every topic's count. The target is checked only if the present counts make sense."""
     present = [*grown_inputs(situation), *grown_by_hand_in_place(situation), *derived_repartitions(situation)]
     present += [*copartitioned(situation), *changelog_counts(situation)]
     shrinking = list(shrinking_inputs(situation))
@@ -126,16 +132,17 @@ def _counts(situation: Situation) -> list[Finding]:
 
 
 def _partitioners(situation: Situation) -> list[Finding]:
-    """What is declared is known to be what placed the present keys."""
+    """Checks that presume that the declared partitioners have placed the present keys."""
     return list(one_partitioner(situation)) or list(future_placement(situation))
 
 
 def messages(situation: Situation) -> list[str]:
-    """Return what does not hinder the expansion but is worth knowing."""
+    """Return what a person should know, although it does not hinder the expansion."""
     return [
         *maybe_enforced(situation),
         *bridge_messages(situation),
         *lag_messages(situation),
+        *unheld_inputs(situation),
         *retention_warnings(situation),
         *compression_messages(situation),
         *history_messages(situation),

@@ -89,13 +89,13 @@ def derived_repartitions(situation: Situation) -> Iterator[Finding]:
 
 
 INTERNAL_GROWN = (
-    "If somebody has grown the topic by hand, no expansion mends that, as it can't shrink: grow the inputs alike "
+    "If the topic was grown by hand, no expansion mends that, as it can't shrink: grow the inputs alike "
     "and reset the application."
 )
 
 
 def _way_on(situation: Situation, topic: str) -> str:
-    """Return how an application is gone on with whose input was grown by hand: no input can shrink again."""
+    """Return how an application goes on after a person has grown its input, which can't shrink again."""
     if topic in situation.application.following_repartitions:
         return (
             "`count: derived` is declared, but the running generation has read partitions that it can't have "
@@ -109,7 +109,7 @@ def _way_on(situation: Situation, topic: str) -> str:
 
 
 def _deciding_sources(situation: Situation, topic: str) -> list[str]:
-    """Return what a derived count comes from: the writer's sources, or the table that a foreign-key join reads."""
+    """Return the topics that a derived count comes from: its writer's sources, or a foreign-key join's table."""
     at_reader = bool(foreign_key_kind(topic))
     deciding = [s for s in situation.topology.subtopologies if topic in (s.sources if at_reader else s.sinks)]
     return [t for s in deciding for t in situation.topology.own_sources(s)]
@@ -143,7 +143,7 @@ def changes_anything(situation: Situation) -> bool:
 
 
 def reachable_target(situation: Situation) -> Iterator[Finding]:
-    """Yield a finding if nothing that is declared could ever change a count."""
+    """Yield a finding if the file declares nothing that could ever change a count."""
     application, present = situation.application, max(situation.actual_counts.values())
     may_change = any(i.policy is not InputPolicy.FIXED for i in application.inputs) or situation.enforced_now
     if not may_change and not changes_anything(situation) and situation.target != present:

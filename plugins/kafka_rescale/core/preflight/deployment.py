@@ -1,4 +1,4 @@
-"""What the user's own commands, or class, say before anything is touched."""
+"""What the user's own commands or class answer before the expansion changes anything."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from kafka_rescale.core.errors import Finding
 
 @dataclass(frozen=True)
 class Deployment:
-    """What was asked, and the answers; None is a question that was not asked, or not answered.
+    """The answers of a deployment; None if the question was not asked, or got no answer.
 
-    :param unusable: commands that can not be called, a class that can not be made, a question without an answer.
-    :param blue_runs: whether it runs, as its deployment sees it.
-    :param blue_members: members of its group after all waiting, where the deployment says that it is stopped.
-    :param green_runs: whether the next generation runs, which nobody has started yet.
+    :param unusable: commands that can't be called, a class that can't be made, a question without an answer.
+    :param blue_runs: whether blue runs, as its deployment says.
+    :param blue_members: how many members its group still has after some waiting, although the deployment says that
+        blue is stopped.
+    :param green_runs: whether the next generation runs, although it has not been started yet.
     """
 
     unusable: tuple[Finding, ...] = ()
@@ -28,7 +29,7 @@ NOT_ASKED = Deployment()
 
 
 def standstill(deployment: Deployment, blue: str) -> Iterator[str]:
-    """Yield that nothing is being processed as it is, which an expansion does not change before its end.
+    """Yield a message if blue is stopped: nothing is processed until the expansion ends.
 
     :param blue: ``application.id`` of the running generation.
     """
@@ -40,9 +41,9 @@ def standstill(deployment: Deployment, blue: str) -> Iterator[str]:
 
 
 def implausible(deployment: Deployment, blue: str, green: str) -> Iterator[Finding]:
-    """Yield what hinders an expansion; found later, some of it would be found after the promotion.
+    """Yield answers that hinder an expansion; without this check, some would show only after the promotion.
 
-    A deployment that runs without being in its group is none of it: so does one whose threads have all died.
+    A deployment that runs without members in its group is no finding: all of its threads may have died.
 
     :param blue: ``application.id`` of the running generation.
     :param green: that of the next one.

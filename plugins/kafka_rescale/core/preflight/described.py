@@ -1,4 +1,4 @@
-"""What an expansion aims at, and what the cluster has: from these follow the names and counts of everything."""
+"""The target of an expansion and the described cluster: all names and counts follow from these two."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from kafka_rescale.core.topology.topology import SubTopology, Topology
 
 @dataclass(frozen=True)
 class Target:
-    """What is asked for: it tells which topics and groups have to be looked at.
+    """The target of an expansion: it tells which topics and groups have to be described.
 
-    :param target: partitions wanted.
-    :param control: what the control topic knows.
+    :param target: number of partitions wanted.
+    :param control: the control state.
     """
 
     application: Application
@@ -49,7 +49,7 @@ class Target:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the running generation's own topics are to grow."""
+        """Whether the running generation's own topics grow."""
         return self.application.mode is Mode.IN_PLACE
 
     @property
@@ -64,13 +64,13 @@ class Target:
 
     @property
     def own_journal(self) -> Journal | None:
-        """The journal, if it is the one of the generation to build: then green's topics are ours."""
+        """The journal, if it is about the generation to build: then green's topics are ours."""
         journal = self.control.journal
         return journal if journal is not None and journal.plan.green == self.green else None
 
     @property
     def names(self) -> GenerationNames:
-        """What the running generation's internal topics are called."""
+        """The names of the running generation's internal topics."""
         return blue_names(self.application, self.blue)
 
     def changelog(self, store: str) -> str:
@@ -79,11 +79,11 @@ class Target:
 
     @property
     def renamed(self) -> Mapping[str, str]:
-        """What the running generation reads instead of an input that was repartitioned."""
+        """By input, the topic that the running generation reads instead, if the input was repartitioned."""
         return self.control.generations.inputs if self.control.generations else {}
 
     def full_name(self, topic: str) -> str:
-        """Return a topic's name on the cluster: with the application id, or what has followed an input."""
+        """Return a topic's name on the cluster: with the application id, or the successor of an input."""
         if topic in self.topology.repartitions:
             return self.names.repartition(topic)
         return self.renamed.get(topic, topic)
@@ -104,20 +104,20 @@ class Target:
 
 @dataclass(frozen=True)
 class Described(Target):
-    """A target, and the cluster as it was described: its counts follow from it, and the plan.
+    """A target and the described cluster: counts and plan follow from them.
 
-    :param cluster: the running generation's topics and group; topics that exist of the next one may be among them.
+    :param cluster: the running generation's topics and group; it may include existing topics of the next one.
     """
 
     cluster: ClusterDescription
 
     def topic(self, name: str) -> TopicDescription | None:
-        """Return the description of a topic as the topology names it."""
+        """Return the description of a topic, by its name in the topology."""
         return self.cluster.topics.get(self.full_name(name))
 
     @cached_property
     def actual_counts(self) -> dict[str, int]:
-        """Present partition count per source topic that exists, as the topology names it."""
+        """Present partition count per existing source topic, by its name in the topology."""
         sources = dict.fromkeys(t for s in self.topology.subtopologies for t in s.sources)
         return {t: found.partitions for t in sources if (found := self.topic(t)) is not None}
 
@@ -136,10 +136,10 @@ class Described(Target):
 
     @property
     def _following(self) -> frozenset[str]:
-        """Repartition topics that are known to follow from their sources: the file, or an expansion, tells it."""
+        """Repartition topics whose counts are known to follow from their sources, by the file or an expansion."""
         generations = self.control.generations
         if generations is not None and generations.partitions:
-            # The expansion has made them by the derived counts, and the generation has started on them.
+            # The expansion has created them with the derived counts, and the generation has started on them.
             return frozenset(self.topology.repartitions)
         return self.application.following_repartitions
 
@@ -171,7 +171,7 @@ class Described(Target):
         return {t: self.counts[t] for t in enforced if t in self.counts}
 
     def successors(self) -> dict[str, str]:
-        """Return the topic that an expansion to the target would create, per input that gets a new one."""
+        """Return the topics that an expansion to the target would create for inputs, by input."""
         return {
             i.topic: i.successor_topic(self.target)
             for i in self.application.inputs
@@ -183,7 +183,7 @@ class Described(Target):
     def plan(self) -> Plan:
         """The plan for the target; every topic of the application must exist.
 
-        :raises KeyError: one does not.
+        :raises KeyError: a topic does not exist.
         """
         return build_plan(
             self.application,

@@ -1,4 +1,4 @@
-"""By which smaller counts was placed what lies elsewhere now: how has a topic been grown?"""
+"""Which smaller counts have placed the records that lie elsewhere now? They tell how a topic was grown."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from itertools import chain, combinations
 from kafka_rescale.core.formats.samples import Sample
 
 Homes = Mapping[int, Sequence[int]]
-"""By partition count, where each sample belongs with so many; the largest count is the present one."""
+"""By partition count, the partition of each sample; the largest count is the present one."""
 
 FEWEST_KEYS = 8
-"""By two guessed counts, fewer keys would lie anywhere."""
+"""With fewer keys than this, two guessed counts could explain any places."""
 
 
 def earlier_counts(
     samples: Sequence[Sample], homes: Homes, known: Collection[int] = (), *, most_guessed: int = 1
 ) -> tuple[int, ...]:
-    """Return the counts by which all samples lie that are not where the present count puts them.
+    """Return the counts that have placed all samples that are not where the present count puts them.
 
-    Nothing but the records tells of a growth that nobody has noted. One count that explains all of them can hardly
-    be a coincidence. Two could be one: there have to be some keys, and in every partition what was placed by the
-    smaller count has to come before the rest, as a growth is for good.
+    If a growth was not recorded, only the records tell it. A single count that explains all samples can hardly be
+    a coincidence. Two counts could be a coincidence: there have to be enough keys, and in every partition the
+    records placed by the smaller count have to come first, as a growth is for good.
 
     :param known: counts that the topic is known to have had.
-    :param most_guessed: how many others may be taken for granted if they explain what is left.
-    :returns: ascending, the largest that will do; empty if nothing lies elsewhere, or nothing explains it.
+    :param most_guessed: how many further counts may be guessed to explain the remaining samples.
+    :returns: ascending, the largest counts that explain the samples; empty if no sample lies elsewhere, or if no
+        counts explain them.
     """
     fitting = {
         n: _bits(s.partition == home for s, home in zip(samples, of, strict=True)) for n, of in homes.items()
@@ -53,7 +54,7 @@ def _bits(answers: Iterable[bool]) -> int:
 
 
 def _in_order(samples: Sequence[Sample], homes: Homes, counts: Sequence[int]) -> bool:
-    """Whether the samples of every partition can have been written while the count grew.
+    """Whether the samples of every partition are in an order in which a growing count can have placed them.
 
     :param counts: ascending.
     """

@@ -1,4 +1,4 @@
-"""What whoever asks for an expansion takes for granted about the application."""
+"""The state of the application that the person or program who asks for an expansion expects."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from enum import StrEnum
 class ExpectedState(StrEnum):
     """Whether the application runs when its expansion begins.
 
-    ``either``: an input that has grown kills a running application, and its expansion is the rescue. Who expands
-    something in the night may want to be refused if it is not ``running``; who has stopped it for a growth in
-    place, if somebody has started it again.
+    ``either``: an input that has grown kills a running application, and the expansion is the rescue. A person who
+    expands an application at night may want a refusal if it is not ``running``. A person who has stopped it for a
+    growth in place may want a refusal if it was started again, and is not ``stopped``.
     """
 
     EITHER = "either"

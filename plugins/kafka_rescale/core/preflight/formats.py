@@ -1,4 +1,4 @@
-"""Preflight: is what was sampled of a store what its declared type writes?"""
+"""Preflight: are the sampled records of a store those that its declared type writes?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def store_key_shapes(situation: Situation) -> Iterator[Finding]:
         misfits = [s for s in samples if not fits(declared, s)]
         failed = next(filter(None, (failure(declared, s.key or b"") for s in misfits)), None)
         if failed is not None:
-            yield Finding(f"topic {topic!r}, {failed.what}", failed.found, failed.expected, failed.remedy)
+            yield Finding.of(failed.complaint.about(f"topic {topic!r}, {failed.what}"))
         elif misfits:
             others = types_that_fit(samples, declared)
             yield Finding(
@@ -112,11 +112,11 @@ def foreign_key_joins(situation: Situation) -> Iterator[Finding]:
         try:
             partitioner_of_topic(situation.application, situation.topology, topic)
         except InvalidInput as error:
-            yield Finding(error.what, error.found, error.expected, error.remedy)
+            yield Finding.of(error.complaint)
             return
     for name, table in _subscriptions(situation):
         if isinstance(table, InvalidInput):
-            yield Finding(table.what, table.found, table.expected, table.remedy)
+            yield Finding.of(table.complaint)
         else:
             yield from _wrong_primary(situation, name, table)
 

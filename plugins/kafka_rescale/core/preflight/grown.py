@@ -1,4 +1,4 @@
-"""Preflight: an input was grown while the application was tied to its old count; can it be rescued as declared?"""
+"""Preflight: if an input was grown by hand under the application, can the expansion go on as declared?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kafka_rescale.core.application.topics import Input, InputPolicy
 from kafka_rescale.core.errors import Finding
-from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.partitioning.partitioners import earlier_homes, partitioner_named
 from kafka_rescale.core.plan.planning import target_counts
 from kafka_rescale.core.preflight.situation import Situation
 
@@ -14,11 +14,12 @@ RESCUABLE = (InputPolicy.UNKEYED, InputPolicy.REPARTITIONED)
 
 
 def grown_inputs(situation: Situation) -> Iterator[Finding]:
-    """Yield inputs that were grown by hand and that can't be gone on with as they are declared.
+    """Yield inputs that were grown by hand, and with which an expansion can't go on as they are declared.
 
-    An ``unkeyed`` one is gone on with from the committed offsets, new partitions from their beginning. The old
-    partitions of a ``repartitioned`` one are carried on before the new ones, which keeps the order per key if no
-    key went from one old partition to another. With a static partitioner there is one layout, whatever the count.
+    An ``unkeyed`` input is no finding: green reads it from the committed offsets, its new partitions from their
+    beginning. Of a ``repartitioned`` input, the bridge copies the old partitions before the new ones. That keeps
+    the order per key if no key went from one old partition to another. With a static partitioner there is only one
+    layout, whatever the count.
     """
     for declared in situation.application.inputs:
         earlier = situation.grown.get(declared.topic)
@@ -45,10 +46,10 @@ def grown_inputs(situation: Situation) -> Iterator[Finding]:
 
 
 def _keeps_every_key(situation: Situation, declared: Input) -> bool:
-    """Whether the old partitions go on to hold the keys that they held, and no other growth is to come.
+    """Whether the old partitions keep the keys that they held, and the expansion does not grow the input further.
 
-    An expansion that grows it further would have to drain it first, which an application that is tied to the old
-    count can't.
+    To grow it further, the expansion would have to drain it first. An application that is tied to the old count
+    can't do that.
     """
     after = target_counts(situation.application, situation.actual_counts, situation.target)
     is_static = partitioner_named(declared.partitioner, declared.topic).is_static
@@ -60,7 +61,7 @@ def _moves_among_old(situation: Situation, declared: Input, earlier: int) -> boo
     topic, count = situation.full_name(declared.topic), situation.actual_counts[declared.topic]
     keys = [s.key for s in situation.samples if s.topic == topic and s.key is not None]
     if partitioner.is_modulo:
-        # An empty sample must not let every count through; a user's function may not know what to do with these.
+        # An empty sample must not let every count through. A user's function may not be able to place these keys.
         keys += [number.to_bytes(4, "big") for number in range(1_000)]
-    before, now = (partitioner.partition_batch(keys, n) for n in (earlier, count))
+    before, now = (earlier_homes(partitioner, keys, n) for n in (earlier, count))
     return any(old != new < earlier for old, new in zip(before, now, strict=True))

@@ -1,7 +1,8 @@
-"""Inputs that somebody has grown while a generation was tied to their old count.
+"""Inputs that were grown by hand while a generation was tied to their old count.
 
-A classic Kafka Streams application dies of that at its next rebalance; its internal topics still have the old
-count, and its state is whole at its committed offsets. Old partitions then hold two layouts, with no mark between.
+A classic Kafka Streams application dies of that at its next rebalance. Its internal topics still have the old
+count, and its state is whole at its committed offsets. The old partitions then hold two layouts without a mark
+between them.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from kafka_rescale.core.topology.topology import SubTopology, Topology
 
 @dataclass(frozen=True)
 class Reach:
-    """How far into the partitions of an input things go; counts, not indexes.
+    """How many partitions of an input are in use, as counts.
 
-    :param written: up to the last partition that has records.
-    :param read: up to the last partition that the running generation has committed an offset of.
-    :param recorded: partitions that it had when the watch last found every count in line; 0 if that isn't known.
+    :param written: number of partitions up to the last one that has records.
+    :param read: number up to the last one for which the running generation has committed an offset.
+    :param recorded: number that it had when the watch last found all counts to agree; 0 if that isn't known.
     """
 
     written: int = 0
@@ -35,18 +36,18 @@ def grown_by_hand(
     *,
     following: Collection[str] = (),
 ) -> dict[str, int]:
-    """Return the count that the running generation knows of every input that has more partitions by now.
+    """Return the count that the running generation knows, for every input that has more partitions by now.
 
     A changelog has as many partitions as its sub-topology has tasks, whatever the program does. A repartition
-    topic may have fewer because the program sets its count; then the input's last partitions are read as soon as
-    they have records. That it was a growth is told by records in them that are not read, by the count that the
-    watch has recorded, or by the file: KIP-878 asks for no records before the expansion is done.
+    topic may also have fewer because the program sets its count; then the input's last partitions are read as soon
+    as they have records. A growth shows by unread records in these partitions, by the count that the watch has
+    recorded, or by the file: KIP-878 allows no records before the expansion is done.
 
-    :param counts: present count per source topic, as the topology names it.
-    :param changelogs: count per store's changelog, of those that exist.
-    :param enforced: repartition topics that are declared to be set by the program; they say nothing of an input.
-    :param reach: per input topic, as the topology names it.
-    :param following: repartition topics that are known to follow from their sources.
+    :param counts: present count per source topic, by its name in the topology.
+    :param changelogs: count per store's changelog, if it exists.
+    :param enforced: repartition topics whose counts the program sets, as declared; they tell nothing of an input.
+    :param reach: per input topic, by its name in the topology.
+    :param following: repartition topics whose counts are known to follow from their sources.
     """
     found: dict[str, int] = {}
     for topic in topology.inputs:
@@ -68,23 +69,23 @@ def grown_by_hand(
 
 
 def _told(reach: Reach, known: int, *, is_declared: bool) -> bool:
-    """Whether something tells a growth from a count that the program sets."""
+    """Whether there is evidence for a growth, as opposed to a count that the program sets."""
     return reach.read <= known and (is_declared or reach.recorded == known or known < reach.written)
 
 
 def _derived(
     topology: Topology, subtopology: SubTopology, topic: str, counts: Mapping[str, int], reach: Mapping[str, Reach]
 ) -> Iterator[tuple[str, int]]:
-    """Yield repartition topics, with the count of the input that the sub-topology knows by them."""
+    """Yield repartition topics, with the count of the input that they show the sub-topology to know."""
     recorded = {source: reach.get(source, Reach()).recorded for source in subtopology.sources}
     for repartition in topology.repartitions.intersection(subtopology.sinks):
         readers = [s for s in topology.subtopologies if repartition in s.sources]
-        # External topics that are read together with it decide its count.
+        # External topics that are read together with the repartition topic decide its count.
         if repartition not in counts or not all(topology.repartitions.issuperset(s.sources) for s in readers):
             continue
         if len(recorded) == 1:
             yield repartition, counts[repartition]
-        # The largest of several sources decides: only what was recorded of each tells which of them has grown, and
-        # one that is not larger than that by now has changed nothing.
+        # The largest of several sources decides. Only the recorded counts tell which of them has grown; a source
+        # that is not larger than its recorded count has changed nothing.
         elif all(recorded.values()) and max(recorded.values()) == counts[repartition] < counts.get(topic, 0):
             yield repartition, recorded[topic]

@@ -37,7 +37,7 @@ def shrinking_in_place(situation: Situation) -> Iterator[Finding]:
 
 
 def grown_by_hand_in_place(situation: Situation) -> Iterator[Finding]:
-    """Yield inputs that were grown by hand: what is in them belongs to two layouts."""
+    """Yield inputs that were grown by hand: their records have two layouts."""
     for topic, known in situation.grown.items() if situation.is_in_place else ():
         yield Finding(
             f"input topic {situation.full_name(topic)!r}",
@@ -48,7 +48,7 @@ def grown_by_hand_in_place(situation: Situation) -> Iterator[Finding]:
 
 
 def streams_protocol_in_place(situation: Situation) -> Iterator[Finding]:
-    """Yield an application of the streams protocol, whose coordinator keeps what it knows of its topics."""
+    """Yield an application of the streams protocol, whose coordinator remembers the counts of its topics."""
     if situation.is_in_place and situation.cluster.group.protocol == "streams":
         yield Finding(
             f"group {situation.blue!r}",

@@ -1,4 +1,4 @@
-"""Preflight: are the sampled keys what the application file says, and where its partitioners would put them?"""
+"""Preflight: are the sampled keys as declared, and where the declared partitioners would put them?"""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kafka_rescale.core.formats.record_shapes import fits
 from kafka_rescale.core.formats.samples import Sample, at, shown
 from kafka_rescale.core.partitioning.partitioners import Partitioner, known_partitioners, partitioner_named
 from kafka_rescale.core.plan.foreign_key_joins import key_topic_of, partitioner_of_topic
-from kafka_rescale.core.preflight.placed_keys import Placed
+from kafka_rescale.core.preflight.placed_keys import Placed, unplaceable
 from kafka_rescale.core.preflight.situation import Situation, counted
 
 
 def null_keys(situation: Situation) -> Iterator[Finding]:
-    """Yield keyed inputs that have records without a key, where those are not dropped before any state."""
+    """Yield keyed inputs with records that have no key, unless the program drops these before any state."""
     for topic, policy, without in _without_key(situation, before_state=False):
         yield Finding(
             f"input topic {topic!r}",
@@ -43,19 +43,19 @@ def _without_key(
     for declared in situation.keyed_inputs():
         topic = situation.full_name(declared.topic)
         without = [s for s in situation.samples if s.topic == topic and s.key is None]
-        # The bridge spreads them over all partitions, as their producers do.
+        # The bridge spreads records without a key over all partitions, as their producers do.
         is_bridged = declared.policy is InputPolicy.REPARTITIONED
         if without and not is_bridged and (declared.topic in read_with_state) is before_state:
             yield topic, declared.policy, without
 
 
 def misplaced_keys(situation: Situation) -> Iterator[Finding]:
-    """Yield topics with sampled records that are not where the declared partitioner puts their keys."""
+    """Yield topics with sampled records in other partitions than the declared partitioner puts their keys into."""
     for placed in _placed_topics(situation):
         try:
             wrong = placed.wrong(placed.partitioner, placed.partitions)
         except UnsafeState as error:
-            yield Finding(f"topic {placed.topic!r}, {error.what}", error.found, error.expected, error.remedy)
+            yield unplaceable(f"topic {placed.topic!r}", error)
             continue
         if wrong and not placed.is_history():
             sample, home = wrong[0]
@@ -71,7 +71,7 @@ def misplaced_keys(situation: Situation) -> Iterator[Finding]:
 def history_messages(situation: Situation) -> Iterator[str]:
     """Yield inputs that hold processed records of an earlier layout."""
     for placed in _placed_topics(situation):
-        # Only called once nothing was found: every partitioner has placed every sample.
+        # Called only without findings, so every partitioner has placed every sample.
         if placed.is_history():
             earlier = " and ".join(map(str, placed.earlier_counts()))
             yield f"{placed.topic}: what it had before it grew from {earlier} partitions is processed (sampled)."
@@ -85,7 +85,8 @@ def _placed_topics(situation: Situation) -> Iterator[Placed]:
             known = situation.grown.get(declared.topic)
             carried = () if known is None or declared.policy is not InputPolicy.REPARTITIONED else (known,)
             before = situation.grown_inputs.get(placed.topic, ())
-            yield replace(placed, processed=situation.cluster.committed, earlier=carried, remembered=before)
+            done = situation.cluster.committed
+            yield replace(placed, is_input=True, processed=done, earlier=carried, remembered=before)
     for topic in sorted(situation.topology.repartitions):
         name = partitioner_of_topic(application, situation.topology, topic)
         partitioner = partitioner_named(name, key_topic_of(situation.topology, topic))
@@ -118,6 +119,19 @@ def _remedy(placed: Placed) -> str:
         )
     if types := _types_in_place(placed):
         return f"They are where the keys of {' or '.join(types)} stores would be: declare the store's real type."
+    return _without_rule(placed)
+
+
+def _without_rule(placed: Placed) -> str:
+    """Return what to do about keys that no partitioner, no growth and no other store type explains."""
+    if chosen := placed.chosen():
+        return (
+            f"The other {len(placed.samples) - len(chosen)} are where {placed.partitioner.name} puts them: a "
+            "producer chooses the partition of some records itself, as with a marker for each partition. What the "
+            "application keeps of such a key is where the record was sent, and `verify` would name every one that "
+            "is sent later. Let the producer leave the partition to the key, or send these records to a topic of "
+            "their own."
+        )
     if (twice := placed.in_two_partitions()) is not None:
         return (
             f"Key {shown(twice[0].key)} is in partitions {twice[0].partition} and {twice[1].partition}: a "
@@ -135,7 +149,7 @@ def _remedy(placed: Placed) -> str:
 
 
 def _types_in_place(placed: Placed) -> list[str]:
-    """Return the other store types whose keys these could be, and which would put all of them where they are."""
+    """Return the other store types whose keys these could be, and whose partitions would be the present ones."""
     others = [f for f in FORMATS.values() if placed.is_changelog and f.layout != placed.form.layout]
     fitting = [f for f in others if all(fits(f, s) for s in placed.samples)]
     in_place = [f for f in fitting if replace(placed, form=f).fits(placed.partitioner, placed.partitions)]

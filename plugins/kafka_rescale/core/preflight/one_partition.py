@@ -1,6 +1,7 @@
 """Preflight of topics with one partition: every type and partitioner puts every key into it.
 
-From there nothing contradicts a wrong declaration, and the copy would put keys where nobody looks for them.
+So no sample contradicts a wrong declaration, and the copy would put keys where the next generation doesn't look
+for them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _TIMES_MS = range(946_684_800_000, 4_102_444_800_000)
 
 
 def unchecked_declarations(situation: Situation) -> Iterator[str]:
-    """Yield what could not be checked of topics with one partition, if they are to have more."""
+    """Yield topics with one partition that will have more: their declarations could not be checked."""
     keyed = [i.topic for i in situation.keyed_inputs()] + sorted(situation.topology.repartitions)
     names = [*map(situation.full_name, keyed), *map(situation.changelog, situation.topology.stores)]
     alone = [n for n in names if n in situation.cluster.topics and situation.cluster.topics[n].partitions == 1]
@@ -32,7 +33,7 @@ def unchecked_declarations(situation: Situation) -> Iterator[str]:
 def windowed_keys(situation: Situation) -> Iterator[Finding]:
     """Yield plain stores of one partition whose keys seem to end in the time of a window.
 
-    With more partitions, where the keys are tells.
+    With more partitions, the places of the keys tell it.
     """
     for store in situation.application.stores:
         topic = situation.cluster.topics.get(situation.changelog(store.name))

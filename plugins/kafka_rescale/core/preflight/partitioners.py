@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from kafka_rescale.core.errors import Finding, UnsafeState
 from kafka_rescale.core.formats.changelog_formats import format_of
 from kafka_rescale.core.formats.samples import shown
-from kafka_rescale.core.partitioning.partitioners import Partitioner, partitioner_named
+from kafka_rescale.core.partitioning.partitioners import Partitioner, earlier_homes, partitioner_named
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.preflight.counts import counts_after
+from kafka_rescale.core.preflight.placed_keys import unplaceable
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.topology import SubTopology
 
@@ -23,7 +24,7 @@ _REMEDY = (
 def one_partitioner(situation: Situation) -> Iterator[Finding]:
     """Yield stateful sub-topologies whose sources and stores are not placed by one partitioner.
 
-    ``Topology#describe()`` does not say which of them are joined, so all of them are taken to be.
+    ``Topology#describe()`` does not say which of them are joined, so this takes all of them as joined.
     """
     for subtopology in situation.stateful_subtopologies():
         declared = _declared(situation, subtopology)
@@ -39,7 +40,7 @@ def one_partitioner(situation: Situation) -> Iterator[Finding]:
 
 
 def _declared(situation: Situation, subtopology: SubTopology) -> dict[str, list[str]]:
-    """Return what is placed by each partitioner; a table whose input is its changelog has none of its own."""
+    """Return topics and stores by their partitioner. A table whose input is its changelog has no partitioner."""
     application, found = situation.application, dict[str, list[str]]()
     inputs = {i.topic: i.partitioner for i in application.inputs}
     for topic in situation.topology.own_sources(subtopology):
@@ -50,14 +51,15 @@ def _declared(situation: Situation, subtopology: SubTopology) -> dict[str, list[
 
 
 def _by_topic(situation: Situation, subtopology: SubTopology, name: str) -> Iterator[Finding]:
-    """A user's function may answer differently for two topics: seen by the keys sampled of any of them."""
+    """Yield topics for which a user's function answers differently; it is asked for the keys sampled of all."""
     first, *others = situation.topology.own_sources(subtopology)
     sampled = [s for t in (first, *others) for s in situation.samples_of(situation.full_name(t))]
     keys = sorted({s.key for s in sampled if s.key is not None})
     for other in others:
         for n in (situation.counts[first], counts_after(situation)[first]):
             try:
-                here, there = (partitioner_named(name, t).partition_batch(keys, n) for t in (first, other))
+                # An input that was grown by hand counts with its old partitions here, and has keys in new ones.
+                here, there = (earlier_homes(partitioner_named(name, t), keys, n) for t in (first, other))
             except UnsafeState as error:
                 yield Finding(f"sub-topology {subtopology.id}, {error.what}", error.found, error.expected, _REMEDY)
                 return
@@ -72,9 +74,9 @@ def _by_topic(situation: Situation, subtopology: SubTopology, name: str) -> Iter
 
 
 def future_placement(situation: Situation) -> Iterator[Finding]:
-    """Yield topics whose sampled keys the declared partitioner can't place, or may not move, in the target.
+    """Yield topics with sampled keys that the declared partitioner can't place in the target, or must not move.
 
-    Present placement must have been found right before.
+    Call it only if the present places of the keys are right.
     """
     keyed = {i.topic for i in situation.keyed_inputs()}
     for planned in (i for i in situation.plan.inputs if i.declared in keyed):
@@ -94,7 +96,7 @@ def _findings(
     try:
         homes = partitioner.partition_batch(keys, target)
     except UnsafeState as error:
-        yield Finding(f"{what}, {error.what}", error.found, error.expected, error.remedy)
+        yield unplaceable(what, error)
         return
     moved = [(s, home) for s, home in zip(samples, homes, strict=True) if s.partition != home]
     if partitioner.is_static and moved:

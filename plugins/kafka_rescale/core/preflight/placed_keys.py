@@ -1,4 +1,4 @@
-"""The sampled keys of a topic, held against where a partitioner would put them."""
+"""The sampled keys of a topic, compared with where a partitioner would put them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Finding, UnsafeState
 from kafka_rescale.core.formats.changelog_formats import FORMATS, ChangelogFormat
 from kafka_rescale.core.formats.samples import Sample
-from kafka_rescale.core.partitioning.partitioners import Partitioner
+from kafka_rescale.core.partitioning.partitioners import Partitioner, earlier_homes
+from kafka_rescale.core.partitioning.user_function import NotThereYet
 from kafka_rescale.core.preflight.earlier_counts import earlier_counts
+
+
+class MayHaveGrown(Finding):
+    """A key of a partition that its topic did not have when it was counted: it may have grown since."""
+
+
+def unplaceable(where: str, error: UnsafeState) -> Finding:
+    """Return the finding that a partitioner can't place a sampled key."""
+    kind = MayHaveGrown if isinstance(error, NotThereYet) else Finding
+    return kind.of(error.complaint.about(f"{where}, {error.what}"))
 
 
 @dataclass(frozen=True)
@@ -19,9 +30,9 @@ class Placed:
 
     :param form: how the keys are written; topics other than changelogs have whole keys.
     :param processed: committed offset per partition, for inputs.
-    :param remembered: counts that an input had before expansions grew it; what lies by them is processed.
-    :param earlier: counts by which records may lie as well: of an input that is repartitioned after it was grown
-        by hand, the one before; of a topic that was grown in place, those of what was left behind.
+    :param remembered: counts that an input had before expansions grew it; records placed by them are processed.
+    :param earlier: further counts that may have placed records. For a ``repartitioned`` input that was grown by
+        hand, the count before; for a topic that was grown in place, the counts of the records left behind.
     """
 
     topic: str
@@ -30,24 +41,33 @@ class Placed:
     samples: Sequence[Sample]
     form: ChangelogFormat = FORMATS["key-value"]
     is_changelog: bool = False
+    is_input: bool = False
     processed: Mapping[tuple[str, int], int] = field(default_factory=dict)
     earlier: tuple[int, ...] = ()
     remembered: tuple[int, ...] = ()
 
     def wrong(self, partitioner: Partitioner, partitions: int) -> list[tuple[Sample, int]]:
-        """Return the samples that are elsewhere, each with the partition where it belongs."""
+        """Return the samples in a wrong partition, each with the partition where it belongs."""
         keyed = [s for s in self.samples if s.key is not None]
         keys = self.form.partitioning_keys([s.key or b"" for s in keyed])
         homes = partitioner.partition_batch(keys, partitions)
-        before = [partitioner.partition_batch(keys, count) for count in self.earlier]
+        before = [earlier_homes(partitioner, keys, count) for count in self.earlier]
         return [
             (s, home)
             for s, home, *old in zip(keyed, homes, *before, strict=True)
             if s.partition not in {home, *old}
         ]
 
+    def chosen(self) -> list[Sample]:
+        """Return the samples of an input for which its producer has chosen another partition than the key's.
+
+        Most samples are where the partitioner puts them, so it is not the partitioner that is declared wrongly.
+        """
+        elsewhere = [s for s, _ in self.wrong(self.partitioner, self.partitions)] if self.is_input else []
+        return elsewhere if 2 * len(elsewhere) < len(self.samples) else []
+
     def earlier_counts(self) -> tuple[int, ...]:
-        """Return the smaller counts by which every misplaced sample lies: the topic was grown since."""
+        """Return the smaller counts that explain every misplaced sample: the topic was grown since."""
         keyed = [s for s in self.samples if s.key is not None]
         keys = self.form.partitioning_keys([s.key or b"" for s in keyed])
         homes = {self.partitions: self.partitioner.partition_batch(keys, self.partitions)}
@@ -75,7 +95,7 @@ class Placed:
         return None
 
     def is_history(self) -> bool:
-        """Whether what is misplaced was placed before the topic was grown, and has been processed.
+        """Whether every misplaced record was written before the topic was grown, and has been processed.
 
         An input that an expansion has grown looks like this for as long as its retention lasts.
         """

@@ -1,9 +1,10 @@
-"""Preflight: who runs, who rescales, and how far behind is the running generation?"""
+"""Preflight: does the application run as expected, is another expansion in progress, and how large is the lag?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.preflight.situation import Situation, counted
@@ -23,7 +24,7 @@ def conflicting_target(situation: Situation) -> Iterator[Finding]:
 
 
 def running_as_expected(situation: Situation) -> Iterator[Finding]:
-    """Yield a contradiction between who is a member of the group and who should be, before anything has begun."""
+    """Yield a group that has members or has none, other than expected before an expansion begins."""
     group, journal = situation.cluster.group, situation.control.journal
     if journal is not None and journal.in_progress:
         return
@@ -44,13 +45,32 @@ def running_as_expected(situation: Situation) -> Iterator[Finding]:
 
 
 def lag_messages(situation: Situation) -> Iterator[str]:
-    """Yield what is worth knowing about the running generation."""
+    """Yield messages about the running generation: whether it runs, and its lag."""
     group = situation.cluster.group
-    if not group.is_live and situation.expected is ExpectedState.EITHER:
+    # That its deployment says so is told elsewhere.
+    is_told = situation.deployment.blue_runs is False
+    if not group.is_live and situation.expected is ExpectedState.EITHER and not is_told:
         yield f"{situation.blue} does not run: its group has no member (state {group.state})."
     for topic in sorted(situation.topology.repartitions):
         name = situation.full_name(topic)
         ends = {tp: end for tp, end in situation.cluster.ends.items() if tp[0] == name}
         begins = situation.cluster.begins
         lag = sum(max(0, end - situation.cluster.committed.get(tp, begins.get(tp, 0))) for tp, end in ends.items())
-        yield f"{name}: {counted(lag, 'record')} not yet processed."
+        if lag:
+            yield f"{name}: {counted(lag, 'record')} not yet processed."
+
+
+def unheld_inputs(situation: Situation) -> Iterator[str]:
+    """Yield inputs that grow while their producers are held, of which the file does not say how.
+
+    The application itself is stopped in any case.
+    """
+    growing = {each.declared for each in situation.plan.inputs if each.grows}
+    for declared in situation.application.inputs:
+        is_held = declared.producers is not None or declared.topic in situation.topology.outputs
+        if declared.policy is InputPolicy.PAUSED and declared.topic in growing and not is_held:
+            yield (
+                f"{situation.full_name(declared.topic)}: `paused` without `producers:`, so that nothing stops its "
+                "producers. Hold them yourself from the cutover on until the new generation runs; a record that "
+                "comes meanwhile ends the cutover."
+            )

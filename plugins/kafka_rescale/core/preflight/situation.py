@@ -1,4 +1,4 @@
-"""Everything that preflight looks at, gathered beforehand, so that its checks are pure functions."""
+"""Everything that preflight looks at. It is read beforehand, so that the checks are pure functions."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def counted(number: int, thing: str) -> str:
 
 @dataclass(frozen=True)
 class Situation(Described):
-    """A target, its cluster, and all that was read there: made once, when everything has been read.
+    """A target, its cluster, and everything that was read there.
 
     :param samples: records of the topics whose keys decide partitions.
     :param visible: names of the cluster's topics, as far as the connection may see them.
-    :param green_records: records per topic that exists under a name which green will need.
+    :param green_records: number of records by topic, of the topics whose names green will need.
     :param bridged_ends: ends of the topics that bridges of the last expansion read, open transactions included.
     :param green_group: the group of the generation to build.
     :param compression: ``compression.type`` of the connection, which replaces the topics' codecs; empty for none.
-    :param expected: whether the application has to run or to be stopped when the expansion begins.
+    :param expected: whether the application must run, or must be stopped, when the expansion begins.
     :param now_ms: wall clock, in ms since the epoch.
-    :param deployment: what the user's own commands say.
+    :param deployment: the answers of the user's own commands.
     """
 
     samples: tuple[Sample, ...]

@@ -1,4 +1,4 @@
-"""Preflight: can the topics of the next generation have their names, and would they take every record as it is?"""
+"""Preflight: can green's topics have their names, and would they take every record unchanged?"""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _LIMITS = (LARGEST, BEFORE, AFTER, EITHER)
 
 
 def kept_times(situation: Situation) -> Iterator[Finding]:
-    """Yield internal topics of the running generation whose copies would get the times of the copying.
+    """Yield internal topics whose copies would get the times of the copying instead of the records' own.
 
-    Whether the topic's own config says so or the brokers' default: what is created beside it says the same.
+    It makes no difference whether the topic's own config or the brokers' default says so: the topic that is
+    created beside it gets the same.
     """
     for store in situation.topology.stores:
         yield from _by_brokers(
@@ -79,9 +80,9 @@ def _by_brokers(situation: Situation, name: str, why: str, besides: str) -> Iter
 
 
 def absent_times(situation: Situation) -> Iterator[Finding]:
-    """Yield topics with sampled records that have no time, or that of 1970: the client library can't write them.
+    """Yield topics with sampled records without a time, or with time 0: the client library can't write these.
 
-    In place only those matter that move, which are rehearsed.
+    In place, only records that move matter, and the rehearsal checks them.
     """
     if situation.is_in_place:
         return
@@ -101,15 +102,15 @@ def absent_times(situation: Situation) -> Iterator[Finding]:
 
 
 def refused_records(situation: Situation) -> Iterator[Finding]:
-    """Yield topics with sampled records that the brokers would refuse to take again, one finding each.
+    """Yield topics with sampled records that the brokers would refuse to take again, one finding per topic.
 
-    What is too large without compression may fit with it; a copy that is refused names the record.
+    A record that is too large without compression may fit with it; if the brokers refuse it, the copy names it.
     """
     for move in (m for m in (*situation.plan.moves, *situation.plan.bridges) if m.grows or not m.is_in_place):
         source, target = (situation.cluster.topics.get(name) for name in (move.source, move.target))
         if source is None:
             continue
-        # What is created is given the configs of its source; what is there already, those that its source sets.
+        # A topic that is created gets all configs of its source; an existing one those that are set on the source.
         written = replace(target, configs={**target.configs, **source.overrides}) if target else source
         limits, until = RecordLimits.of(written, situation.now_ms, 0), raised_until(move, is_made=bool(target))
         is_compressed = (situation.compression or move.compression or "none") != "none"
@@ -121,7 +122,7 @@ def refused_records(situation: Situation) -> Iterator[Finding]:
             if finding is not None and sample.timestamp_ms > 0
         ]
         if found:
-            # The largest: what it needs is enough for the others as well.
+            # The largest record: a limit that lets it through is enough for the others as well.
             sample, finding = max(found, key=lambda each: each[0].batch_bytes)
             yield replace(
                 finding, what=f"topic {move.source!r} partition {sample.partition} offset {sample.offset}"
@@ -129,7 +130,7 @@ def refused_records(situation: Situation) -> Iterator[Finding]:
 
 
 def compression_messages(situation: Situation) -> Iterator[str]:
-    """Yield with which codec copies are written, where it is any: their size depends on it."""
+    """Yield the codecs with which copies are written, as their size depends on them."""
     if declared := situation.compression:
         yield f"Copies are written with compression.type {declared} of the Kafka connection."
         return
@@ -142,10 +143,10 @@ def compression_messages(situation: Situation) -> Iterator[str]:
 
 
 def targets_as_found(situation: Situation) -> Iterator[Finding]:
-    """Yield configs of topics that are there already, with which they would not take what their sources have.
+    """Yield configs with which an existing topic would not take all records of its source.
 
-    ``expand`` sets on them whatever is set on the source. What the source has from the brokers' defaults, it
-    leaves as it finds it.
+    ``expand`` sets on it every config that is set on the source. It does not touch configs that the source has
+    from the brokers' defaults.
     """
     plan = situation.plan
     for move in (m for m in (*plan.moves, *plan.bridges) if not m.is_in_place):
@@ -173,5 +174,5 @@ def _difference(move: Move, config: str, found: str, expected: str, value: str) 
         f"topic {move.target!r}",
         f"{config} {found} on the topic that is there already",
         f"{expected} of {move.source}",
-        f"Set {config}={value} on it, or delete it if nobody needs it.",
+        f"Set {config}={value} on it, or delete it if it is not needed.",
     )

@@ -1,4 +1,4 @@
-"""Preflight: do the topics exist, with configs that a copy can keep to, and are green's names free?"""
+"""Preflight: do the topics exist, can their copies have the same configs, and are green's names free?"""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def store_types(situation: Situation) -> Iterator[Finding]:
 
 def _type_remedy(policy: tuple[str, ...], declared: ChangelogFormat) -> str:
     if policy == ("compact", "delete"):
-        # Of plain stores only the topic's config says that entries expire; the copy takes them as any others.
+        # Entries of a plain store expire only by the topic's config. They are copied like any others.
         is_plain = declared.layout == WHOLE and declared.has(Content.LATEST)
         return "Kafka Streams sets compact,delete for windows and sessions: declare the store's real type." + (
             " If the program itself sets it, so that entries expire, declare `type: processor` with "
@@ -152,9 +152,10 @@ def _replicas(topic: TopicDescription, brokers: int) -> Iterator[Finding]:
 
 
 def green_names(situation: Situation) -> Iterator[Finding]:
-    """Yield topics and members under the names that green needs, unless an own earlier run left them.
+    """Yield topics and members under the names that green needs, unless an earlier run of this expansion left
+    them.
 
-    In place it needs none but those that it has.
+    In place no new name is needed.
     """
     if situation.is_in_place:
         return
@@ -167,7 +168,7 @@ def green_names(situation: Situation) -> Iterator[Finding]:
                 f"topic {name!r}",
                 f"{counted(records, 'record')} in a topic that no expansion of this application has made",
                 "a name that is free for the next generation",
-                f"If nobody needs it, delete it (`kafka-topics.sh --delete --topic {name}`).",
+                f"If it is not needed, delete it (`kafka-topics.sh --delete --topic {name}`).",
             )
             continue
         found = situation.cluster.topics.get(name)
@@ -190,7 +191,7 @@ def green_names(situation: Situation) -> Iterator[Finding]:
 
 
 def retention_warnings(situation: Situation) -> Iterator[str]:
-    """Yield window changelogs that hold entries which their retention may delete as soon as they are copied."""
+    """Yield window changelogs with entries that retention may delete as soon as they are copied."""
     for store in situation.topology.stores:
         topic = situation.cluster.topics.get(situation.changelog(store))
         if topic is None or "delete" not in topic.cleanup_policy:

@@ -1,6 +1,6 @@
 """Preflight: counts that the text of a topology leaves open, so that green might not be able to start.
 
-What was planned for a repartition topic has to be what Kafka Streams derives, or green refuses to start.
+The planned count of a repartition topic must be the count that Kafka Streams derives. Else green refuses to start.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ def undecided_counts(situation: Situation) -> Iterator[Finding]:
 
 
 def maybe_enforced(situation: Situation) -> Iterator[str]:
-    """Yield repartition topics that would change their count, of which the file does not say whose it is.
+    """Yield repartition topics that would change their count, if the file does not say who sets it.
 
-    One that the program sets shows by differing from what is derived; where both are equal today, nothing does.
+    A count that the program sets shows by differing from the derived one. If both are equal today, nothing shows
+    it.
     """
     journal = situation.control.journal
     plan = journal.plan if journal is not None and journal.in_progress else situation.plan
@@ -58,7 +59,7 @@ def maybe_enforced(situation: Situation) -> Iterator[str]:
 
 
 def _known_to_be_joined(situation: Situation) -> set[str]:
-    """Return the repartition topics that are said to be joined, or whose count only a join can have given."""
+    """Return the repartition topics that are declared as joined, or whose count only a join explains."""
     merged = counts_if_merged(situation.topology, situation.external_counts, situation.enforced_now)
     said = {f"{r.name}{REPARTITION_SUFFIX}" for r in situation.application.repartitions if r.count == "joined"}
     by_count = (t for t in situation.topology.repartitions if all(situation.counts[t] != c.get(t) for c in merged))

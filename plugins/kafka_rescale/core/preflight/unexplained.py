@@ -1,6 +1,6 @@
 """Preflight: does the topology know every internal topic of the running generation?
 
-A store that an outdated topology does not name would be left behind: the next generation would begin without it.
+A store that an outdated topology does not name would be left behind: green would begin without its state.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _LATER_GENERATION = re.compile(r"g\d+-")
 
 
 def unexplained_topics(situation: Situation) -> Iterator[Finding]:
-    """Yield the topics that are named as internal ones of the running generation and that nothing explains.
+    """Yield topics with names of internal topics of the running generation that the topology does not explain.
 
-    Nobody can tell them from those of another application whose id begins with this one's and a dash.
+    They may also belong to another application whose id begins with this one's and a dash: names can't tell.
     """
     unknown = sorted(
         t for t in situation.visible if _looks_internal(situation, t) and not _explained(situation, t)
@@ -30,7 +30,7 @@ def unexplained_topics(situation: Situation) -> Iterator[Finding]:
             "every store and repartition topic of the running program in the topology: others are left behind",
             "Print Topology#describe() of the running program again. If one is another application's, name that "
             f"application's id in `unrelated:`; if an older version of {situation.application.application_id} has "
-            f"left it and nobody needs it, delete it, or name it there: `unrelated: [{unknown[0]}]`.",
+            f"left it and it is not needed, delete it, or name it there: `unrelated: [{unknown[0]}]`.",
         )
 
 
@@ -48,6 +48,6 @@ def _explained(situation: Situation, topic: str) -> bool:
     tables = [situation.changelog(t) for s in topology.subtopologies for t in s.source_tables]
     external = [*map(situation.full_name, topology.inputs), *topology.outputs, *topology.global_topics]
     external += [o.topic for o in application.outputs]
-    # What source_tables itself has to object to is said there.
+    # Findings about source tables are source_tables' own.
     known = {*situation.names.all_of(topology), *tables, *external}
     return topic in known or any(topic == u or topic.startswith(f"{u}-") for u in application.unrelated)

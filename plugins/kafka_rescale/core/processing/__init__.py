@@ -1,1 +1,1 @@
-"""Running a pipeline's tasks: what is kept of their state between two runs, and who runs which of them."""
+"""Running a pipeline's tasks: which state is kept between two runs, and which thread runs which task?"""

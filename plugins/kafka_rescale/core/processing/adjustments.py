@@ -1,4 +1,4 @@
-"""What a person asks for when a run is triggered: threads and clients that come and go with it, processors."""
+"""What a person asks for when triggering a run: more or fewer threads, clients and processors."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Adjustments:
 
     :param add_to: client that gets a stream thread.
     :param remove_from: client that loses a stream thread.
-    :param timeout_seconds: how long to wait for the end of a thread that may still be at work; None doesn't.
+    :param timeout_seconds: how long to wait for the end of a thread that may still be at work; None to not wait.
     :param remove: client that is given up.
     :param start: client that is started again.
-    :param processors: how many every sub-topology shall have.
+    :param processors: number of processors that every sub-topology shall have.
     """
 
     add_to: str | None = None
@@ -38,7 +38,7 @@ class Adjustments:
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Self:
-        """Return what the params of a run ask for."""
+        """Return the changes that the params of a run ask for."""
         return cls(
             params.get(ADD_STREAM_THREAD),
             params.get(REMOVE_STREAM_THREAD),
@@ -51,19 +51,19 @@ class Adjustments:
 
 NOTHING_ASKED = Adjustments()
 REMEMBERED = 500
-"""Runs whose changes were done: an older one than these is not cleared any more."""
+"""How many runs with changes are remembered: an older run is not cleared any more."""
 
 
 def still_asked(processing: Processing | None, run: str, asked: Adjustments) -> Adjustments:
-    """Return what is still to do of what a run asks for: nothing if that was done, by whatever attempt at it."""
+    """Return the changes of a run that are still to be made: none if any attempt at the run has made them."""
     return NOTHING_ASKED if processing is not None and run in processing.adjusted_by else asked
 
 
 def adjusted(processing: Processing, run: str, asked: Adjustments) -> Processing:
-    """Return the clients after what a run asks for, once; the next rebalance goes by that.
+    """Return the clients after the changes of a run, which are made once; the next rebalance goes by the result.
 
     :raises InvalidInput: there is no such client.
-    :raises Refused: nobody would be left.
+    :raises Refused: no client would be left.
     """
     asked = still_asked(processing, run, asked)
     if asked == NOTHING_ASKED:
@@ -95,7 +95,7 @@ def thread_added(processing: Processing, client_id: str | None) -> tuple[Process
 
 
 def thread_removed(processing: Processing, client_id: str | None) -> tuple[Processing, str | None]:
-    """Ask a thread to end, and return its name; None if there is none or the client can't lose one.
+    """Ask a thread to end, and return its name; None if the client has no thread or can't lose one.
 
     :param client_id: None is the only client.
     """
@@ -105,9 +105,9 @@ def thread_removed(processing: Processing, client_id: str | None) -> tuple[Proce
 
 
 def clients_removed(processing: Processing, ids: Collection[str]) -> Processing:
-    """Give clients up; those that have ended before stay as they are.
+    """Give clients up; clients that have already ended stay as they are.
 
-    :raises Refused: nobody would be left.
+    :raises Refused: no client would be left.
     """
     going_on = {c.client_id for c in processing.clients if c.state.is_running_or_rebalancing}
     ended = going_on & set(ids)
@@ -123,9 +123,9 @@ def clients_removed(processing: Processing, ids: Collection[str]) -> Processing:
 
 
 def clients_started(processing: Processing, ids: Collection[str]) -> Processing:
-    """Let clients that have ended or are absent begin anew; those that are running go on.
+    """Let clients that have ended or are absent begin anew; running clients go on.
 
-    One that is absent joins without the state that it had: its directory is made again.
+    An absent client joins without the state that it had: its directory is made again.
     """
     again = (
         ClientRecord(client_id=c.client_id, state_dir="" if c.absent else c.state_dir)

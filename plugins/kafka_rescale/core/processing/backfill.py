@@ -1,10 +1,10 @@
-"""A past interval that is processed once more, by a generation of its own beside the one that is at work.
+"""A past interval that is processed once more, by a generation of its own beside the generation at work.
 
-The state as of the start of the interval is made again by replaying what came before it. A changelog can't tell
-it: it is compacted, and says what is now. So all records before the end of the interval are processed, in the
-order of the log, and outputs are written that are not before its start, or are made by a record that isn't. What
-came late, with a time in the interval and behind others in the log, belongs to it; so inputs are read to their
-present ends.
+A changelog can't tell the state as of the start of the interval: it is compacted, and tells the present state. So
+a backfill replays the log: it processes all records with times before the end of the interval, in the order of the
+log. It writes a result if the result's time is not before the start of the interval, or if the record that made it
+is not. Records that came late, with a time in the interval but behind others in the log, belong to the interval.
+So inputs are read to their present ends.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from kafka_rescale.core.values import Value
 
 
 class Backfill(Value):
-    """What is processed once more, and where its results go.
+    """The interval that is processed once more, and the topics that its results go to.
 
     :param start_ms: of the interval, by the timestamps of records.
-    :param end_ms: exclusive.
+    :param end_ms: of the interval, exclusive.
     :param history_ms: how far before the start the replay begins; None is the beginning of the log.
-    :param outputs: full names of the topics written, by the pipeline's own.
+    :param outputs: full names of the topics that are written, by the pipeline's own names.
     """
 
     start_ms: int
@@ -48,7 +48,7 @@ class Backfill(Value):
 
 
 def backfill_of(application: PipelineApplication, topology: Topology, start: str, end: str) -> Backfill:
-    """Return what a run for a past interval has to do.
+    """Return the backfill of a run for a past interval.
 
     :param start: ISO 8601 with an offset, as Airflow renders ``data_interval_start``.
     :param end: exclusive.
@@ -87,10 +87,10 @@ def backfill_of(application: PipelineApplication, topology: Topology, start: str
 
 
 def require_history(source: str, backfill: Backfill, coverage: Coverage, *, is_compacted: bool) -> None:
-    """Refuse an input that no longer has what the interval, and the state before it, follow from.
+    """Refuse an input without all records that make the interval's results and the state before it.
 
     :param source: ``<topic>-<partition>``.
-    :param coverage: of the log from the offset where the replay begins; looked at closely if it is compacted.
+    :param coverage: of the log from the offset where the replay begins; read closely if the topic is compacted.
     :raises Refused: records were deleted or compacted away.
     """
     if not (coverage.is_headless or (is_compacted and not coverage.is_whole)):
@@ -109,10 +109,10 @@ def require_history(source: str, backfill: Backfill, coverage: Coverage, *, is_c
 
 
 def first_needed(begin: int, first_since: int | None, *, is_compacted: bool) -> int:
-    """Return the offset at which the replay of a partition begins, or one below the log start if that is gone.
+    """Return the offset at which the replay of a partition begins; if it is gone, an offset below the log start.
 
     :param begin: log start.
-    :param first_since: of the records that are left, the first one needed by its time; None needs them all.
+    :param first_since: offset of the first remaining record whose time is needed; None if all are needed.
     """
     if first_since is None or is_compacted:
         return 0

@@ -1,4 +1,4 @@
-"""What comes of a stream thread that died of an error, by the handler's decision (KIP-663, KIP-671)."""
+"""What happens after a stream thread died of an error, by the handler's decision (KIP-663, KIP-671)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from kafka_rescale.core.processing.rebalance import started
 def thread_died(processing: Processing, name: str, decision: Decision) -> Processing:
     """Return the record after the death of a thread; as it was if there is no such thread (any more).
 
-    A new thread takes over all that a replaced one had, at once. Whoever is shut down keeps its tasks for the rest
-    of this run, in which nobody else may have them; the next run's rebalance gives them to others. So does a
-    thread that was asked to end: what is left of it is done in its own name, and nobody takes its place.
+    A thread that replaces another one takes over all of its tasks at once. A client that is shut down keeps its
+    tasks for the rest of this run, as no other client may have them meanwhile; the next run's rebalance gives them
+    to others. A thread that was asked to end also keeps its tasks: what is left of its work is done in its own
+    name, and no thread takes its place.
     """
     record = processing.client(client_of(name))
     states = {thread.name: thread.state for thread in record.threads} if record is not None else {}
@@ -40,7 +41,7 @@ def _with_replaced(record: ClientRecord, client: StreamsClient, dead: str) -> Cl
 
 def _threads(before: ClientRecord, after: ClientRecord, dead: str) -> Iterator[ThreadRecord]:
     known = {thread.name: thread for thread in before.threads}
-    # Names are used again: who stands for whom goes by the names that the threads of the run began with.
+    # Names are used again, so the record refers to threads by the names that they began the run with.
     begun = known[dead].replaces or dead
     for thread in after.threads:
         is_new = thread.name not in known

@@ -1,4 +1,4 @@
-"""Which entries of a store with times in its keys are gone by event time, so that no file has to keep them."""
+"""Which entries of a store have expired by the times in their keys, so that no file has to keep them?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafka_rescale.core.pipeline.task import StoreDefinition
 
 @dataclass(frozen=True)
 class Expiry:
-    """Entries whose time is before the newest one minus the retention are gone.
+    """Entries have expired if their time is before the newest time minus the retention.
 
     :param times: where keys have times, as in ``ChangelogFormat.times``.
     """

@@ -1,9 +1,9 @@
-"""A source topic that has grown: where its keys were and are, and what has to be read before what (KIP-253).
+"""A source topic that has grown: where its keys were and are, and which records are read first (KIP-253).
 
-A producer that does not know the new partitions yet goes on to write to the old ones, after the growth as well. So
-no offset at the time of the growth separates what comes before from what comes after, and timestamps don't either,
-as records may be late. What does: once the end of a new partition has been asked for, whatever its producers had
-written before is below the ends of the old partitions **that are asked for afterwards**.
+After the growth, a producer that does not know the new partitions yet still writes to the old ones. So no offset
+at the time of the growth separates earlier records from later ones. Timestamps don't either, as records may be
+late. The order of two questions does: ask for the end of a new partition first. All that its producers had written
+to old partitions before then lies below the ends of the old partitions **that are asked for afterwards**.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class GrownTopic:
         return LinearHashing(self.initial).partition_batch(keys, self.partitions)
 
     def until(self, partition: int, end: int) -> int:
-        """Return up to which offset there may be records whose keys have moved on.
+        """Return the offset up to which there may be records whose keys have moved to other partitions.
 
-        :param end: of what is to be read (exclusive).
+        :param end: end of the range to be read (exclusive).
         """
         return min(end, self.settled.get(partition, end))
 
     def fence(self, partition: int, records: Iterable[tuple[int, bytes | None]]) -> int:
-        """Return the offset behind the last record whose key belongs to another partition by now; 0 if none does.
+        """Return the offset behind the last record whose key belongs elsewhere by now; 0 without such a record.
 
-        :param records: offset and key of what is still to be read of a partition.
+        :param records: offset and key of the records of a partition that are still to be read.
         """
         keyed = [(offset, key) for offset, key in records if key is not None]
         homes = self.homes([key for _, key in keyed])
@@ -59,7 +59,7 @@ class GrownTopic:
         """Refuse records that are not where their keys belong, or belonged until all producers knew the growth.
 
         :param records: partition, offset and key.
-        :raises UnsafeState: one is elsewhere; it is named.
+        :raises UnsafeState: a record is elsewhere; the error names it.
         """
         keyed = [(partition, offset, key) for partition, offset, key in records if key is not None]
         for (partition, offset, key), home in zip(keyed, self.homes([k for *_, k in keyed]), strict=True):

@@ -1,4 +1,4 @@
-"""What a pipeline makes of partition counts that have changed (KIP-287)."""
+"""How a pipeline reacts to partition counts that have changed (KIP-287)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BEGIN_ANEW = "to begin anew, delete the changelogs and the committed offsets of 
 
 @dataclass(frozen=True)
 class Declared:
-    """How keys are placed, as far as that is known.
+    """How the keys of topics are placed, as far as that is known.
 
-    :param linear: of inputs by linear hashing, the count that each was created with.
-    :param repartitions: topics that the pipeline writes itself, hence always by linear hashing.
-    :param static: of inputs with a static partitioner, its function.
+    :param linear: the inputs that are placed by linear hashing, with the count that each was created with.
+    :param repartitions: topics that the pipeline writes itself, and therefore always by linear hashing.
+    :param static: the inputs that have a static partitioner, with its function.
     """
 
     linear: Mapping[str, int]
@@ -32,12 +32,12 @@ class Declared:
     def placement(self, part: SubTopology, processors: PipelineProcessors) -> Placement:
         """Return which processor of a sub-topology has the state of a key."""
         counts = {topic: processors.topics[topic].partitions for topic in part.sources}
-        # All of them have one function.
+        # All static inputs of a sub-topology have the same function.
         static = next(iter(static_topics(self.static, part, counts)), None)
         return Placement(processors.sub_topologies[part.id].initial, static)
 
     def initial_of(self, part: SubTopology, counts: Mapping[str, int]) -> int:
-        """Return with how many processors a sub-topology begins: the partitions that its inputs began with.
+        """Return how many processors a sub-topology begins with: the partitions that its inputs began with.
 
         :raises InvalidInput: inputs that are read together began with different counts, or have fewer now.
         """
@@ -63,7 +63,7 @@ class Declared:
         return initial
 
     def fits(self, topic: str, initial: int) -> bool:
-        """Whether keys of a topic are placed by linear hashing over an initial count, or as if they were."""
+        """Whether the keys of a topic are where linear hashing over an initial count would put them."""
         if topic in self.repartitions:
             return True
         linear = self.linear.get(topic, initial + 1)
@@ -78,10 +78,10 @@ def observed(
     anew: Collection[int],
     at_ms: int,
 ) -> PipelineProcessors:
-    """Return the record as of now: what began is remembered, and what has grown is noted.
+    """Return the record as of now: it keeps the initial counts, and notes the topics that have grown.
 
     :param counts: partitions of every source topic, by the pipeline's own names.
-    :param anew: sub-topologies of which nothing is left, so that they begin as if they had never run.
+    :param anew: sub-topologies whose state and offsets are all gone, so that they begin as if they had never run.
     :param at_ms: wall clock.
     :raises Refused: a topic has changed in a way that would tear keys from their state.
     """
@@ -175,7 +175,7 @@ def grown_topics(
 def grown_static_topics(
     part: SubTopology, processors: PipelineProcessors, declared: Declared
 ) -> dict[str, StaticTopic]:
-    """Return the inputs that have grown and whose partitioner is static: their keys are where they were."""
+    """Return the inputs that have grown and have a static partitioner: their keys are where they were."""
     counts = {topic: processors.topics[topic].partitions for topic in part.sources}
     return {
         found.topic: found
@@ -189,7 +189,8 @@ def initial_counts(
 ) -> dict[str, int]:
     """Return the initial counts of the topics that tasks write by linear hashing, by full names.
 
-    Outputs, if that is declared; repartition topics always, by the initial processors of those who read them.
+    These are outputs for which the file declares it, and all repartition topics. The initial count of a
+    repartition topic is the initial number of processors of the sub-topology that reads it.
 
     :param names: full names of topics, by the pipeline's own; others are left out.
     """

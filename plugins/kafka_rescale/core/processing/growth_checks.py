@@ -1,4 +1,4 @@
-"""What counts that have changed make impossible: joins that would not meet, a backfill without an order."""
+"""What changed counts make impossible: joins whose keys would not meet, backfills without an order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kafka_rescale.core.processing.growth import Declared
 def require_copartitioned(
     pipeline: Pipeline, record: PipelineProcessors, counts: Mapping[str, int], declared: Declared
 ) -> None:
-    """Refuse joins of topics whose keys were placed over different counts: what belongs together would not meet.
+    """Refuse joins of topics whose keys were placed over different counts: matching keys would not meet.
 
-    What is placed by linear hashing may have grown, one topic before the other: its initial count is what counts.
+    Topics that are placed by linear hashing may have grown at different times: their initial counts are compared.
 
     :param counts: partitions of every source topic, by the pipeline's own names.
     :raises Refused: joined topics have different counts.
@@ -28,7 +28,7 @@ def require_copartitioned(
             return record.sub_topologies[read[topic].id].initial
         if topic not in declared.repartitions:
             return declared.linear.get(topic, counts[topic])
-        # Tasks write it by linear hashing over this, unless it has fewer partitions.
+        # Tasks write the topic by linear hashing over this count, unless it has fewer partitions.
         return min(record.sub_topologies[read[topic].id].initial, counts[topic])
 
     pipeline.check_copartitioned({topic: placed_over(topic) for topic in read})
@@ -37,10 +37,10 @@ def require_copartitioned(
 def require_order(
     live: PipelineProcessors, found: PipelineProcessors, parts: Iterable[SubTopology], declared: Declared
 ) -> None:
-    """Refuse a backfill of which the keys have moved, and nobody can tell in which order to read their partitions.
+    """Refuse a backfill if keys have moved, and the order in which to read their partitions is unknown.
 
     :param live: the record of the generation at work.
-    :param found: that of the backfill, as it would begin.
+    :param found: the record of the backfill, as it would begin.
     :raises Refused: an input of a sub-topology with state has grown, and isn't placed by linear hashing.
     """
     for part in parts:
@@ -57,5 +57,5 @@ def require_order(
                     found=f"{now.partitions} partitions, more than there were, and no declared linear hashing",
                     expected="linear hashing, by which it is known where keys have been before",
                     remedy="If its producers use it, declare under `linear_hashing` with how many partitions the "
-                    "topic was created. Otherwise nobody knows any more which of a key's records came first.",
+                    "topic was created. Otherwise it is unknown which of a key's records came first.",
                 )

@@ -1,4 +1,4 @@
-"""The internal topics of a pipeline as Kafka Streams would create them, and which tasks come before which."""
+"""The internal topics of a pipeline as Kafka Streams would create them, and the order of its tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ADDITIONAL_RETENTION_MS = 24 * 3600 * 1000
 """``windowstore.changelog.additional.retention.ms``."""
 
 KEEP_ALL = {"retention.ms": "-1"}
-"""Of a generation for the past: brokers go by the times of records, and would delete what is just written."""
+"""Configs for a backfill: brokers go by the old times of its records, and would delete what is just written."""
 
 _REPARTITION = {
     "cleanup.policy": "delete",
@@ -70,7 +70,7 @@ def changelog_configs(store: StoreDefinition) -> dict[str, str]:
 
 
 def levels(topology: Topology) -> tuple[tuple[int, ...], ...]:
-    """Return the ids of the sub-topologies, those first that no other one feeds.
+    """Return the ids of the sub-topologies by level; the first level has those that no other one feeds.
 
     :raises InvalidInput: they feed each other in a circle.
     """

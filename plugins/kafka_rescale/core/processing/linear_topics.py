@@ -15,12 +15,12 @@ def require_linear_topics(
     moved: Collection[str] = (),
     counts: Mapping[str, int] = MappingProxyType({}),
 ) -> None:
-    """Refuse what would be passed over in silence: another topic's name, an output with fewer partitions.
+    """Refuse declarations that would have no effect: a name of another topic, a count that a topic never had.
 
     :param linear: by topic, the count that it was created with.
     :param moved: outputs of backfills.
     :param counts: partitions of topics now, as far as they are known.
-    :raises InvalidInput: no topic of the pipeline is meant, or no count that an output ever had.
+    :raises InvalidInput: a name is no topic of the pipeline, or a topic has fewer partitions than declared.
     """
     outputs = {*topology.outputs, *moved}
     known = {*topology.inputs, *outputs, *topology.repartitions}

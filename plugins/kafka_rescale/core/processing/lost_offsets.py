@@ -1,7 +1,7 @@
 """Committed offsets that are missing: a task that has worked before never begins at its log start again.
 
 Committed offsets expire (``offsets.retention.minutes``), or are deleted with their group or their topic. A task
-with state sees by its changelog that it has worked before. One without state has nothing but this record.
+with state sees by its changelog that it has worked before. A task without state sees it only by this record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kafka_rescale.core.errors import Refused, UnsafeState
 
 
 def positions_of(results: Iterable[JobResult]) -> dict[TopicPartition, tuple[int, int]]:
-    """Return what jobs have said of source partitions: the wall clock in ms, and the next offset to read."""
+    """Return what jobs have reported of source partitions: the wall clock in ms, and the next offset to read."""
     found: dict[TopicPartition, tuple[int, int]] = {}
     for result in results:
         for at in result.partitions if result.job.startswith("process/") else ():
@@ -32,11 +32,11 @@ def with_begun(
     committed: Iterable[TopicPartition],
     said: Mapping[TopicPartition, tuple[int, int]],
 ) -> PipelineProcessors:
-    """Return the record with every partition noted of which something has been committed.
+    """Return the record with a note of every partition for which an offset has been committed.
 
     :param names: full names of topics, by the pipeline's own.
     :param committed: source partitions that have an offset now.
-    :param said: by jobs, see ``positions_of``; what is older than the record of a topic counts for nothing.
+    :param said: reports of jobs, see ``positions_of``; a report older than the record of a topic is ignored.
     """
     present = set(committed)
     for topic, known in record.topics.items():
@@ -55,13 +55,13 @@ def require_offsets(
     begins: PartitionOffsets,
     said: Mapping[TopicPartition, tuple[int, int]],
 ) -> None:
-    """Refuse to begin where records would be processed twice, or be passed over.
+    """Refuse to begin if records would be processed twice, or be passed over.
 
     :param record: see ``with_begun``.
     :param names: full names of topics, by the pipeline's own.
     :param committed: source partitions that have an offset now.
-    :param begins: log starts, by full names; of topics that are not among them nothing is passed over.
-    :param said: by jobs, see ``positions_of``.
+    :param begins: log starts, by full names; a topic that is not among them is not checked for lost records.
+    :param said: reports of jobs, see ``positions_of``.
     :raises UnsafeState: a partition was processed before and has no offset; or it was added to a topic that was
         processed before, and its first records are gone.
     """
@@ -94,13 +94,13 @@ def require_changelogs(
     existing: Collection[str],
     committed: Iterable[TopicPartition],
 ) -> None:
-    """Refuse to go on where state is gone: aggregates would begin again in the middle of their input.
+    """Refuse to go on if state is gone: aggregates would begin again in the middle of their input.
 
     :param known: the record of the run before.
     :param needed: the full names of the topics that a changelog's tasks read, by its own full name.
     :param existing: changelogs that are there.
     :param committed: source partitions that have an offset now.
-    :raises UnsafeState: a changelog that was there before is not, and its tasks have offsets.
+    :raises UnsafeState: a changelog that existed before is gone, although its tasks have offsets.
     """
     processed = {topic for topic, _ in committed}
     gone = [
@@ -120,10 +120,11 @@ def require_changelogs(
 
 
 def require_names(left: Collection[str]) -> None:
-    """Refuse to leave internal topics behind: what they hold would be missing, and nothing would say so.
+    """Refuse to leave internal topics behind: their contents would be missing without an error.
 
-    :param left: full names of those that the run before had, that are there, and that the pipeline names no more.
-    :raises Refused: there are some.
+    :param left: full names of topics that the run before had, that exist, and that the pipeline doesn't name any
+        more.
+    :raises Refused: there are such topics.
     """
     if left:
         topics = ", ".join(sorted(left))
@@ -132,7 +133,8 @@ def require_names(left: Collection[str]) -> None:
             found="in the run before, and on the cluster, but in the pipeline no more",
             expected="every store and repartition topic by the name that it has had",
             remedy="An operation that is put in or taken out changes generated names: give what keeps state or "
-            "repartitions its former name by `store=` and `name=`. Or delete these topics, if nobody wants them.",
+            "repartitions its former name by `store=` and `name=`. Or delete these topics, if they are "
+            "not needed.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Where a person lets a pipeline go on, and what stays of what was committed beside the offsets."""
+"""The offset from which a person lets a pipeline go on, and the metadata that is kept beside it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def task_of(
     processors: PipelineProcessors,
     names: Mapping[str, str],
 ) -> tuple[TaskId, list[TopicPartition]]:
-    """Return the task that reads a partition, and all that it reads.
+    """Return the task that reads a partition, and all partitions that it reads.
 
     :param names: full names of topics, by the pipeline's own.
-    :raises InvalidInput: no task does, or none has run yet.
+    :raises InvalidInput: no task reads it, or no task has run yet.
     """
     for part in parts:
         counts = processors.sub_topologies.get(part.id)
@@ -50,7 +50,7 @@ def offset_of(source: TopicPartition, to: str, log: LogRange) -> int:
 
     :param to: a number, ``earliest`` or ``latest``.
     :param log: of the partition.
-    :raises InvalidInput: it is none of these, or not within the log.
+    :raises InvalidInput: it is neither, or the number is not within the log.
     """
     named = {EARLIEST: log.begin, LATEST: log.end}
     offset = named.get(to, int(to) if to.isdecimal() else -1)
@@ -65,10 +65,10 @@ def offset_of(source: TopicPartition, to: str, log: LogRange) -> int:
 
 
 def kept_mark(task: TaskId, committed: Iterable[str | None], results: Iterable[JobResult]) -> TaskMark:
-    """Return what goes on to be committed beside a task's offsets: the newest mark that there is.
+    """Return the mark that is committed again beside a task's offsets: the newest that there is.
 
-    :param committed: metadata of the offsets that the task has left.
-    :param results: of jobs, which know what was committed last where no offset is left.
+    :param committed: metadata of the task's committed offsets.
+    :param results: of jobs; they tell the last mark if no offset is left.
     """
     marks = [TaskMark.of(text) for text in committed]
     if not marks:

@@ -21,7 +21,7 @@ def expanded(
     """Return the record with more processors asked for; idempotent.
 
     :param counts: partitions of every source topic now; repartition topics grow by themselves.
-    :param chosen: sub-topologies; none are all of them.
+    :param chosen: sub-topologies; if empty, all of them.
     :raises InvalidInput: there is no such sub-topology.
     :raises Refused: fewer than now, more than partitions, or another expansion is under way.
     """

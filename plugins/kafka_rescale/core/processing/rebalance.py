@@ -1,7 +1,8 @@
-"""Who runs what in the next run: the rebalance of a pipeline's clients (KIP-429, KIP-441, KIP-663, KIP-708).
+"""Which thread runs which task in the next run: the rebalance of clients (KIP-429, KIP-441, KIP-663, KIP-708).
 
-Runs of a pipeline don't overlap, so between two of them nobody should be processing. Where somebody still seems to
-(a thread whose end was never reported), what moves is revoked first, and given away in a second rebalance.
+Runs of a pipeline don't overlap, so between two runs no thread should be processing. If a thread has never
+reported its end, it may still be processing: then tasks that move are revoked first, and given away in a second
+rebalance.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from kafka_rescale.core.errors import Refused
 
 @dataclass(frozen=True)
 class Member:
-    """What a client says of itself at a rebalance.
+    """What a client reports of itself at a rebalance.
 
     :param state_dir: where its state lies.
-    :param lags: records that it is behind, per stateful task of which it has state.
+    :param lags: how many records its state is behind, per stateful task of which it has state.
     :param absent: why it can't take part; empty if it can.
     """
 
@@ -45,10 +46,10 @@ class Member:
 class Rebalance:
     """One rebalance.
 
-    :param run: that is given the assignment.
+    :param run: the run that gets the assignment.
     :param at_ms: wall clock.
     :param tasks: all tasks of the pipeline.
-    :param members: every client of the application file; whoever is no longer in it is gone.
+    :param members: every client of the application file; a client that is no longer in the file is gone.
     :param rack_assignor: a rule of the user's own for the racks of standbys.
     """
 
@@ -60,12 +61,13 @@ class Rebalance:
     rack_assignor: RackStandbyTaskAssignor | None = None
 
     def of(self, before: Processing | None, at_work: Collection[str] = ()) -> Processing:
-        """Return who runs what from now on.
+        """Return which thread runs which task from now on.
 
-        Threads that were added have their part, removed ones are gone. A client with another number of threads in
-        the file, or one that was away, starts anew, and what was added and removed is forgotten (KIP-663).
+        Added threads get their tasks, removed threads are gone. A client starts anew if the file gives it another
+        number of threads, or if it was away. Threads that were added to it or removed from it are then forgotten
+        (KIP-663).
 
-        :param before: of the run before; None is the first one.
+        :param before: record of the run before; None for the first run.
         :param at_work: names of threads that may still be processing what ``before`` gave them.
         :raises Refused: no client can take part.
         :raises InvalidInput: the user's rule for racks has failed.
@@ -111,7 +113,7 @@ class Rebalance:
 
 
 _CAN_JOIN = frozenset({State.CREATED, State.REBALANCING, State.RUNNING})
-"""The others have ended, and take part only when they are started again."""
+"""Clients in other states have ended, and take part only when they are started again."""
 
 
 def _is_member(record: ClientRecord) -> bool:
@@ -122,7 +124,7 @@ def _joined(before: ClientRecord | None, member: Member) -> ClientRecord:
     """Return a client as it comes to a rebalance."""
     known = before or ClientRecord(client_id=member.client_id)
     if member.absent and known.state in _CAN_JOIN:
-        # Where it was is kept: there it will be known again.
+        # An absent client keeps its state_dir: by that it is recognised when it comes back.
         gone = {"state": State.CREATED, "threads": (), "standbys": (), "absent": member.absent}
         return known.model_copy(update=gone)
     client, threads = known.client, known.num_stream_threads
@@ -141,7 +143,7 @@ def _given(record: ClientRecord, before: Processing, step: HandOver) -> ClientRe
     previous = {t.name: list(map(TaskId.parse, t.tasks)) for t in known.threads} if known else {}
     dealt = over_threads(has.active, names, previous) if names else {}
     client = record.client
-    # Whoever has to give something back gets what is free in the second rebalance.
+    # A client that has to give tasks back first gets free tasks only in the second rebalance.
     if step.revoke.get(record.client_id):
         for name in names:
             client = client.thread_became(name, ThreadState.PARTITIONS_REVOKED)
@@ -150,7 +152,7 @@ def _given(record: ClientRecord, before: Processing, step: HandOver) -> ClientRe
 
 
 def settled(client: StreamsClient) -> StreamsClient:
-    """Let threads that were asked to end be gone, and the others run."""
+    """Return a client without the threads that were asked to end, and with all others running."""
     for thread in client.threads:
         if thread.state is ThreadState.PENDING_SHUTDOWN:
             client = client.thread_became(thread.name, ThreadState.DEAD)
@@ -158,7 +160,7 @@ def settled(client: StreamsClient) -> StreamsClient:
 
 
 def started(client: StreamsClient) -> StreamsClient:
-    """Let threads that are being started run; those that were asked to end are left to their end."""
+    """Return a client whose starting threads run; threads that were asked to end are left to their end."""
     for thread in client.threads:
         for state in _TO_RUNNING.get(thread.state, ()):
             client = client.thread_became(thread.name, state)

@@ -12,9 +12,9 @@ StoreLogs = Mapping[str, Changelog]
 
 
 def saved_lag(saved: Mapping[str, Collection[SavedState]], logs: StoreLogs, now_ms: int) -> int | None:
-    """Return how many records saved state is behind, over all stores of a task; None if none of it can be used.
+    """Return how many records saved state is behind, over all stores of a task; None if no state can be used.
 
-    :param saved: what is saved of each store.
+    :param saved: the saved states of each store.
     """
     ends = positions = 0
     has_any = False
@@ -28,10 +28,10 @@ def saved_lag(saved: Mapping[str, Collection[SavedState]], logs: StoreLogs, now_
 
 
 def is_due(saved: Collection[SavedState], log: Changelog, now_ms: int) -> bool:
-    """Return whether a standby has something to do: read what was written, or say anew how old its state is.
+    """Return whether a standby has something to do: read new records, or confirm the age of its state.
 
-    Of a state older than ``delete.retention.ms`` nobody knows whether deletions are missing, so it is confirmed in
-    half that time.
+    If a state is older than ``delete.retention.ms``, it may lack deletions without anything telling so. Its age is
+    therefore confirmed within half that time.
     """
     usable = newest(saved, log, now_ms)
     if not usable:

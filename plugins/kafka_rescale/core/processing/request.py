@@ -17,9 +17,10 @@ class ProcessRequest(Value):
     :param pipeline: ``module:name`` of the pipeline.
     :param state_dir: where state is kept between runs.
     :param thread: the stream thread.
-    :param began_as: the thread that it replaces in this run, if any: of the two there is one result.
-    :param level: counting from 1 at the sub-topologies that no other one feeds.
-    :param backfill: a past interval, which the application's generation for it processes.
+    :param began_as: the thread that it replaces in this run, if any: the two share one result.
+    :param level: counting from 1; level 1 are the sub-topologies that no other one feeds.
+    :param backfill: a past interval, processed by a generation of its own.
+    :param cache_bytes: of the record cache of all threads of the thread's client together.
     """
 
     pipeline: str
@@ -28,6 +29,32 @@ class ProcessRequest(Value):
     level: int
     began_as: str = ""
     backfill: Backfill | None = None
+    cache_bytes: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        application: PipelineApplication,
+        thread: str,
+        level: int,
+        *,
+        began_as: str = "",
+        backfill: Backfill | None = None,
+    ) -> Self:
+        """Return what a declared client's thread is asked to do.
+
+        :raises InvalidInput: the file has no such client.
+        """
+        return cls(
+            pipeline=application.pipeline,
+            state_dir=application.member_of(thread).state_dir,
+            thread=thread,
+            level=level,
+            began_as=began_as,
+            backfill=backfill,
+            # The results of a backfill are told from those before its interval record by record.
+            cache_bytes=0 if backfill is not None else application.statestore_cache_max_bytes,
+        )
 
     @property
     def key(self) -> str:
@@ -50,7 +77,7 @@ class ClientRequest(Value):
 
     @classmethod
     def of(cls, application: PipelineApplication, client_id: str, **further: bool) -> Self:
-        """Return what the job of a declared client is asked to do.
+        """Return the request to the job of a declared client.
 
         :param further: fields of a kind of request.
         :raises InvalidInput: the file has no such client.
@@ -73,7 +100,7 @@ class KeepWarmRequest(ClientRequest):
 class WarmUpRequest(ClientRequest):
     """The warm-up of the new processors that are split from those of one client.
 
-    :param follows: whether it goes on until the threads have ended that write what it copies: then the rest is
+    :param follows: whether the job goes on until the threads that write its sources have ended. Then the rest is
         small enough for the partitions to change hands, however much a run writes.
     """
 

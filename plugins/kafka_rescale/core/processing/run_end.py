@@ -1,4 +1,4 @@
-"""Whether the stream threads of a run have ended, as whoever works beside them sees it."""
+"""Have the stream threads of a run ended? This is how a job that works beside them tells."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.processing import Processing
 
 SILENT_SECONDS = 60.0
-"""Jobs report every few seconds. Who has nothing to do never begins, and who was killed does not say so."""
+"""Jobs report every few seconds. A job with nothing to do never begins, and a killed job reports no end."""
 ENDED = frozenset({"done", "failed"})
 
 
 class RunEnd:
-    """Looks at the results of a run's jobs, again and again.
+    """Looks at the results of a run's jobs again and again.
 
-    :param jobs: whose end counts, by the names of their results.
-    :param silent_seconds: after which a run that reports nothing new counts as ended.
+    :param jobs: the jobs that have to end, by the names of their results.
+    :param silent_seconds: a run that reports nothing new for so long counts as ended.
     """
 
     def __init__(self, run: str, jobs: Collection[str], silent_seconds: float = SILENT_SECONDS) -> None:
@@ -39,9 +39,9 @@ class RunEnd:
 
 
 def jobs_of(processing: Processing, levels: Collection[Collection[int]], tasks: Collection[str]) -> set[str]:
-    """Return the names of the results that the jobs will leave which run some tasks.
+    """Return the names of the results of the jobs that run some tasks.
 
-    :param levels: the sub-topologies of each level, the first one first.
+    :param levels: the sub-topologies of each level, in order.
     :param tasks: their ids.
     """
     return {

@@ -1,4 +1,4 @@
-"""A set of byte strings in their order, which grows and shrinks one by one: what a store's range is read from."""
+"""A sorted set of byte strings that grows and shrinks key by key; a store reads ranges from it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 BLOCK = 1_000
-"""Keys in a block when it is made; one of twice as many is divided. Inserting moves the keys of one block only."""
+"""Keys in a new block. A block of twice as many is divided, so that inserting moves the keys of one block only."""
 
 
 class SortedKeys:

@@ -1,4 +1,4 @@
-"""What goes from the changelog of an existing processor to that of a new one (KIP-287)."""
+"""Copying entries from the changelog of an existing processor to that of a new processor (KIP-287)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from kafka_rescale.core.values import Value
 class CopyMark(Value):
     """What is committed beside T2, the offset up to which a new processor has restored.
 
-    :param topic_id: of the changelog; one that was made anew has other offsets.
-    :param as_of_ms: wall clock when everything that was then in the changelog had been read; or when the reading
-        began that has never reached an end. Deletions are remembered from then on.
+    :param topic_id: of the changelog; if it was made anew, its offsets are others.
+    :param as_of_ms: wall clock as of which the whole changelog has been read; if the reading has never reached an
+        end, when it began. Deletions are remembered from then on.
     :param copied: records that were written to the new processor's changelog so far.
-    :param is_final: whether the partitions change hands: from now on nothing is read but up to T1.
+    :param is_final: whether the partitions change hands: from now on the reading ends at T1.
     """
 
     topic_id: str = ""
@@ -34,14 +34,14 @@ class CopyMark(Value):
 
     @classmethod
     def of(cls, metadata: str | None) -> CopyMark:
-        """Return the mark of a committed offset; for one that is none, the beginning."""
+        """Return the mark of a committed offset; a mark of the beginning if the metadata is no mark."""
         try:
             return cls.model_validate_json(metadata or "")
         except ValidationError:
             return cls()
 
     def going_on(self, topic_id: str, asked_ms: int, *, is_final: bool) -> CopyMark:
-        """Return the mark of a pass that has not reached an end: what was known to be whole is no younger by it.
+        """Return the mark of a pass that has not reached an end, which makes the state no younger.
 
         :param asked_ms: wall clock before the end was asked for.
         """
@@ -54,15 +54,15 @@ class CopyMark(Value):
 
 
 POSITION_GONE = "what was copied before is there, and not up to where (the group of the warm-up is gone)"
-"""Deletions since may have been compacted away: going on from the log start would keep what they have deleted."""
+"""Deletions since may have been compacted away: a restart from the log start would keep deleted entries."""
 
 
 @dataclass(frozen=True)
 class Restored:
-    """Where a new processor is with one changelog of its parent.
+    """How far a new processor has restored one changelog of its parent.
 
     :param to: T2; the log start if nothing was read.
-    :param end: of the changelog (exclusive), T1 once nobody writes to it any more.
+    :param end: of the changelog (exclusive); T1 once no task writes to it any more.
     :param objection: why T2 is of no use, and everything has to be read again; else empty.
     """
 
@@ -79,10 +79,10 @@ class Restored:
 
 
 def is_almost_caught_up(restored: Iterable[Restored], acceptable_lag: int) -> bool:
-    """Return whether to hand partitions over: at most so many offsets are left to restore in the pause.
+    """Return whether to hand partitions over, because few offsets are left to restore in the pause.
 
     :param restored: by changelog.
-    :param acceptable_lag: of all of them together.
+    :param acceptable_lag: the most offsets that may be left, of all changelogs together.
     """
     return sum(found.lag for found in restored) <= acceptable_lag
 
@@ -92,8 +92,8 @@ class NewTask:
     """A processor that is being added, and where its state comes from.
 
     :param counts: of its sub-topology, with ``expanding_to``.
-    :param placement: by which keys have their processors.
-    :param stores: those that have a changelog.
+    :param placement: tells which processor has a key.
+    :param stores: the stores that have a changelog.
     :param topics: descriptions of the changelogs, by full names.
     """
 
@@ -106,7 +106,7 @@ class NewTask:
 
     @property
     def parent(self) -> TaskId:
-        """The existing task that it is split from: the only one that has had its keys."""
+        """The existing task that it is split from; no other task has had its keys."""
         return TaskId(self.task.subtopology, self.counts.parent(self.task.partition))
 
     @property
@@ -115,7 +115,7 @@ class NewTask:
         return f"{self.application_id}-warm-up-{self.task}"
 
     def transactional_id(self, task: TaskId) -> str:
-        """Return the id by which whoever writes for a task fences the others."""
+        """Return the transactional id of a task: a newer writer with this id fences older ones."""
         return f"{self.application_id}-{task}"
 
     def changelog(self, store: StoreDefinition) -> str:
@@ -125,7 +125,7 @@ class NewTask:
     def wanted(self, store: StoreDefinition, keys: Sequence[bytes]) -> list[bool]:
         """Return which entries of the parent's changelog belong to the new processor.
 
-        :raises UnsafeState: the key of an entry is not what its partition was decided by.
+        :raises UnsafeState: an entry lies in another partition than its key says.
         """
         counts = self.counts
         before = owners(store, keys, self.placement, counts.count)
@@ -144,7 +144,7 @@ class NewTask:
 
 
 def owners(store: StoreDefinition, keys: Sequence[bytes], placement: Placement, processors: int) -> list[int]:
-    """Return whose entries of a store these are.
+    """Return the processor that each entry of a store belongs to.
 
     :param processors: how many there are.
     :raises UnsafeState: a key can't be of this store.

@@ -14,11 +14,11 @@ from kafka_rescale.core.topology.topology import Topology
 
 @dataclass(frozen=True)
 class StaticTopic:
-    """An input with a partitioner of the user's own.
+    """An input with a static partitioner, which is a function of the user.
 
-    :param topic: its name, with which the function is asked.
+    :param topic: its name, which is passed to the function.
     :param function: ``module:function`` of topic, key and count.
-    :param partitions: how many it has now.
+    :param partitions: how many the topic has now.
     """
 
     topic: str
@@ -36,7 +36,7 @@ class StaticTopic:
     def homes(self, keys: Sequence[bytes]) -> list[int]:
         """Return the partitions of keys.
 
-        :raises UnsafeState: the function names no partition of the topic, or not always the same one.
+        :raises UnsafeState: the function returns no partition of the topic, or not always the same partition.
         """
         return self.partitioner.partition_batch(keys, self.partitions)
 
@@ -44,7 +44,7 @@ class StaticTopic:
         """Refuse records that are not where the function puts their keys: then it is not static.
 
         :param records: partition, offset and key.
-        :raises UnsafeState: one is elsewhere; it is named.
+        :raises UnsafeState: a record is elsewhere; the error names it.
         """
         keyed = [(partition, offset, key) for partition, offset, key in records if key is not None]
         for (partition, offset, key), home in zip(keyed, self.homes([k for *_, k in keyed]), strict=True):
@@ -65,7 +65,7 @@ class Placement:
     """Which processor has the state of a key.
 
     :param initial: processors that the sub-topology began with.
-    :param static: an input by whose partitioner keys are placed; None is linear hashing over the initial count.
+    :param static: an input whose partitioner places the keys; None is linear hashing over the initial count.
     """
 
     initial: int
@@ -89,7 +89,7 @@ class Placement:
 
 
 def static_topics(static: Mapping[str, str], part: SubTopology, counts: Mapping[str, int]) -> list[StaticTopic]:
-    """Return the sources of a sub-topology that are placed by a static partitioner.
+    """Return the sources of a sub-topology that have a static partitioner.
 
     :param static: functions by topic.
     :param counts: partitions by topic.
@@ -100,11 +100,11 @@ def static_topics(static: Mapping[str, str], part: SubTopology, counts: Mapping[
 def require_static_topics(
     static: Mapping[str, str], linear: Mapping[str, int], topology: Topology, parts: Iterable[SubTopology]
 ) -> None:
-    """Refuse declared static partitioners that can't be, or would tear keys that are joined from each other.
+    """Refuse static partitioners that can't be used, or that would separate keys that are joined.
 
     :param static: functions by topic.
     :param linear: topics that are declared as placed by linear hashing.
-    :raises InvalidInput: no input is meant, or what is read together is placed in different ways.
+    :raises InvalidInput: a name is no input, or inputs that are read together are placed in different ways.
     """
     if unknown := sorted(static.keys() - topology.inputs):
         raise InvalidInput(

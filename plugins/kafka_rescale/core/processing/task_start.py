@@ -1,4 +1,4 @@
-"""From where a task goes on reading, or why it must not."""
+"""The offsets from which a task goes on reading, or the reason why it must not go on."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def task_start(
     has_state: bool,
     begins: Mapping[TopicPartition, int] = MappingProxyType({}),
 ) -> dict[TopicPartition, int]:
-    """Return the next offset of every source partition; one that was never read begins at its log start.
+    """Return the next offset of every source partition; a partition that was never read begins at its log start.
 
     :param committed: of the application's group; partitions without an offset are absent.
-    :param has_state: whether anything was ever written to a changelog of the task, be it gone by now.
-    :param begins: where partitions that were never read begin instead.
-    :raises UnsafeState: records were deleted before they were processed, the topic is another one by now, or the
-        offsets have expired while the state is still there.
+    :param has_state: whether anything was ever written to a changelog of the task, even if it is gone by now.
+    :param begins: offsets where partitions that were never read begin, instead of their log starts.
+    :raises UnsafeState: records were deleted before they were processed, the topic was deleted and made anew, or
+        the offsets have expired while the state is still there.
     """
     known = {source: committed[source] for source in sources if source in committed}
     if not known and has_state:

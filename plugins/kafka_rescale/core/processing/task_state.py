@@ -1,7 +1,7 @@
-"""What is kept of a store between two runs, and whether the next run can begin with it.
+"""The state of a store that is kept between two runs, and whether the next run can begin with it.
 
-A saved state is a base and deltas on top of it, and stands for an offset of the changelog: it is what the records
-below that offset make. It is a shortcut only. Whatever is wrong with it, the changelog is read instead.
+A saved state is a base and deltas on top of it. It stands for an offset of the changelog: it is the state that the
+records below that offset make. It is only a shortcut: if anything is wrong with it, the changelog is read instead.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from kafka_rescale.core.values import Value
 
 FORMAT = 1
 LEAST_ROWS = 10_000
-"""Deltas of fewer rows are no reason to write a new base."""
+"""If the deltas have fewer rows than this, no new base is written."""
 MOST_DELTAS = 20
-"""More are written anew as one: each is a file of its own to be read, however few rows it has."""
+"""More deltas are written anew as one: each is a file that has to be read, however few rows it has."""
 
 
 class SavedFile(Value):
@@ -34,9 +34,9 @@ class SavedFile(Value):
 class SavedState(Value):
     """The manifest of a saved state.
 
-    :param topic_id: of the changelog; one that was made anew has other offsets.
-    :param position: the next offset to read: the files hold what the records below it make.
-    :param as_of_ms: wall clock when nothing behind the position had been deleted yet.
+    :param topic_id: of the changelog; if it was made anew, its offsets are others.
+    :param position: the next offset to read: the files hold the state that the records below it make.
+    :param as_of_ms: wall clock at which no record behind the position had been deleted yet.
     :param files: the base first, then the deltas in their order.
     """
 
@@ -51,7 +51,7 @@ class SavedState(Value):
     def needs_base(self, rows: int) -> bool:
         """Return whether everything has to be written anew, because the deltas cost as much to read as a new base.
 
-        :param rows: of the delta that is to be added.
+        :param rows: of the delta that would be added.
         """
         if not self.files:
             return True
@@ -64,7 +64,7 @@ class SavedState(Value):
 
 
 MARKER = 1
-"""Behind the last record of a transaction there is an offset that its end takes, and no record."""
+"""The end of a transaction takes an offset behind its last record, and is no record itself."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Changelog:
 
 
 def objection(saved: SavedState, log: Changelog, now_ms: int) -> str:
-    """Return why a saved state and the rest of the changelog would not make the present state; nothing if they do.
+    """Return why a saved state and the rest of the changelog would not make the present state; empty if they do.
 
     :param now_ms: wall clock.
     """
@@ -110,17 +110,17 @@ def _objections(saved: SavedState, log: Changelog, now_ms: int) -> Iterator[str]
 
 
 def newest(found: Iterable[SavedState], log: Changelog, now_ms: int) -> list[SavedState]:
-    """Return the saved states that can be begun with, the nearest to the end of the changelog first."""
+    """Return the saved states that a run can begin with, the nearest to the end of the changelog first."""
     usable = [saved for saved in found if not objection(saved, log, now_ms)]
     return sorted(usable, key=lambda saved: (saved.position, saved.as_of_ms), reverse=True)
 
 
 class TaskMark(Value):
-    """What is committed beside a task's input offsets, as their metadata.
+    """What is committed as the metadata of a task's input offsets.
 
     :param at_ms: wall clock of the commit.
     :param checkpoint: of the task's processor: stream times, counters.
-    :param processors: how many the sub-topology had, where that has been more than at the beginning.
+    :param processors: how many the sub-topology had, if that was more than at the beginning.
     """
 
     at_ms: int = 0
@@ -129,7 +129,7 @@ class TaskMark(Value):
 
     @classmethod
     def of(cls, metadata: str | None) -> TaskMark:
-        """Return the mark of a committed offset; for one that somebody else has committed, the beginning."""
+        """Return the mark of a committed offset; a mark of the beginning if the metadata is no mark."""
         try:
             return cls.model_validate_json(metadata or "")
         except ValidationError:

@@ -48,7 +48,7 @@ class SnapshotDay:
     def named(cls, text: str) -> SnapshotDay:
         """Return the day of an ISO date.
 
-        :raises InvalidInput: it is none.
+        :raises InvalidInput: the text is no ISO date.
         """
         try:
             return cls(date.fromisoformat(text))

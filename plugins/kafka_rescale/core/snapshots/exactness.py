@@ -1,13 +1,13 @@
-"""Whether a log still has what a state of the past needs, and if not, from when on it does.
+"""Does a log still have all records that a past state needs? If not, since which moment does it?
 
-Log cleaning removes a record once its key comes again in the segments that a pass looks at. A state as of a moment
-between the two records may then need the removed one. No API tells how far a pass has looked, and the records that
-are left don't tell it either: a pass replaces group by group of segments. While it is at work, or after it was cut
-short, only the first groups lack what later ones supersede.
+Log cleaning removes a record once its key comes again in the segments that a pass reads. A state as of a moment
+between the two records may then need the removed record. No API tells how far a pass has read. The remaining
+records don't tell it either: a pass replaces one group of segments after the other. While it is at work, or after
+it was cut short, only the first groups lack records that later groups supersede.
 
-But a pass never looks at the newest segment. Every removed record is therefore superseded before that segment
-begins. It is also in order with the records that are left, within the grace of the snapshots: it is older than the
-newest record up to there, plus the grace. Nor does a pass look at a segment with a record that is younger than the
+But a pass never reads the newest segment. So every removed record was superseded before that segment begins.
+Within the grace of the snapshots, it is also in order with the remaining records: it is older than the newest
+record up to there, plus the grace. A pass also never reads a segment with a record that is younger than the
 topic's ``min.compaction.lag.ms``; but only people know since when the topic has had that setting.
 """
 
@@ -26,9 +26,9 @@ class Coverage:
 
     :param start: first offset that should be there.
     :param end: exclusive.
-    :param begin: the log start offset; one above ``start`` means that the log's beginning was deleted.
-    :param hole_end: the first offset behind everything else that was removed; None if nothing was.
-    :param is_expiring: it has deletions that log cleaning removes from a moment on that it has set already.
+    :param begin: the log start offset; if it is above ``start``, the log's beginning was deleted.
+    :param hole_end: the first offset behind all other removed records; None if no other record was removed.
+    :param is_expiring: whether it has deletions for which log cleaning has already set the time of removal.
     """
 
     start: int
@@ -75,15 +75,16 @@ class Coverage:
 
     @property
     def settled_ms(self) -> int | None:
-        """No removed record, and none that has superseded one, is newer, but for the grace; None is unknown.
+        """The newest time that a removed record, or a record that superseded it, can have, without the grace.
 
-        To be asked once it is closed, and if every batch was added to the very end of the log, also those behind
-        the range: a segment that was the newest when the range was chosen may have been cleaned since.
+        None means that it is unknown. Ask this when it is closed, and only if every batch was added up to the very
+        end of the log, behind the range as well: a segment that was the newest when the range was chosen may have
+        been cleaned since.
         """
         hole_end = self.hole_end or 0
         if self._last < hole_end:
             return None
-        # The newest segment has no holes: where one is seen, segments are not what they are taken for.
+        # The newest segment has no holes. If it seems to have one, the segments were told wrongly.
         is_newest = self._segment >= hole_end and self._last >= self._segment
         return self._cleanable_ms if is_newest else self._newest_ms
 
@@ -94,12 +95,12 @@ class Coverage:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing at all is missing; to be asked once it is closed."""
+        """Whether no record is missing. Ask this when it is closed."""
         return self.start >= self.end or not (self.is_headless or self.hole_end is not None)
 
 
 def coverage_of(batches: Iterable[Batch], start: int, end: int, begin: int) -> Coverage:
-    """Return what is left of a range; see ``Coverage``."""
+    """Return the coverage of a range; see ``Coverage``."""
     coverage = Coverage(start, end, begin)
     for batch in batches:
         coverage.add(batch)
@@ -110,13 +111,13 @@ def coverage_of(batches: Iterable[Batch], start: int, end: int, begin: int) -> C
 def exact_from_ms(
     coverage: Coverage, first_ms: int | None, rule: SnapshotRule, lagging_ms: int | None = None
 ) -> int | None:
-    """Return the first moment as of which the state can be told exactly; 0 is ever, None is never.
+    """Return the first moment as of which the state can be told exactly; 0 for every moment, None for no moment.
 
     :param coverage: of the whole log; see ``Coverage.settled_ms``.
     :param first_ms: timestamp of the first record that is left; None if there is none.
     :param rule: its end does not matter.
-    :param lagging_ms: records from then on have always been too young for log cleaning; None if the file doesn't
-        say so.
+    :param lagging_ms: moment from which records have always been too young for log cleaning; None if the file
+        doesn't tell it.
     """
     if coverage.is_whole:
         return 0

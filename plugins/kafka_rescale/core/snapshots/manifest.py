@@ -30,8 +30,8 @@ class Manifest(Value):
 
     :param generation: ``application.id`` of the generation whose changelog was read.
     :param topic_id: of that changelog; a topic that was made anew has other offsets.
-    :param kept_ms: the rule that its rows were chosen by; see ``SnapshotRule``.
-    :param versions_ms: likewise.
+    :param kept_ms: part of the rule that has chosen its rows; see ``SnapshotRule``.
+    :param versions_ms: another part of that rule.
     """
 
     format: int = FORMAT
@@ -58,22 +58,22 @@ class Manifest(Value):
         return sum(p.rows for p in self.partitions)
 
     def describes(self, topic: str, topic_id: str, store: StoreRequest, rule: SnapshotRule) -> bool:
-        """Return whether its offsets and rows mean the same as a new snapshot's, and it has as much history."""
+        """Return whether its offsets and rows mean the same as in a new snapshot, and it has as much history."""
         same = (self.topic, self.topic_id, self.grace_ms, self.format) == (topic, topic_id, rule.grace_ms, FORMAT)
         has_all = _reaches(self.kept_ms, rule.kept_ms) and _reaches(self.versions_ms, rule.versions_ms)
         return same and has_all and self.store.same_rows(store)
 
 
 def _reaches(kept_ms: int | None, wanted_ms: int | None) -> bool:
-    """Return whether what was kept for so long holds what is wanted; None is everything there ever was."""
+    """Return whether a kept history is as long as the wanted one; None means the whole history."""
     return kept_ms is None or (wanted_ms is not None and wanted_ms <= kept_ms)
 
 
 def base_for(manifest: Manifest, pinned: Manifest | None) -> bool:
     """Return whether a day can be built from an earlier one.
 
-    :param pinned: the day's own manifest, up to whose ends it is to be built again: an earlier day that has looked
-        further would bring along what that day had not seen.
+    :param pinned: the day's own manifest, if the day is built again up to the same ends. An earlier day that was
+        read further would bring in records that this day had not seen.
     """
     if pinned is None:
         return True

@@ -1,4 +1,4 @@
-"""What a snapshot job is asked for: everything of the application file that it needs, and no more.
+"""The request to a snapshot job: the parts of the application file that it needs, and no others.
 
 It travels on a command line, so nothing of the lifecycle is in it.
 """
@@ -35,7 +35,7 @@ class StoreRequest(Value):
     window_size_ms: int | None = None
 
     def same_rows(self, other: StoreRequest) -> bool:
-        """Return whether the raw columns of both mean the same; decoded ones can be made anew."""
+        """Return whether the raw columns of both mean the same; decoded columns can be made anew."""
         decoding = {"key": NONE, "value": NONE, "window_size_ms": None}
         return self.model_copy(update=decoding) == other.model_copy(update=decoding)
 
@@ -68,7 +68,7 @@ class SnapshotRequest(Value):
         return SnapshotDay.named(self.date)
 
     def lagging_ms(self, topic: TopicDescription, now_ms: int) -> int | None:
-        """Return the moment from which on a changelog's records have always been too young for log cleaning.
+        """Return the moment from which a changelog's records have always been too young for log cleaning.
 
         :returns: ms since the epoch; None if the file doesn't say since when the topic has had its compaction lag.
         """

@@ -1,7 +1,7 @@
-"""The state of a changelog partition as of a point in time, and what a tail of its log changes in it.
+"""The state of a changelog partition as of a point in time, and the changes by a tail of its log.
 
-As of ``end_ms`` means: per key the last record, in the order of the log, among those with a timestamp before
-``end_ms``. The log is read until a record's timestamp is ``grace_ms`` past that: what comes later is late.
+As of ``end_ms`` means: per key the last record, in the order of the log, among records with a timestamp before
+``end_ms``. The log is read until a record's timestamp is ``grace_ms`` past that; records behind it are too late.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class SnapshotRule:
-    """What belongs to a state.
+    """The rule that tells which records belong to a state.
 
     :param end_ms: exclusive.
     :param grace_ms: how far records may be out of order.
@@ -48,7 +48,7 @@ class SnapshotRule:
     versions_ms: int | None = None
 
     def identity(self, key: bytes, timestamp_ms: int) -> Identity:
-        """Return what a later record has to share to replace an entry."""
+        """Return the identity of an entry: a later record with the same identity replaces it."""
         return key if self.versions_ms is None else (key, timestamp_ms)
 
     @property
@@ -71,11 +71,11 @@ def rule_of(topic: TopicDescription, fmt: ChangelogFormat, *, end_ms: int, grace
 
 @dataclass
 class Tail:
-    """What the records from some offset on do to the state before them.
+    """The effect of the records from some offset on.
 
-    :param latest: what they leave of every identity that they touch, tombstones included.
+    :param latest: the last record of every identity among them, tombstones included.
     :param position: the first offset that a later snapshot has to look at again.
-    :param records: how many were read.
+    :param records: number of records read.
     :param closed_at: offset of the record that ended the day; None if the log ended first.
     """
 
@@ -86,7 +86,7 @@ class Tail:
     closed_at: int | None = None
 
     def add(self, entry: Entry) -> bool:
-        """Take the next record; returns False if it ends the day, and is not part of it."""
+        """Take the next record; return False if it ends the day and so is not part of it."""
         rule, at = self.rule, entry.timestamp_ms
         if at >= rule.end_ms + rule.grace_ms:
             self.closed_at = entry.offset
@@ -110,7 +110,7 @@ def survivors(keys: Sequence[bytes], timestamps: Sequence[int], tail: Tail) -> l
 def retained(
     keys: Sequence[bytes], timestamps: Sequence[int], tombstones: Sequence[bool], rule: SnapshotRule
 ) -> list[bool]:
-    """Return which rows are part of the state, given what has come of every identity.
+    """Return which rows are part of the state, given the last record of every identity.
 
     :param keys: ascending, and ascending by timestamp within a key.
     """
@@ -125,7 +125,7 @@ def retained(
 def _versions(
     keys: Sequence[bytes], timestamps: Sequence[int], tombstones: Sequence[bool], since: int
 ) -> list[bool]:
-    """Keep the versions since then, and of each key the one that was valid then, unless that is a deletion."""
+    """Keep later versions, and of each key the version that was valid at that time, unless it is a deletion."""
     kept = []
     for i, (key, at) in enumerate(zip(keys, timestamps, strict=True)):
         is_followed = i + 1 < len(keys) and keys[i + 1] == key and timestamps[i + 1] <= since

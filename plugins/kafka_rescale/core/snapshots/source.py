@@ -1,4 +1,4 @@
-"""Which generation's changelogs tell the state as of a point in time."""
+"""The generation whose changelogs tell the state as of a point in time."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from kafka_rescale.core.snapshots.day import SnapshotDay
 
 @dataclass(frozen=True)
 class SnapshotSource:
-    """Where to read.
+    """The generation whose changelogs are read.
 
     :param generation: ``application.id`` of the generation.
     :param is_running: whether it owns the inputs now.
-    :param begins: offsets at which its changelogs begin, where they don't at 0.
-    :param ends: offsets (exclusive) where they end, where its topics have gone on as another generation's.
-    :param stopped_at: of one that doesn't run any more, where it stopped reading its inputs.
-    :param inputs: what it reads instead of an input, by the name in the file.
-    :param bridged: topics whose records a bridge carries on to its inputs.
-    :param bridge_group: whose offsets say how far.
+    :param begins: offsets at which its changelogs begin, if that is not 0.
+    :param ends: offsets (exclusive) at which they end, if the topics have become another generation's.
+    :param stopped_at: if it doesn't run any more, the offsets at which it stopped reading its inputs.
+    :param inputs: by the name in the file, the topic that it reads instead of an input.
+    :param bridged: topics whose records a bridge copies to its inputs.
+    :param bridge_group: the group whose offsets tell how far the bridge is.
     """
 
     generation: str
@@ -38,11 +38,11 @@ class SnapshotSource:
 def source_at(state: ControlState, application: str, day: SnapshotDay) -> SnapshotSource:
     """Return the generation that was at work at the end of a day.
 
-    What the running one has taken over is older than the moment in which its predecessor was asked to stop; so it
-    can tell every state from then on, those of the pause included.
+    All records that the running generation has taken over are older than the moment at which its predecessor was
+    asked to stop. So it can tell every state from then on, also of moments in the pause.
 
     :param application: base name of the application.
-    :raises Refused: that can't be told any more.
+    :raises Refused: it is not known any more which generation that was.
     """
     known = state.generations
     if known is None:
@@ -82,8 +82,7 @@ def _unknown(application: str, day: SnapshotDay, running: str, since: int) -> Re
     first = SnapshotDay.first_ending_from(since) if since else None
     return Refused(
         f"snapshot of {application} for {day}",
-        found=f"{running}, "
-        + (f"at work since the end of {first}" if first else "at work since nobody knows when"),
+        found=f"{running}, " + (f"at work since the end of {first}" if first else "at work since an unknown time"),
         expected="to know which generation was at work at the end of that day",
         remedy=f"The first exact day is {first}."
         if first

@@ -2,8 +2,8 @@
 
 The printers are ``TopologyDescription``, ``Subtopology``, ``GlobalStore``, ``Source``, ``Processor`` and ``Sink``
 in Kafka Streams' ``InternalTopologyBuilder``; for versions before 1.1 there is ``describe_one_line``. People paste
-the text out of logs and terminals, so that prefixes, foreign lines and wrapped lines are expected; a text that has
-been cut is not: dangling arrows, nodes without their own arrows, and ids show it.
+the text out of logs and terminals. So prefixes, foreign lines and wrapped lines are allowed. A text that has been
+cut is refused: dangling arrows, nodes without their own arrows, and ids show it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NODE = re.compile(
 )
 _NAME = re.compile(r"^[\w.-]+$")
 _ARROWS = {"Source": ("-->",), "Processor": ("-->", "<--"), "Sink": ("<--",)}
-"""The lines that every version prints below a node, with ``none`` where there is no other."""
+"""The lines that every version prints below a node; without an arrow they say ``none``."""
 _UNNUMBERED = -1
 _NO_PATTERNS: Mapping[str, Sequence[str]] = {}
 _PASTE_AGAIN = "Paste the text that Topology#describe() prints, whole and unchanged."
@@ -74,7 +74,7 @@ def parse_describe(text: str, patterns: Mapping[str, Sequence[str]] = _NO_PATTER
 
     :param text: the output, possibly with log prefixes, foreign lines and wrapped lines.
     :param patterns: the topics that a pattern of a source stands for; any other pattern is refused.
-    :raises InvalidInput: with the line number, what is wrong there.
+    :raises InvalidInput: a line is wrong; the error has its number.
     """
     sections = _sections(text, patterns)
     if not sections:
@@ -160,7 +160,7 @@ def _add(section: _Section, statement: _Statement, patterns: Mapping[str, Sequen
     if node["label"] == "topics":
         section.sources |= dict.fromkeys(_topics(statement, node["value"], patterns))
     elif node["label"] == "stores":
-        # Global stores have no changelog, so that no topic was ever named after them.
+        # Global stores have no changelog, so no topic was ever named after them.
         names = _parts if section.is_global else partial(_names, statement)
         section.stores |= dict.fromkeys(names(node["value"].strip("[]")))
     elif node["label"] == "topic":
@@ -221,7 +221,7 @@ def _check_complete(section: _Section) -> None:
 
 
 def _unknown(parts: list[str], nodes: Mapping[str, _Node]) -> str | None:
-    """Return the first name of an arrow that is no node's; names of nodes may have commas in them."""
+    """Return the first name of an arrow that is no node. Names of nodes may have commas in them."""
     if not parts:
         return None
     ends = (end for end in range(len(parts), 0, -1) if ", ".join(parts[:end]) in nodes)
@@ -230,7 +230,7 @@ def _unknown(parts: list[str], nodes: Mapping[str, _Node]) -> str | None:
 
 
 def _in_order(sections: list[_Section]) -> list[_Section]:
-    """Return the sections by their ids if these differ, with those that are left over for the unnumbered ones.
+    """Return the sections by their ids if these differ; sections without a number get the ids that are left.
 
     Versions that printed no id for a global store printed sub-topologies in any order.
     """
@@ -242,7 +242,7 @@ def _in_order(sections: list[_Section]) -> list[_Section]:
 
 
 def _check_ids(sections: list[_Section]) -> None:
-    """Ids count from 0 in each topology, global stores included: a gap is a paragraph that was not pasted."""
+    """Refuse gaps: ids count from 0 in each topology, global stores included, so a paragraph was not pasted."""
     expected: dict[str, int] = {}
     for section in sections:
         number = expected.get(section.topology_name, 0)

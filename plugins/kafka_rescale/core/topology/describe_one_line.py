@@ -30,11 +30,11 @@ def of_node(statement: str) -> list[str]:
     found = _NODE.match(statement)
     if found is None:
         return [statement]
-    # A pattern has no brackets in any version; one that is a topic's name as well is taken for that topic.
+    # A pattern has no brackets in any version. If it is also the name of a topic, it is taken for that topic.
     node = _TOPICS.sub(r"(topics: [\g<topics>])", found["node"])
     begins = [m.start() for m in _ARROW.finditer(found["arrows"])]
     arrows = [found["arrows"][a:b].rstrip() for a, b in zip(begins, [*begins[1:], None], strict=True)]
-    # What is cut off can only be at the end of the line.
+    # Only the end of the line can be cut off.
     named = [f"{arrow} none" if arrow in ("-->", "<--") else arrow for arrow in arrows[:-1]]
     return [f"{found['kind']}: {node}", *named, arrows[-1]]
 

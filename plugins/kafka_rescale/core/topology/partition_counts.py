@@ -14,10 +14,11 @@ def partition_counts(
     """Return the partition count of every repartition topic, as Kafka Streams would compute it.
 
     A repartition topic has the largest count among the sources of the sub-topology that writes it
-    (``RepartitionTopics``), unless the program enforces one (KIP-221); then the topics that one sub-topology reads
+    (``RepartitionTopics``), unless the program enforces one (KIP-221). Then the topics that one sub-topology reads
     are made equal (``CopartitionedTopicsEnforcer``). ``Topology#describe()`` does not say which of them are
-    joined, so all of them are taken to be. The topics of a foreign-key join are joined with the table that reads
-    them (``KTableImpl``), and taken not to decide. Where that is not certain, ``possible_counts`` says so.
+    joined, so this takes all of them as joined. The topics of a foreign-key join are joined with the table that
+    reads them (``KTableImpl``); this assumes that they don't decide. If that is not certain, ``possible_counts``
+    tells it.
 
     :param external: partition count per external source topic.
     :param enforced: count per repartition topic that the program sets by ``withNumberOfPartitions``.
@@ -30,11 +31,11 @@ def possible_counts(
 ) -> dict[str, set[int]]:
     """Return every count that Kafka Streams may compute for a repartition topic, as far as the topology tells.
 
-    Topics that are merged (``KStream#merge``) keep the count that was derived, while those that are joined are
-    made equal. The topics of foreign-key joins are among the sources of the sub-topology that reads them, and the
-    order of a hash map decides whether they have a count yet when those are compared.
+    Merged topics (``KStream#merge``) keep their derived counts, while joined topics are made equal. The topics of
+    foreign-key joins are among the sources of the sub-topology that reads them. The order of a hash map decides
+    whether they already have a count when these sources are compared.
 
-    :param joined: repartition topics that are known to be joined with what is read beside them.
+    :param joined: repartition topics that are known to be joined with another source of their sub-topology.
     """
     narrow, wide = counts_if_merged(topology, external, enforced)
     together = [_joined(topology, narrow, enforced), _joined(topology, wide, enforced)]
@@ -48,7 +49,7 @@ def possible_counts(
 def counts_if_merged(
     topology: Topology, external: Mapping[str, int], enforced: Mapping[str, int]
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the counts of topics that nothing is joined with, without and with those of foreign-key joins."""
+    """Return the counts if no topics are joined, without and with the topics of foreign-key joins."""
     return _derived(topology, external, enforced), _derived_of_all_sources(topology, {**external, **enforced})
 
 
@@ -74,7 +75,7 @@ def _derived(topology: Topology, external: Mapping[str, int], enforced: Mapping[
 
 
 def _derived_of_all_sources(topology: Topology, decided: Mapping[str, int]) -> dict[str, int]:
-    """Return the largest counts that the topics of foreign-key joins could lead to, which feed each other."""
+    """Return the largest counts that the topics of foreign-key joins could lead to, as they feed each other."""
     counts = {**dict.fromkeys(topology.repartitions, 0), **decided}
     before: dict[str, int] = {}
     while counts != before:
@@ -97,7 +98,7 @@ def _joined(topology: Topology, derived: Mapping[str, int], enforced: Mapping[st
 def _copartitioned_count(
     topology: Topology, subtopology: SubTopology, counts: Mapping[str, int], enforced: Mapping[str, int]
 ) -> int:
-    """External topics decide, as Kafka Streams can't change them; then enforced counts; then the largest."""
+    """Return the common count: that of the external topics, else an enforced one, else the largest."""
     external = [t for t in subtopology.sources if t not in topology.repartitions]
     set_by_program = [t for t in subtopology.sources if t in enforced]
     return max(counts[t] for t in external or set_by_program or topology.own_sources(subtopology))

@@ -1,4 +1,4 @@
-"""Which names Kafka takes for topics: ``org.apache.kafka.common.internals.Topic``."""
+"""The names that Kafka allows for topics: ``org.apache.kafka.common.internals.Topic``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 LONGEST_NAME = 249
-"""With a dash and a partition behind it, it is the name of a directory."""
+"""A name, a dash and a partition together are the name of a directory."""
 TOPIC_NAME = rf"^[a-zA-Z0-9._-]{{1,{LONGEST_NAME}}}$"
 SAID = f"up to {LONGEST_NAME} letters, digits, dots, underscores and hyphens, other than `.` and `..`"
 
@@ -19,5 +19,5 @@ def is_topic_name(name: str) -> bool:
 
 
 def too_long(names: Iterable[str]) -> list[str]:
-    """Return those names that have more characters than Kafka takes."""
+    """Return the names with more characters than Kafka allows."""
     return [name for name in names if len(name) > LONGEST_NAME]

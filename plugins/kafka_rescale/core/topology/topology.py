@@ -50,9 +50,9 @@ class SubTopology:
 class Topology:
     """All sub-topologies of one application.
 
-    ``external_topics`` are named as internal ones are, and are topics of the user's own all the same.
-    ``global_stores`` have no changelog: every instance reads all of their ``global_topics``. Nothing is moved, and
-    no client that runs would read a partition that is added to such a topic.
+    ``external_topics`` have names like internal topics, but belong to the user. ``global_stores`` have no
+    changelog: every instance reads all of their ``global_topics``. No record of these moves, and a running client
+    would not read a partition that is added to such a topic.
     """
 
     subtopologies: tuple[SubTopology, ...]
@@ -85,7 +85,7 @@ class Topology:
         return tuple(store for s in self.subtopologies for store in s.stores)
 
     def with_source_tables(self, names: Collection[str]) -> Topology:
-        """Return the topology with some stores taken for tables whose source topic is their changelog."""
+        """Return the topology with some stores marked as tables whose source topic is their changelog."""
         return replace(
             self,
             subtopologies=tuple(
@@ -99,11 +99,11 @@ class Topology:
         )
 
     def with_external(self, names: Collection[str]) -> Topology:
-        """Return the topology with some topics taken for external ones, whatever they are called."""
+        """Return the topology with some topics marked as external, whatever their names are."""
         return replace(self, external_topics=frozenset(filter(is_internal, names)))
 
     def own_sources(self, subtopology: SubTopology) -> list[str]:
-        """Return what a sub-topology reads but for the topics of foreign-key joins, which follow these."""
+        """Return the sources of a sub-topology without topics of foreign-key joins, which follow the others."""
         joins = {t for t in self.repartitions if foreign_key_kind(t)}
         return [t for t in subtopology.sources if t not in joins]
 
@@ -115,11 +115,22 @@ class Topology:
         """Return the first topic that a store's sub-topology reads: its partitions are the store's tasks."""
         return next(self.own_sources(s)[0] for s in self.subtopologies if store in {*s.stores, *s.source_tables})
 
+    def upstream_of(self, topic: str) -> tuple[str, ...]:
+        """Return every topic whose records the application carries on to a topic, through whatever is between."""
+        upstream: dict[str, None] = {}
+        pending = [topic]
+        while pending:
+            written = pending.pop()
+            read = [t for s in self.subtopologies if written in s.sinks for t in s.sources if t not in upstream]
+            upstream.update(dict.fromkeys(read))
+            pending += read
+        return tuple(upstream)
+
     def downstream_first(self) -> tuple[SubTopology, ...]:
         """Return the sub-topologies, the most downstream first; equals keep the higher id first.
 
-        The tables of a foreign-key join feed each other. Nothing is started between stages, so that any order of
-        the two would do; the subscriptions decide, as long as they are no circle themselves.
+        The tables of a foreign-key join feed each other. Between stages nothing is started, so either order of the
+        two is right. The subscriptions decide, unless they are a circle themselves.
 
         :raises InvalidInput: the sub-topologies feed each other in a circle of repartition topics.
         """
@@ -154,19 +165,19 @@ class Topology:
 
 
 def foreign_key_kind(topic: str) -> str:
-    """Return ``registration`` or ``response`` for a topic of a foreign-key join, else nothing."""
+    """Return ``registration`` or ``response`` for a topic of a foreign-key join, else an empty text."""
     found = _FOREIGN_KEY_TOPIC.match(topic)
     return (found["named"] or found["numbered"]).lower() if found else ""
 
 
 def foreign_key_join(topic: str) -> str:
-    """Return the name that the program gave a foreign-key join, from one of its topics; nothing without one."""
+    """Return the name that the program gave a foreign-key join, from one of its topics; empty without a name."""
     found = _FOREIGN_KEY_TOPIC.match(topic)
     return (found["join"] or "") if found else ""
 
 
 def is_internal(topic: str) -> bool:
-    """Return whether a topic is named as one that Kafka Streams makes between sub-topologies."""
+    """Return whether a topic's name is one that Kafka Streams gives to topics between sub-topologies."""
     return topic.endswith(REPARTITION_SUFFIX) or bool(foreign_key_kind(topic))
 
 

@@ -1,4 +1,4 @@
-"""How the live entries of a store lie in its partitions, before an expansion and after it."""
+"""The live entries of a store by partition, before and after an expansion."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class KeyDistribution(Value):
     """Live entries per partition of one store.
 
     :param before: of the old generation; empty in reports of earlier versions, which did not keep it.
-    :param after: of the new one.
+    :param after: of the new generation.
     """
 
     store: str
@@ -21,12 +21,12 @@ class KeyDistribution(Value):
 
 
 def key_distributions(report: Report) -> tuple[KeyDistribution, ...]:
-    """Return what a verification has counted, per store."""
+    """Return the counts of a verification, per store."""
     return tuple(_of(store) for store in report.stores)
 
 
 def skew(counts: tuple[int, ...]) -> float | None:
-    """Return the largest partition by the mean of all: 1 is even; None for a store that is empty."""
+    """Return the largest partition divided by the mean: 1 is even; None for an empty store."""
     total = sum(counts)
     return round(max(counts) * len(counts) / total, 2) if total else None
 

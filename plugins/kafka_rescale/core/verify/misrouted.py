@@ -1,8 +1,9 @@
-"""Records of a grown input that lie where they belonged before the growth.
+"""Records of a grown input in the partitions where they belonged before the growth.
 
-A producer whose metadata is older than the growth (up to ``metadata.max.age.ms``) goes on to write keys to the
-partitions of the old count; the task that owns such a partition has no state of the key. A producer that chooses
-partitions itself is another case: neither count puts its records where they are. To restart it changes nothing.
+A producer whose metadata is older than the growth (up to ``metadata.max.age.ms``) still writes keys to the
+partitions of the old count. The task that owns such a partition has no state of the key. A producer that chooses
+partitions itself is another case: neither count puts its records where they are, and restarting it changes
+nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from itertools import islice
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.control.acceptances import OffsetRange
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.partitioning.partitioners import earlier_homes, partitioner_named
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.values import Value
@@ -51,13 +52,13 @@ class Span(Value):
 
 
 class InputReport(Value):
-    """What was found in one input from the fence on.
+    """The findings in one input from the fence on.
 
-    :param records: looked at.
-    :param misrouted: how many of them, without those that were accepted; ``first`` are some.
-    :param spans: all of them by partition.
-    :param accepted: how many misrouted ones were accepted.
-    :param chosen: how many of the misrouted ones lie where the old count does not put them either.
+    :param records: number of records checked.
+    :param misrouted: number of misrouted records without accepted ones; ``first`` has some of them.
+    :param spans: all misrouted records by partition.
+    :param accepted: number of misrouted records that were accepted.
+    :param chosen: number of misrouted records that the old count would not put there either.
     """
 
     topic: str
@@ -70,7 +71,7 @@ class InputReport(Value):
 
     @property
     def where(self) -> str:
-        """Where the misrouted records lie, and so who has put them there."""
+        """Where the misrouted records lie, which tells the kind of producer that has put them there."""
         stale = self.misrouted - self.chosen
         if not self.chosen:
             return "in partitions of the old count"
@@ -81,13 +82,13 @@ class InputReport(Value):
 
     @property
     def findings(self) -> tuple[OffsetRange, ...]:
-        """What a person may accept."""
+        """The findings that a person may accept."""
         return tuple(OffsetRange(self.topic, s.partition, s.first, s.last) for s in self.spans)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a record is."""
+    """The place of a record."""
 
     partition: int
     offset: int
@@ -99,14 +100,19 @@ def grown_by_key(plan: Plan) -> tuple[InputPlan, ...]:
     return tuple(i for i in plan.inputs if i.policy is InputPolicy.PAUSED and i.grows)
 
 
-def misrouted(grown: InputPlan, places: Iterable[Place], known: Sequence[OffsetRange] = ()) -> InputReport:
+def misrouted(
+    grown: InputPlan, places: Iterable[Place], known: Sequence[OffsetRange] = (), *, present: int = 0
+) -> InputReport:
     """Look at the records of a grown input, from the fence on.
 
     Records without a key belong nowhere; Kafka Streams drops them before any state.
 
-    :param known: what was accepted of this input after this expansion.
+    :param known: misrouted records of this input that were accepted after this expansion.
+    :param present: partitions that the input has now, if it may have grown further; a static partitioner puts new
+        keys into them.
     """
     partitioner = partitioner_named(grown.partitioner, grown.declared)
+    partitions = max(grown.target, present) if partitioner.is_static else grown.target
     records = accepted = chosen = 0
     first: list[Misrouted] = []
     spans: dict[int, tuple[int, int, int]] = {}
@@ -114,14 +120,15 @@ def misrouted(grown: InputPlan, places: Iterable[Place], known: Sequence[OffsetR
     while batch := list(islice(remaining, _BATCH)):
         records += len(batch)
         keyed = [(place, place.key) for place in batch if place.key is not None]
-        homes = partitioner.partition_batch([key for _, key in keyed], grown.target)
+        homes = partitioner.partition_batch([key for _, key in keyed], partitions)
         for found, key in _elsewhere(keyed, homes):
             if any(each.covers(found.partition, found.offset) for each in known):
                 accepted += 1
                 continue
             begin, _, count = spans.get(found.partition, (found.offset, 0, 0))
             spans[found.partition] = begin, found.offset, count + 1
-            chosen += found.partition != partitioner.partition(key, grown.earlier or grown.current)
+            (earlier,) = earlier_homes(partitioner, [key], grown.earlier or grown.current)
+            chosen += found.partition != earlier
             if len(first) < SHOWN:
                 first.append(found)
     return InputReport(
@@ -138,7 +145,7 @@ def misrouted(grown: InputPlan, places: Iterable[Place], known: Sequence[OffsetR
 def refuse_misrouted(reports: Iterable[InputReport]) -> None:
     """Raise if any record was misrouted.
 
-    :raises UnsafeState: naming the topic and the first of its records.
+    :raises UnsafeState: a record was misrouted; the error names the topic and its first such records.
     """
     for report in reports:
         if report.misrouted:
@@ -172,7 +179,7 @@ def _remedy(report: InputReport) -> str:
 
 
 def _elsewhere(keyed: list[tuple[Place, bytes]], homes: list[int]) -> Iterator[tuple[Misrouted, bytes]]:
-    """Yield the records that are elsewhere than at home, each with its key."""
+    """Yield the records that are not in their home partition, each with its key."""
     for (place, key), home in zip(keyed, homes, strict=True):
         if place.partition != home:
             yield Misrouted(partition=place.partition, offset=place.offset, key=key.hex(), home=home), key

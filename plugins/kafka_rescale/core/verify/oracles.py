@@ -1,9 +1,9 @@
-"""The oracles of the proof, and how each names what it found.
+"""The oracles of the proof, and how each names its findings.
 
-Compaction leaves of every key a contiguous suffix of its history: it removes a record only if the cleaned part
-holds a newer one, and a tombstone only when it is the oldest left. Blue's log and the copy are therefore both
-suffixes of one history, and must agree record by record counted *from the end*, however often either has been
-compacted. That is what ``STATE`` (the last record) and ``SEQUENCE`` (all records before it) compare.
+Compaction leaves a contiguous suffix of every key's history. It removes a record only if the cleaned part holds a
+newer one, and a tombstone only if it is the oldest record left. So blue's log and the copy are both suffixes of
+one history. They must agree record by record, counted *from the end*, however often either has been compacted.
+``STATE`` compares the last record of a key, and ``SEQUENCE`` all records before it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kafka_rescale.core.values import Value
 
 
 class Oracle(StrEnum):
-    """What must hold; the value is the word that reports use."""
+    """A statement that must hold; the value is the word for it in reports."""
 
     STATE = "state"
     PLACEMENT = "placement"
@@ -90,7 +90,7 @@ class Alignment(Value):
     :param target: the same for green.
     :param blue_neighbour: partition of the key's next newer record in blue, if there is one.
     :param primary: of a foreign-key subscription, the left table's partition that green's value names.
-    :param primary_home: the one that its primary key belongs to.
+    :param primary_home: the partition that its primary key belongs to.
     """
 
     key: bytes
@@ -119,7 +119,7 @@ def finding_of(oracle: Oracle, store: str, at: Alignment) -> KeyFinding:
 
 
 def printable(key: bytes) -> str:
-    """Return a key as text, or nothing if it isn't text that a person can read."""
+    """Return a key as text; an empty text if a person can't read it."""
     try:
         text = key.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""What the proof compares, and its report.
+"""The logs that the proof compares.
 
-Blue is read up to the ends captured when it was proven gone, green up to its ends just before it was started, so
-that both may be verified while green is already writing.
+Blue is read up to the ends captured when it was proven gone, green up to its ends just before it was started. So
+both can be verified while green is already writing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ComparedLog(Value):
 
     @classmethod
     def of(cls, topic: str, begins: Mapping[int, int], ends: Mapping[int, int]) -> ComparedLog:
-        """Return the range of a whole topic; a log start that has moved past the end leaves nothing."""
+        """Return the range of a whole topic; it is empty if the log start has moved past the end."""
         ranges = {p: LogRange(min(begins.get(p, 0), end), end) for p, end in sorted(ends.items())}
         return cls(topic=topic, partitions=len(ends), ranges=ranges)
 
@@ -50,10 +50,10 @@ class ComparedLog(Value):
 class StorePair(Value):
     """One store on both sides.
 
-    :param expires_before_ms: a record with an older timestamp may have been deleted by retention on either side at
-        any time, so that its absence proves nothing; ``None`` for logs that are only compacted.
-    :param versions_since_ms: of a versioned store, compaction had to keep records from this timestamp on, so that
-        all of them are on both sides; ``None`` for other stores, where only the last record of a key counts.
+    :param expires_before_ms: retention may have deleted a record with an older timestamp on either side at any
+        time, so its absence proves nothing; ``None`` for logs that are only compacted.
+    :param versions_since_ms: for a versioned store: compaction had to keep records from this timestamp on, so all
+        of them must be on both sides; ``None`` for other stores, in which only the last record of a key counts.
     :param left: of foreign-key subscriptions, the table whose partitions their values name.
     :param left_behind: blue was grown in place before; keys that moved then have left records behind.
     :param copied: green is a copy of blue. Two applications with equal input (a control run) agree on their last
@@ -75,7 +75,7 @@ class StorePair(Value):
 
     @property
     def is_in_place(self) -> bool:
-        """Whether both sides are one topic: green is all of it, blue what was in it before."""
+        """Whether both sides are one topic: green is all of it, blue the part before the growth."""
         return self.blue.topic == self.green.topic
 
     @property
@@ -102,7 +102,7 @@ def expansion_pair(
     topics: Mapping[str, TopicDescription],
     now_ms: int,
 ) -> StorePair:
-    """Return what is compared for one changelog of an expansion.
+    """Return the two logs that are compared for one changelog of an expansion.
 
     :param begins: log starts, of blue's and green's topics, taken before ``now_ms``.
     :param blue_ends: exclusive, captured when blue was gone.

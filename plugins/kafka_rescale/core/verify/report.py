@@ -1,4 +1,4 @@
-"""What verify has found out: the report of an expansion."""
+"""The report of verify about an expansion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ START_OFFSETS = "start-offsets"
 
 
 class LogCount(Value):
-    """Records read; ``live`` and ``tombstoned`` count keys by their last record, expired ones left out."""
+    """Records read; ``live`` and ``tombstoned`` count keys by their last record, without expired keys."""
 
     records: int = 0
     live: int = 0
@@ -38,10 +38,11 @@ class PartitionContent(Value):
 
 
 class StoreReport(Value):
-    """What was found out about one store.
+    """The findings about one store.
 
-    :param expired: entries on one side only that retention may have deleted on the other.
-    :param surplus: records of green older than anything that blue still has of the key: blue was compacted since.
+    :param expired: number of entries on one side only that retention may have deleted on the other.
+    :param surplus: number of green's records that are older than all records that blue still has of the key: blue
+        was compacted since.
     :param partitions: by green's partitions.
     :param blue_partitions: live entries of blue by its own partitions.
     :param failures: violations per oracle; ``findings`` lists the first of each.
@@ -67,7 +68,7 @@ class StoreReport(Value):
 
     @property
     def finding(self) -> str:
-        """The name of this outcome: another comparison has it only if it came to the same."""
+        """The name of this outcome; another comparison has the same name only with the same outcome."""
         sides = [(p.partition, p.blue_hash, p.green_hash) for p in self.partitions]
         return _named(self.store, [sorted(self.failures.items()), sides])
 
@@ -76,12 +77,12 @@ class Report(Value):
     """The proof of one expansion, as the control topic and the page keep it.
 
     :param plan: fingerprint of the plan: a report of another expansion proves nothing about this one.
-    :param promotion: hash of what was promoted, by the journal that was verified.
+    :param promotion: hash of the promotion in the journal that was verified.
     :param as_of_ms: when verify began, ms since the epoch.
     :param start_offsets: findings about the offsets that green started from.
-    :param inputs: what was looked at of the inputs that were grown by key.
+    :param inputs: findings in the inputs that were grown by key.
     :param unaccepted: names of all findings that were not accepted; without any, it has passed.
-    :param acceptances: what was accepted, by whom and why.
+    :param acceptances: accepted findings, each with the person and the reason.
     """
 
     application: str
@@ -114,7 +115,7 @@ class Report(Value):
         return {**(started if self.start_offsets else {}), **stores}
 
     def concluded(self, acceptances: Acceptances) -> Report:
-        """Return the report with its verdict, which takes into account what a person has accepted."""
+        """Return the report with its verdict, which takes accepted findings into account."""
         known = acceptances.of(self.plan)
         found = (*self.compared, *(str(f) for i in self.inputs for f in i.findings))
         unaccepted = tuple(f for f in found if f not in known)
@@ -148,7 +149,7 @@ def _topic(acceptance: Acceptance) -> str | None:
 
 
 def to_be_verified(application: str, journal: Journal | None) -> Journal:
-    """Return the journal, provided that there is an expansion whose state can be compared.
+    """Return the journal if there is an expansion whose state can be compared.
 
     :raises Refused: no expansion has been promoted.
     """
@@ -163,5 +164,5 @@ def to_be_verified(application: str, journal: Journal | None) -> Journal:
 
 
 def is_about(report: Mapping[str, object], journal: Journal) -> bool:
-    """Whether a report, as the control topic keeps it, is about what this journal has promoted."""
+    """Whether a report in the control topic is about the promotion of this journal."""
     return report.get("promotion") == journal.promotion

@@ -11,7 +11,7 @@ from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
 
 
 def input_starts(inputs: tuple[InputPlan, ...], stopped: PartitionOffsets) -> PartitionOffsets:
-    """Return where green starts in its inputs: where blue stopped, at 0 in new partitions and in successors.
+    """Return the offsets that green starts from: where blue stopped; 0 in new partitions and in successors.
 
     :param stopped: blue's committed offsets when it was gone.
     """
@@ -22,11 +22,12 @@ def input_starts(inputs: tuple[InputPlan, ...], stopped: PartitionOffsets) -> Pa
 
 
 def carried_starts(moves: tuple[Move, ...], captured: Captured) -> PartitionOffsets:
-    """Return where an application that has grown in place starts in its repartition topics.
+    """Return the offsets in repartition topics that an application starts from after a growth in place.
 
-    What was in flight lies again behind where each partition ended; where the topic did not grow, in its place.
+    The records in flight were written again behind the former ends of the partitions. If a topic did not grow,
+    they are in their old place.
 
-    :param moves: those of repartition topics.
+    :param moves: the moves of repartition topics.
     """
     return {
         m.target: {
@@ -45,16 +46,16 @@ def check_start_offsets(
 ) -> tuple[KeyFinding, ...]:
     """Return the partitions of external inputs where green didn't go on from where blue stopped.
 
-    :param stopped: blue's committed offsets when it was gone; a partition without one was never read: 0.
+    :param stopped: blue's committed offsets when it was gone; a partition without an offset was never read: 0.
     :param started: the offsets that green was given, as the journal recorded them.
-    :param committed: green's committed offsets now, which may only have moved on.
+    :param committed: green's committed offsets now; they may only have advanced.
     """
     return tuple(
         KeyFinding(oracle=Oracle.START_OFFSETS, subject=f"{i.green_topic}-{p}", detail=problem)
         for i in inputs
         for p in range(i.target)
         for problem in _start_problems(
-            # The bridge carries on from where blue stopped, into a topic that green reads from its beginning.
+            # The bridge copies from where blue stopped into a topic that green reads from its beginning.
             expected=0 if i.successor else stopped.get(i.topic, {}).get(p, 0),
             started=started.get(i.green_topic, {}).get(p),
             committed=committed.get(i.green_topic, {}).get(p),

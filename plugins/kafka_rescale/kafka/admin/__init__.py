@@ -1,1 +1,1 @@
-"""What does a cluster have, and how is it changed: topics, groups, offsets, transactions?"""
+"""What does a cluster have, and how does it change: topics, groups, offsets, transactions?"""

@@ -1,6 +1,6 @@
-"""Rights on topics that don't exist, or may not be described, for which brokers have no direct answer.
+"""Rights on topics that don't exist or must not be described; brokers have no direct answer for these.
 
-Each question is a request that is bound to fail: brokers look at the permission first, and say why it did.
+Each question is a request that must fail. Brokers check the permission first, and their answer says why it failed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafka_rescale.kafka.admin.calls import AdminCalls, Ask, has_code
 from kafka_rescale.kafka.admin.group_members import asked
 
 NOBODY = 2**62
-"""A producer id that no broker has given out."""
+"""A producer id that no broker has assigned."""
 
 BY_NAME = {"fetch": 12, "add": 3}
 """The newest versions of Fetch and AddPartitionsToTxn that name topics for clients."""
@@ -27,10 +27,10 @@ _CONFIG = ConfigEntry("retention.ms", "-1", incremental_operation=AlterConfigOpT
 
 
 class AbsentTopics(AdminCalls):
-    """Asks for the rights of one principal; nothing is changed by it, whatever exists by then."""
+    """Asks for the rights of one principal. It changes nothing, whatever exists by then."""
 
     def find_denied(self, names: Sequence[str]) -> dict[Operation, set[str]]:
-        """Return the topics that must not be created, nor their configs be described or altered, by operation."""
+        """By operation, return topics that the principal must not create, or whose configs it must not use."""
         if not names:
             return {}
         topics = [NewTopic(name, 1, 1) for name in names]
@@ -66,7 +66,7 @@ class AbsentTopics(AdminCalls):
         return {name for name, code in codes.items() if code == KafkaError.TOPIC_AUTHORIZATION_FAILED}
 
     def unwritable(self, names: Sequence[str], transactional_id: str) -> set[str]:
-        """Return the topics to which nothing may be written.
+        """Return the topics that this principal may not write to.
 
         :param transactional_id: an id that this principal may write by; no producer has to use it.
         """

@@ -19,13 +19,13 @@ from kafka_rescale.kafka.client.failures import ConnectionTrouble, to_error
 from kafka_rescale.kafka.client.waiting import poll_until
 
 FIRST_SECONDS, REQUEST_SECONDS = 2.0, 15.0
-"""How long a client has for an answer before another one is asked; twice as long each time, up to the second."""
+"""How long a client waits for an answer before a new client asks. It doubles each time, up to the second."""
 
 SETTLE_SECONDS = 30.0
-"""How long metadata may be stale and coordinators may be moving, and brokers be away."""
+"""How long metadata may be stale, coordinators may be moving, and brokers may be away."""
 
 CHANGE_SECONDS = 60.0
-"""How long a change of topics is asked for. Brokers forward it to the active controller. If that one is frozen,
+"""How long a change of topics is tried. Brokers forward it to the active controller. If that one is frozen,
 they wait for it for 30 s (``controller.socket.timeout.ms``), although another one leads the quorum by then."""
 
 ATTEMPTS = 3
@@ -81,12 +81,12 @@ class AdminCalls:
         if any(map(_is_silence, answers.values())):
             self._replace(client)
         else:
-            # What takes long by nature, as for thousands of partitions, is given the time from the start.
+            # A request that takes long by nature, as for thousands of partitions, gets the time from the start.
             self._patience = min(REQUEST_SECONDS, max(FIRST_SECONDS, 2 * (time.monotonic() - began)))
         return answers
 
     def _ask_another(self) -> None:
-        """Let the next request use a new client: this one's answers are of no use."""
+        """Let the next request use a new client, as the answers of this one are of no use."""
         self._started = None
 
     def _replace(self, client: AdminClient) -> None:
@@ -125,7 +125,7 @@ class AdminCalls:
     def _read(
         self, ask: Ask[K, V], what: str, again: Collection[int] = (), seconds: float = SETTLE_SECONDS
     ) -> dict[K, V]:
-        """Like ``_settled``, where every error is one to raise."""
+        """Like ``_settled``, but raise every error."""
         return {
             key: value_of(answer, f"{what} {_name(key)}".rstrip())
             for key, answer in self._settled(ask, what, again, seconds).items()
@@ -148,7 +148,7 @@ def is_unknown(answer: object) -> bool:
 
 
 def lacks_brokers(answer: object) -> bool:
-    """Whether replicas can't be placed. A broker that shuts down in order is given none until it is back."""
+    """Whether replicas can't be placed. A broker that shuts down in order gets no replicas until it is back."""
     return has_code(answer, KafkaError.INVALID_REPLICATION_FACTOR)
 
 
@@ -158,12 +158,12 @@ def has_code(answer: object, *codes: int) -> bool:
 
 
 def _is_silence(answer: object) -> bool:
-    """Whether it is the client that has no answer; brokers that have one need no other client."""
+    """Whether the client got no answer at all; only then a new client can help."""
     return isinstance(answer, KafkaError) and answer.code() < 0 and class_of(answer) is ErrorClass.NO_ANSWER
 
 
 def finished(call: Callable[[], V]) -> Future[V]:
-    """Return the outcome of a call that waits for its answer itself, as one of a request."""
+    """Return the outcome of a call that waits for its answer itself, in the form of a request's outcome."""
     future: Future[V] = Future()
     try:
         future.set_result(call())

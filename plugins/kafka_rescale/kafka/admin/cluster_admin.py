@@ -17,7 +17,7 @@ from kafka_rescale.kafka.client.waiting import within
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
-"""Between two looks at the brokers that are up."""
+"""Seconds between two looks at the brokers that are up."""
 
 _STATES = {
     ConsumerGroupState.UNKNOWN: "Unknown",
@@ -42,7 +42,7 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
     def live_brokers(self, wanted: int = 0) -> int:
         """Return the number of brokers that are up.
 
-        :param wanted: so many are waited for, for ``CHANGE_SECONDS``: one of them may be restarting.
+        :param wanted: wait for this number for ``CHANGE_SECONDS``, as a broker may be restarting.
         """
         left = within(CHANGE_SECONDS)
         while (live := len(self._metadata("cluster").brokers)) < wanted and left() > 0:
@@ -54,7 +54,7 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
         """Return state and members of a group, of the classic, the consumer or the streams protocol.
 
         :returns: state ``Dead`` and no members for a group that doesn't exist.
-        :raises UnsafeState: a group of another kind, whose members can't be seen here.
+        :raises UnsafeState: the group is of another kind, whose members can't be seen here.
         """
         found = self._read(
             lambda client, seconds: client.describe_consumer_groups([group], request_timeout=seconds), "group"

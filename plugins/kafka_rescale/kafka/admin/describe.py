@@ -1,4 +1,4 @@
-"""What preflight and plan look at, read from the cluster in one go."""
+"""Reads everything from the cluster that preflight and plan look at, in one go."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def topics_of(
     """Return the inputs, the outputs and the internal topics of a generation, each once.
 
     :param blue: ``application.id`` of the generation.
-    :param renamed: what it reads instead of an input that was repartitioned.
+    :param renamed: by input, the topic that it reads instead, if the input was repartitioned.
     """
     inputs = [*(i.topic for i in application.inputs), *topology.inputs]
     external = [renamed.get(topic, topic) for topic in inputs]
     external += [*(o.topic for o in application.outputs), *topology.outputs]
-    # A table whose source topic is said to be its changelog must have no other.
+    # If the source topic of a table is declared as its changelog, there must be no other changelog.
     names = blue_names(application, blue)
     tables = [names.changelog(t) for s in topology.subtopologies for t in s.source_tables]
     return tuple(dict.fromkeys([*external, *names.all_of(topology), *tables]))
@@ -33,7 +33,7 @@ def topics_of(
 def describe(
     admin: ClusterAdmin, application: Application, topology: Topology, generations: Generations | None
 ) -> ClusterDescription:
-    """Return everything that is known about the topics and the group of a generation.
+    """Return a description of the topics and the group of a generation.
 
     :param generations: tells the running one; None is the first.
     :raises Outage: a broker doesn't answer in time.

@@ -1,4 +1,4 @@
-"""The outcome of setting a group's offsets: what to wait for, what is refused, and whether others interfere."""
+"""The outcome of setting a group's offsets: wait longer, refused, or disturbed by another process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_rescale.kafka.client.failures import to_error
 
 
 class GroupCommit:
-    """The answers to one commit, which is asked for until it shows.
+    """The answers to one commit, which is repeated until the group shows it.
 
     :param group: without members.
     :param offsets: topic → partition → next offset to read.
@@ -29,14 +29,14 @@ class GroupCommit:
         self._overwritten = 0
 
     def take(self, answer: ConsumerGroupTopicPartitions | KafkaError) -> None:
-        """Take note of the answer to a request.
+        """Note the answer to a request.
 
         :raises RescaleError: the brokers refuse it, and waiting would not help.
         """
         if is_unknown(answer):
             self._waiting = {self._what: answer}
             return
-        # The request as a whole succeeds even where single partitions are refused.
+        # The request as a whole succeeds even if single partitions are refused.
         entries = value_of(answer, self._what).topic_partitions
         refused = {f"{t.topic}-{t.partition}": t.error for t in entries if t.error is not None}
         for at, error in refused.items():
@@ -49,7 +49,7 @@ class GroupCommit:
     def shows(self, found: PartitionOffsets) -> bool:
         """Return whether the group has the offsets.
 
-        :param found: what it has.
+        :param found: the offsets that it has.
         :raises UnsafeState: another process has set other offsets, every time.
         """
         self._found = found
@@ -61,13 +61,13 @@ class GroupCommit:
         return False
 
     def not_in_time(self) -> RescaleError:
-        """Return the error for what is left when the time is over."""
+        """Return the error about the partitions that are left when the time is over."""
         if not self._waiting:
             return UnsafeState(
                 self._what,
                 found=f"{self._found}",
                 expected=f"{self._offsets}",
-                remedy="Somebody else commits to this group: stop it, then run again.",
+                remedy="Another process commits to this group: stop it, then run again.",
             )
         names = sorted({error.name() for error in self._waiting.values()})
         places = ", ".join(sorted(self._waiting.keys() - {self._what}))
@@ -80,5 +80,5 @@ class GroupCommit:
 
 
 def _passes(error: KafkaError) -> bool:
-    """Whether to ask again: a coordinator may not know yet what another broker shows, a topic that has grown."""
+    """Whether to ask again: a coordinator may not know yet that a topic has grown, unlike another broker."""
     return is_outage(error) or error.code() in ABSENT

@@ -1,8 +1,8 @@
-"""Members that are gone but still counted, of every protocol that Kafka Streams can speak.
+"""Members that are gone but still count, for every protocol that Kafka Streams can speak.
 
-A Kafka Streams instance of the classic protocol doesn't leave its group when it closes, so the next start waits
-for the session timeout (45 s by default); one of the streams protocol does, unless it was killed. confluent-kafka
-has no call to remove members, hence kafka-python.
+With the classic protocol, a Kafka Streams instance doesn't leave its group when it closes, so the next start waits
+for the session timeout (45 s by default). With the streams protocol it leaves, unless it was killed.
+confluent-kafka has no call to remove members, so this uses kafka-python.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kafka_rescale.kafka.client.waiting import poll_until
 STREAMS = "streams"
 REASON = "kafka-rescale: the instance has been stopped"
 FIRST_SECONDS, REQUEST_SECONDS = 2.5, 10.0
-"""How long the first client has for an answer, and the ones after it at most."""
+"""How long the first client has for an answer, and how long later clients have at most."""
 
 REJOIN_SECONDS = 6.0
 """A member that was removed comes back with its next heartbeat: of the classic protocol after 3 s, else 5 s."""
@@ -61,7 +61,7 @@ def leave_group(
             streams_groups.leave(client, group, members)
         else:
             leaving = [MemberToRemove(member_id=m, reason=REASON) for m in members]
-            # Gone by now: that is what was wanted.
+            # The member is gone by now, as wanted.
             with suppress(GroupIdNotFoundError, UnknownMemberIdError):
                 client.remove_group_members(group, leaving)
 
@@ -71,10 +71,10 @@ def leave_group(
 def describe_unseen(connection: KafkaConnection, group: str) -> GroupDescription:
     """Describe a group that confluent-kafka reports as dead.
 
-    It says so of groups of the streams (KIP-1071) and share protocols, too, whatever lives in them.
+    It also reports groups of the streams (KIP-1071) and share protocols as dead, even if members live in them.
 
     :returns: state ``Dead`` and no members for a group that doesn't exist.
-    :raises UnsafeState: a group of another kind, whose members can't be seen here.
+    :raises UnsafeState: the group is of another kind, whose members can't be seen here.
     :raises ClusterOutage: the brokers don't answer.
     """
 
@@ -109,12 +109,12 @@ def admin_client(connection: KafkaConnection, seconds: float = REQUEST_SECONDS) 
 
 
 def asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T]) -> T:
-    """Return the answer to requests that may be repeated; asked again while brokers are away.
+    """Return the answer to requests that may be repeated; repeat them while brokers are away.
 
-    Each time a new client asks, which looks for a living broker anew, and waits twice as long.
+    Each time a new client asks. It looks for a living broker anew, and waits twice as long.
 
-    :param ask: is given kafka-python's admin client.
-    :raises InvalidInput: the brokers don't let us.
+    :param ask: gets kafka-python's admin client.
+    :raises InvalidInput: a permission is missing.
     :raises UnsafeState: the brokers refuse it for another reason.
     :raises ClusterOutage: they don't answer.
     """
@@ -137,7 +137,7 @@ def asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T]) -> T:
 
 
 def _may_pass(error: KafkaError) -> bool:
-    """Whether the same request may succeed later; of kafka-python's own errors, all but mistakes of ours may."""
+    """Whether the same request may succeed later; kafka-python's own errors may pass, except for our mistakes."""
     if _is_about_rights(error):
         return False
     code = getattr(error, "errno", None)

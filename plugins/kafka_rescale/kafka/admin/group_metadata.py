@@ -1,9 +1,9 @@
 """Committed offsets and the metadata beside them, as other clients read and write them.
 
-confluent-kafka ends the metadata that it commits with a byte 0, which Kafka Streams can't decode, and takes what
-others have committed for something that ends so: what follows in memory is read as well. Its librdkafka 2.16 also
-kills the process when a broker answers a request for committed offsets that it is not the coordinator (librdkafka
-issue 5040), as happens when a broker dies. Hence kafka-python.
+confluent-kafka ends the metadata that it commits with a byte 0, which Kafka Streams can't decode. It also expects
+that byte in the metadata of other clients: without it, it reads on in memory. Its librdkafka 2.16 also kills the
+process if a broker answers a request for committed offsets that it is not the coordinator (librdkafka issue 5040),
+as happens when a broker dies. So this uses kafka-python.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of_code
 
 STABLE_VERSIONS = (8, 8)
-"""Of OffsetFetch: names groups, and topics instead of their ids."""
+"""The version of OffsetFetch that names groups, and topics instead of their ids."""
 
 
 def offsets_and_metadata(
     connection: KafkaConnection, group: str, partitions: Collection[tuple[str, int]] | None = None
 ) -> dict[tuple[str, int], OffsetAndMetadata]:
-    """Return what a group has committed, once no transaction on it is open; without what was never committed.
+    """Wait until no transaction on a group's offsets is open, and return them; never committed ones are left out.
 
-    :param partitions: that are asked for; None asks for all that brokers know.
+    :param partitions: the partitions to ask for; None asks for all that brokers know.
     :raises ClusterOutage: the coordinator doesn't answer, or a transaction stays open.
     """
 
@@ -46,7 +46,7 @@ def offsets_and_metadata(
 async def _fetch(
     client: Any, group: str, partitions: Collection[tuple[str, int]] | None
 ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-    """Ask as ``list_group_offsets`` does, which can't require offsets to be stable."""
+    """Ask as ``list_group_offsets`` does, but require stable offsets, which that call can't."""
     of = OffsetFetchRequest.OffsetFetchRequestGroup
     topics: list[Any] | None = None
     if partitions is not None:
@@ -64,7 +64,7 @@ async def _fetch(
 
 
 def committed_metadata(connection: KafkaConnection, group: str) -> dict[str, dict[int, str]]:
-    """Return what a group has committed beside its offsets: topic → partition → text.
+    """Return the metadata that a group has committed beside its offsets: topic → partition → text.
 
     :raises ClusterOutage: its coordinator doesn't answer.
     """
@@ -78,11 +78,11 @@ def committed_metadata(connection: KafkaConnection, group: str) -> dict[str, dic
 def commit_with_metadata(
     connection: KafkaConnection, group: str, offsets: PartitionOffsets, texts: OffsetTexts
 ) -> PartitionOffsets:
-    """Set the offsets of those partitions that have metadata, and it with them; return the other ones.
+    """Set the offsets of partitions that have metadata, together with it; return the other offsets.
 
     :param offsets: topic → partition → next offset to read, of a group without members.
     :raises UnsafeState: the coordinator refuses a partition.
-    :raises ClusterOutage: it doesn't answer, or doesn't know a partition, as one that has just been added.
+    :raises ClusterOutage: it doesn't answer, or doesn't know a partition that has just been added.
     """
     what = f"offsets of group {group!r}"
     wanted = {
@@ -107,17 +107,17 @@ def commit_with_metadata(
             asked(connection, what, write)
     except ClusterOutage as error:
         named = f"{what} for {', '.join(waiting)}" if waiting else what
-        raise ClusterOutage(named, found=error.found, expected=error.expected, remedy=error.remedy) from None
+        raise ClusterOutage.of(error.complaint.about(named)) from None
     return {t: {p: o for p, o in of.items() if TopicPartition(t, p) not in wanted} for t, of in offsets.items()}
 
 
 def _raise_if_refused(refused: Mapping[str, type[KafkaError]], what: str) -> None:
-    """One partition that may be asked for again hides no other one that may not."""
+    """Raise if a partition is refused for good, even if others may be asked for again."""
     for at, error in refused.items():
         if not error.retriable and class_of_code(error.errno, repeatable=False) not in OUTAGES:
             raise UnsafeState(
                 f"{what} for {at}",
                 found=error.__name__,
                 expected="a group without members, whose offsets can be set",
-                remedy="Stop whoever is a member of this group, then run again.",
+                remedy="Stop every member of this group, then run again.",
             )

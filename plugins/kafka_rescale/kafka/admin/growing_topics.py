@@ -1,8 +1,9 @@
-"""Growing topics: ``Admin#createPartitions`` is not atomic, so that only what is left is asked for again."""
+"""Growing topics: ``Admin#createPartitions`` is not atomic, so only topics that have not grown are tried again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -13,6 +14,9 @@ from kafka_rescale.kafka.admin.calls import CHANGE_SECONDS, has_code, is_unknown
 from kafka_rescale.kafka.admin.topic_reader import TopicReader, too_few_brokers
 from kafka_rescale.kafka.client.failures import to_error
 from kafka_rescale.kafka.client.waiting import poll_until
+
+BROKERS_KNOW_SECONDS = 10.0
+"""After this time every broker knows of new partitions (KIP-878)."""
 
 
 class GrowingTopics(TopicReader):
@@ -25,11 +29,24 @@ class GrowingTopics(TopicReader):
         """
         return name in self.grow_topics({name: target})
 
+    def await_growth(self, counted: Mapping[str, int], otherwise: RescaleError) -> None:
+        """Return once one of some topics has more partitions than were counted: another client has grown it.
+
+        :param counted: partitions by topic.
+        :param otherwise: is raised if all counts stay until every broker would know of a growth.
+        :raises RescaleError: ``otherwise``, or the brokers don't answer.
+        """
+
+        def has_grown() -> bool:
+            return any(topic.partitions > counted[name] for name, topic in self.describe_topics(counted).items())
+
+        poll_until(has_grown, seconds=BROKERS_KNOW_SECONDS, otherwise=lambda: otherwise)
+
     def validate_growth(self, targets: Mapping[str, int]) -> None:
-        """Let the brokers check the growth of topics, and change nothing; one request, as a limit is on the sum.
+        """Let brokers check the growth of topics without changing them. One request, as a limit is on the sum.
 
         :param targets: partitions by topic.
-        :raises RescaleError: they would refuse one, or it can't be grown to its target by anybody.
+        :raises RescaleError: brokers would refuse a topic, or it can't be grown to its target at all.
         """
         short = {name: targets[name] for name, count in self._counts(targets).items() if count < targets[name]}
         answers: dict[str, Any] = {}
@@ -52,15 +69,15 @@ class GrowingTopics(TopicReader):
     def grow_topics(self, targets: Mapping[str, int]) -> dict[str, int]:
         """Grow topics to their targets, and wait until that shows.
 
-        One request may succeed for some topics and fail for others. So the cluster is looked at again, and only
-        the rest is asked for again, for ``CHANGE_SECONDS`` (KIP-878).
+        One request may succeed for some topics and fail for others. So this describes the topics again, and asks
+        again only for the rest, for ``CHANGE_SECONDS`` (KIP-878).
 
         :param targets: partitions by topic.
         :returns: the earlier count of every topic that has grown by this call.
         :raises InvalidInput: a topic doesn't exist; nothing has been asked for.
-        :raises UnsafeState: one has more partitions than its target, and nothing has been asked for; or the
-            brokers refuse to grow one, and the others have grown.
-        :raises Outage: some have not grown in time; they are named, the others have grown.
+        :raises UnsafeState: a topic has more partitions than its target, and nothing has been asked for; or
+            brokers refuse to grow a topic, and the others have grown.
+        :raises Outage: some topics have not grown in time; the error names them, and the others have grown.
         """
         before = self._counts(targets)
         growth = _Growth(targets, before)
@@ -87,7 +104,7 @@ class GrowingTopics(TopicReader):
     def _counts(self, targets: Mapping[str, int]) -> dict[str, int]:
         """Return the present counts.
 
-        :raises RescaleError: a topic can't be grown to its target by anybody.
+        :raises RescaleError: a topic can't be grown to its target at all.
         """
         found = self.describe_topics(targets)
         for name, target in targets.items():
@@ -109,7 +126,7 @@ class GrowingTopics(TopicReader):
 
 
 def _may_change(answer: object) -> bool:
-    """Whether to ask again: the topic exists, so that there were brokers enough for its replicas once."""
+    """Whether to ask again: the topic exists, so once there were enough brokers for its replicas."""
     return is_unknown(answer) or lacks_brokers(answer)
 
 
@@ -118,7 +135,7 @@ def _growth_of(name: str, target: int) -> str:
 
 
 class _Growth:
-    """What has become of one growth of several topics."""
+    """The state of one growth of several topics."""
 
     def __init__(self, targets: Mapping[str, int], counts: Mapping[str, int]) -> None:
         self._targets = targets
@@ -130,7 +147,7 @@ class _Growth:
 
     @property
     def to_ask(self) -> dict[str, int]:
-        """What is short of its target and neither accepted nor refused."""
+        """The topics that are short of their targets, and neither accepted nor refused."""
         names = self._short - self._accepted - self._refused.keys()
         return {name: self._targets[name] for name in names}
 
@@ -140,11 +157,11 @@ class _Growth:
         return bool(self._short - self._refused.keys())
 
     def look(self, counts: Mapping[str, int]) -> None:
-        """Take note of what the brokers show."""
+        """Note the counts that brokers show."""
         self._short = {name for name in self._short if counts[name] < self._targets[name]}
 
     def take(self, answers: Mapping[str, Any]) -> None:
-        """Take note of the answers to a request."""
+        """Note the answers to a request."""
         for name, answer in answers.items():
             if not isinstance(answer, KafkaError):
                 self._accepted.add(name)
@@ -155,7 +172,7 @@ class _Growth:
                 self._refused[name] = answer
 
     def not_in_time(self) -> RescaleError:
-        """Return the error for what is left when the time is over."""
+        """Return the error about the topics that are left when the time is over."""
         left = sorted(self._short)
         reasons = ", ".join(sorted({self._last[name].name() for name in left if name in self._last}))
         return ClusterOutage(
@@ -169,9 +186,7 @@ class _Growth:
         """Raise for the first topic that the brokers refuse to grow."""
         for name, answer in sorted(self._refused.items()):
             error = to_error(answer, f"topic {name!r}")
-            raise type(error)(
-                error.what, found=f"{error.found}{self._grown()}", expected=error.expected, remedy=error.remedy
-            )
+            raise type(error).of(replace(error.complaint, found=f"{error.found}{self._grown()}"))
 
     def _grown(self) -> str:
         grown = sorted(self._begun - self._short)

@@ -1,4 +1,4 @@
-"""Offsets: begins and ends of logs, and what groups have committed."""
+"""Offsets: begins and ends of logs, and committed offsets of groups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_rescale.kafka.admin.topic_reader import ABSENT, TopicReader
 from kafka_rescale.kafka.client.waiting import poll_until
 
 NO_SUCH_RECORD = -1
-"""Brokers' answer for a moment after all records."""
+"""Brokers' answer if the moment is after all records."""
 
 
 class OffsetAdmin(TopicReader):
@@ -51,8 +51,8 @@ class OffsetAdmin(TopicReader):
     def committed(self, group: str, counts: Mapping[str, int] | None = None) -> PartitionOffsets:
         """Return the committed offsets (next to read) of a group, once no transaction on them is open.
 
-        :param counts: partitions per topic that are asked for, where a missing answer means that nothing was ever
-            committed. Without it brokers leave out a partition whose very first commit is still being completed.
+        :param counts: partitions per topic to ask for; a missing answer then means that no offset was ever
+            committed. Without it, brokers leave out a partition whose very first commit is still being completed.
         :raises Outage: a transaction on them stays open.
         """
         wanted = [(topic, p) for topic, count in (counts or {}).items() for p in range(count)]
@@ -72,7 +72,7 @@ class OffsetAdmin(TopicReader):
         """Set the committed offsets of a group without members.
 
         :param offsets: topic → partition → next offset to read; others of the group stay as they are.
-        :param metadata: what is kept beside them, where there is something.
+        :param metadata: the metadata of offsets that have some.
         :raises UnsafeState: the group has members, the brokers refuse a partition, or another process commits.
         :raises Outage: a coordinator doesn't know a partition, or doesn't answer, for ``SETTLE_SECONDS``.
         """
@@ -92,7 +92,7 @@ class OffsetAdmin(TopicReader):
             poll_until(done, seconds=SETTLE_SECONDS, otherwise=commit.not_in_time)
 
     def delete_group(self, group: str) -> None:
-        """Delete a group and its offsets; nothing happens if it doesn't exist.
+        """Delete a group and its offsets, if it exists.
 
         :raises UnsafeState: the group has members.
         """
@@ -148,9 +148,9 @@ class OffsetAdmin(TopicReader):
 def _unanswered(found: Mapping[TopicPartition, ListOffsetsResultInfo], least: int) -> list[TopicPartition]:
     """Return the partitions without an offset.
 
-    While a broker comes back, confluent-kafka 2.16 now and then answers -1001 and no error (seen: 5 of 1,500 calls
-    over 22 restarts); with a leader that has died, one client did so for 30 s. A new one is right.
-    Taken for an end, that is an empty log: no lease, no journal, nothing left to copy.
+    While a broker comes back, confluent-kafka 2.16 now and then answers -1001 without an error (seen: 5 of 1,500
+    calls over 22 restarts). After a leader had died, one client did so for 30 s; a new client answered correctly.
+    Taken for an end, -1001 would mean an empty log: no lease, no journal, no records left to copy.
     """
     return sorted(
         (at for at, info in found.items() if info.offset < least), key=lambda at: (at.topic, at.partition)

@@ -1,4 +1,4 @@
-"""What the principal of a connection may do, as the brokers say (KIP-430); asking changes nothing."""
+"""The rights of a connection's principal, as brokers tell them (KIP-430). Asking changes nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RightsReader(AbsentTopics):
     """Asks for the rights of one principal."""
 
     def read(self, role: Role, names: Mapping[Resource, Iterable[str]]) -> list[Right]:
-        """Return the rights on resources, existing or not; nothing where brokers can't tell.
+        """Return the rights on resources, existing or not; without resources whose rights brokers can't tell.
 
         :raises Outage: the brokers don't answer in time.
         """
@@ -39,7 +39,7 @@ class RightsReader(AbsentTopics):
         writable = self._writable(list(names[Resource.TRANSACTIONAL_ID]))
         found[Resource.TRANSACTIONAL_ID] = {**writable}
         rights = [
-            # A principal that may not even describe it has no right that would imply describing it.
+            # A principal that may not even describe a resource has no right that implies describing it.
             Right(role, resource, name, NOTHING, DESCRIBING)
             if allowed is None
             else Right(role, resource, name, allowed)
@@ -52,7 +52,7 @@ class RightsReader(AbsentTopics):
         return [*rights, *self._untold(role, untold), *self._absent(role, absent, usable)]
 
     def _untold(self, role: Role, names: list[str]) -> Iterator[Right]:
-        """Yield the rights on topics that brokers don't report by themselves."""
+        """Yield the rights on topics that a description does not report."""
         for operation, forbidden in self.find_denied(names).items():
             for name in names:
                 yield _single(role, name, operation, allowed=name not in forbidden)
@@ -91,7 +91,7 @@ class RightsReader(AbsentTopics):
         return found
 
     def _allowed(self, ask: Any, what: str) -> dict[str, Operations | None]:
-        """Return the operations by name; None where describing is not allowed, nothing for what isn't there."""
+        """Return the allowed operations by name; None if describing is not allowed, without missing resources."""
         answers: dict[str, Any] = self._settled(ask, what)
         found: dict[str, Operations | None] = {}
         for name, answer in answers.items():
@@ -106,9 +106,9 @@ class RightsReader(AbsentTopics):
         return found
 
     def _writable(self, names: list[str]) -> dict[str, Operations]:
-        """Ask by the end of a transaction that there is not.
+        """Ask by ending a transaction that does not exist.
 
-        No request tells the rights on a transactional id, and describing one takes less than writing.
+        No request tells the rights on a transactional id. Describing an id needs a smaller right than writing.
         """
         forbidden = TransactionalIdAuthorizationFailedError.errno
 

@@ -29,11 +29,11 @@ class StreamsGroupDescribeResponse(ApiMessage, load_json=MESSAGES):  # type: ign
 
 
 class StreamsGroupHeartbeatRequest(ApiMessage, load_json=MESSAGES):  # type: ignore[call-arg]
-    """What a member says regularly, and when it leaves."""
+    """The message that a member sends regularly, and when it leaves."""
 
 
 class StreamsGroupHeartbeatResponse(ApiMessage, load_json=MESSAGES):  # type: ignore[call-arg]
-    """What the coordinator answers."""
+    """The coordinator's answer."""
 
 
 def describe(client: Any, group: str) -> GroupDescription:
@@ -55,7 +55,8 @@ def describe(client: Any, group: str) -> GroupDescription:
 def leave(client: Any, group: str, members: Iterable[str]) -> None:
     """Let members leave a group of the streams protocol, whether or not their process still lives.
 
-    The protocol has no request for an administrator; this is the last heartbeat that the member itself would send.
+    The protocol has no request for an administrator. This sends the last heartbeat that the member itself would
+    send.
 
     :param client: kafka-python's admin client.
     :param members: member ids; members that have left meanwhile are passed over.

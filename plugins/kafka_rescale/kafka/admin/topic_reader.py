@@ -1,4 +1,4 @@
-"""What the brokers say about topics."""
+"""Descriptions of topics, from the brokers."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class TopicReader(AdminCalls):
     def broker_count(self) -> int:
         """Return the number of brokers of the cluster: brokers that are up, and brokers that have replicas.
 
-        A number that counted only the brokers that are up would give a new topic too few replicas for ever,
-        because one of them happened to be restarting.
+        If only brokers that are up counted, a new topic would have too few replicas for ever, just because a
+        broker happened to be restarting.
         """
         return len(_brokers_of(self._metadata("cluster")))
 
@@ -62,7 +62,7 @@ class TopicReader(AdminCalls):
         return {name: _description(topic, by_name[name]) for name, topic in topics.items() if name in by_name}
 
     def _metadata(self, what: str) -> Any:
-        """Return what any broker knows of the cluster: no request that waits for a controller."""
+        """Return the metadata of the cluster, which any broker has: this does not wait for a controller."""
         return self._read(
             lambda client, seconds: {"": finished(lambda: client.list_topics(timeout=seconds))}, what
         )[""]
@@ -95,7 +95,7 @@ def _brokers_of(metadata: Any) -> set[int]:
 def not_seen(name: str, change: str, seconds: float) -> ClusterOutage:
     """Return the error for a change that doesn't show in time.
 
-    :param change: what the topic was to do, as an infinitive.
+    :param change: the change of the topic, as an infinitive.
     """
     return ClusterTimedOut(
         f"topic {name!r} {change}, as the brokers describe it",

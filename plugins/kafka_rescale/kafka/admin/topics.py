@@ -1,4 +1,4 @@
-"""Topics: create, grow, configure, delete. Every change is idempotent and looked at afterwards."""
+"""Topics: create, grow, configure, delete. Every change is idempotent and checked afterwards."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TopicAdmin(GrowingTopics):
 
         :param configs: all overrides that the topic must have; others that it has are left alone.
         :raises UnsafeState: it exists with another number of partitions.
-        :raises ClusterOutage: it can't be created in time; a broker that restarts is waited for.
+        :raises ClusterOutage: it can't be created in time; this waits for a broker that restarts.
         """
         created = False
         lacking: list[KafkaError] = []
@@ -51,7 +51,7 @@ class TopicAdmin(GrowingTopics):
             if not is_unknown(answer) and not has_code(answer, KafkaError.TOPIC_ALREADY_EXISTS):
                 value_of(answer, f"topic {name!r}")
                 self._wait_for(name, lambda topic: topic.partitions == partitions, f"{partitions} partitions")
-            # Or by a request of ours whose answer got lost.
+            # Or an earlier request of ours has created it, and its answer got lost.
             created = created or not has_code(answer, KafkaError.TOPIC_ALREADY_EXISTS)
             return self._topic(name)
 

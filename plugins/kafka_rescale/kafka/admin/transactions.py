@@ -1,4 +1,4 @@
-"""Open transactions: wait until there are no more of them, and name the ones that stay."""
+"""Open transactions: wait until all of them have ended, and name those that stay open."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class OpenTransaction:
     :param transactional_id: empty if no coordinator knows the producer.
     :param coordinator: id of the broker that coordinates it.
     :param state: the coordinator's word: Ongoing, PrepareCommit, ….
-    :param hangs: the coordinator has done with this partition and will never write the marker (KIP-664).
+    :param hangs: whether the coordinator has finished with this partition and will never write the marker
+        (KIP-664).
     """
 
     topic: str
@@ -51,7 +52,7 @@ class OpenTransaction:
         """What ends it."""
         if self.hangs:
             return (
-                f"Nobody will end it: `kafka-transactions.sh abort --topic {self.topic} --partition "
+                f"It will not end by itself: `kafka-transactions.sh abort --topic {self.topic} --partition "
                 f"{self.partition} --start-offset {self.offset}`."
             )
         return "Stop its producer; the coordinator aborts it after the producer's transaction.timeout.ms."
@@ -62,9 +63,9 @@ def wait_until_complete(
 ) -> None:
     """Wait until ``read_committed`` ends are the real ends.
 
-    A commit returns when the coordinator has decided; the markers that show it to readers follow (seen: some ms).
+    A commit returns when the coordinator has decided. The markers that show it to readers follow (seen: some ms).
 
-    :raises Outage: a transaction stays open; it is named.
+    :raises Outage: a transaction stays open; the error names it.
     """
 
     def complete() -> bool:
@@ -85,7 +86,8 @@ def wait_until_complete(
 def open_transactions(admin: ClusterAdmin, topics: Sequence[str]) -> list[OpenTransaction]:
     """Return the transactions that are open on some topics, as partition leaders and coordinators know them.
 
-    :returns: nothing where the brokers can't tell, or may not (KIP-664: Kafka 3.0, DESCRIBE on transactional ids).
+    :returns: without transactions that brokers can't tell, or must not (KIP-664: Kafka 3.0, DESCRIBE on
+        transactional ids).
     """
     ends, last = admin.end_offsets(topics), admin.end_offsets(topics, read_committed=False)
     hidden = [TopicPartition(t, p) for t in last for p in last[t] if ends.get(t, {}).get(p) != last[t][p]]

@@ -1,4 +1,4 @@
-"""Calls of the client library that may never return: they are waited for so long, and then left behind.
+"""Calls of the client library that may never return: wait for a limited time, then leave them behind.
 
 ``send_offsets_to_transaction`` does not keep to its timeout (librdkafka issues 5456 and 5511), and
 ``consumer_group_metadata`` has none: see ``docs/decisions/faults.md``.
@@ -16,7 +16,7 @@ from kafka_rescale.core.errors import ClusterOutage
 T = TypeVar("T")
 
 SLICE_SECONDS = 0.5
-"""A process that was suspended counts one slice only: it hears first of a newer attempt that has taken over."""
+"""A process that was suspended counts one slice only, so that it first hears of a newer attempt."""
 
 
 class StuckCall(ClusterOutage):
@@ -34,9 +34,9 @@ class StuckCall(ClusterOutage):
 def bounded(action: Callable[[], T], seconds: float, what: str, call: str) -> T:
     """Return what a call returns, or raise what it raises.
 
-    :param seconds: how long to wait for it; it goes on in a thread of its own that ends with the process.
+    :param seconds: how long to wait; then the call goes on in a thread of its own that ends with the process.
     :param what: the thing concerned, for the error.
-    :param call: what is called, for the error.
+    :param call: name of the call, for the error.
     :raises StuckCall: it did not return in time.
     """
     answer: Future[T] = Future()

@@ -21,7 +21,7 @@ OWNED_KEYS = frozenset({
     "transaction.timeout.ms",
     "transactional.id",
 })  # fmt: skip
-"""Decided by this program per client, whatever a connection shared with other programs says."""
+"""This program decides these per client, whatever a connection that other programs share says."""
 
 TUNING_KEYS = frozenset({
     "allow.auto.create.topics", "api.version.fallback.ms", "api.version.request",
@@ -56,7 +56,7 @@ CONNECTION_KEYS = frozenset({
     "sasl.username", "security.protocol", "ssl.ca.location", "ssl.certificate.location",
     "ssl.endpoint.identification.algorithm", "ssl.key.location", "ssl.key.password",
 })  # fmt: skip
-"""How to reach the brokers; every client has a word for it."""
+"""How to reach the brokers; every client has a setting for it."""
 
 KERBEROS_PREFIX = "sasl.kerberos."
 """Java's and librdkafka's settings of GSSAPI, which Spark's drivers and executors can't be given."""
@@ -93,7 +93,7 @@ JAVA_NAMES: Mapping[str, str] = {
         "",
     ),
 }  # fmt: skip
-"""What only Java clients know (a PKCS#12 file in librdkafka, too), and what stands for it here; empty: nothing."""
+"""Settings that only Java clients know, and the settings that replace them here; empty if no setting does."""
 
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -140,12 +140,12 @@ def kafka_python_settings(config: Mapping[str, str]) -> dict[str, Any]:
 
 
 def refuse_names_of_others(config: Mapping[str, str], what: str) -> None:
-    """Refuse settings by which Java clients and Kerberos are configured, all at once, with librdkafka's names.
+    """Refuse settings of Java clients and of Kerberos, all at once, and tell librdkafka's names.
 
     Values are not quoted: there are passwords among them.
 
-    :param config: as a person has given it.
-    :param what: where it was found, for the message.
+    :param config: the settings that a person has given.
+    :param what: where they were found, for the message.
     :raises InvalidInput: there are such settings.
     """
     allowed = JAVA_OF_SIGNED if is_signed(config) else frozenset()
@@ -154,7 +154,7 @@ def refuse_names_of_others(config: Mapping[str, str], what: str) -> None:
     if not theirs and not kerberos:
         return
     logs_in = config.get("security.protocol", "").upper().startswith("SASL_")
-    # What cannot log in at all is to be told first: passwords won't help it.
+    # A mechanism that can't be used is told first: passwords don't help it.
     refused = wrong_mechanism(config) if logs_in else None
     found = [f"sasl.mechanism {refused.found}"] if refused else []
     found += [f"settings of Kerberos ({', '.join(kerberos)})"] if kerberos else []

@@ -81,7 +81,7 @@ class KafkaConnection:
 
     @classmethod
     def read(cls, settings: Mapping[str, Any], origin: str) -> KafkaConnection:
-        """Return a connection as it was configured, provided that the files that it names are here.
+        """Return a configured connection if the files that it names can be read here.
 
         :param settings: librdkafka keys.
         :param origin: where they were found, for the messages.
@@ -91,7 +91,7 @@ class KafkaConnection:
             connection = cls(settings)
         except InvalidInput as error:
             what = error.what.replace(_UNNAMED, origin, 1)
-            raise InvalidInput(what, found=error.found, expected=error.expected, remedy=error.remedy) from None
+            raise InvalidInput.of(error.complaint.about(what)) from None
         require_files(connection.config, origin)
         return connection
 
@@ -102,8 +102,8 @@ class KafkaConnection:
         Reads the JSON file named by ``KAFKA_RESCALE_KAFKA_CONFIG_FILE``, else the JSON text in
         ``KAFKA_RESCALE_KAFKA_CONFIG``.
 
-        :raises InvalidInput: neither is set, it is not a JSON object, or the file is about another cluster or user
-            than the task that has started the job.
+        :raises InvalidInput: neither is set, it is not a JSON object, or the file has another cluster or user than
+            the task that has started the job.
         """
         file = os.environ.get(CONFIG_FILE_VARIABLE, "")
         if not file:
@@ -140,9 +140,9 @@ class KafkaConnection:
     def client(self, **overrides: Any) -> dict[str, Any]:
         """Return settings for a confluent-kafka client; librdkafka's own log goes to Python's logging.
 
-        Settings that decide what a client *means* (group, offsets, transactions) are never taken from the
-        connection, only from the caller. What lets a client survive the restart of brokers is set unless the
-        connection says otherwise.
+        Settings that decide what a client *means* (group, offsets, transactions) come only from the caller, never
+        from the connection. Settings that let a client survive the restart of brokers are set unless the
+        connection has others.
 
         :param overrides: settings by their librdkafka names, so mostly ``**{"group.id": ...}``.
         :raises InvalidInput: the function that signs tokens can't be used.
@@ -174,7 +174,7 @@ class KafkaConnection:
         """Return as soon as a broker answers.
 
         :param seconds: how long to try.
-        :raises InvalidInput: wrong credentials, security settings or a setting that some client can't use.
+        :raises InvalidInput: credentials or security settings are wrong, or some client can't use a setting.
         :raises Outage: no token was signed, or the brokers don't answer in time.
         """
         # What gives Java its tokens only the role `verify` needs: preflight asks for it there.

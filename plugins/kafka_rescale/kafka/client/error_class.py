@@ -1,4 +1,4 @@
-"""The kinds of errors that brokers and client libraries answer with, and what follows from each."""
+"""The classes of errors of brokers and client libraries, and the reaction to each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 
 class ErrorClass(Enum):
-    """What follows from an error."""
+    """The reaction to an error."""
 
     NOT_NOW = auto()
     """An outage, and the request was not carried out: ask again for a while."""
@@ -30,7 +30,7 @@ class ErrorClass(Enum):
     """The topic, the group or another thing asked for does not exist."""
 
     REFUSED = auto()
-    """Brokers refuse it, or what is stored can't be used: a person must mend it."""
+    """Brokers refuse it, or stored data can't be used: a person must mend it."""
 
     MISTAKE = auto()
     """The request is wrong: a mistake of Kafka Rescale."""

@@ -1,4 +1,4 @@
-"""What each error code means: final is only what brokers refuse for a reason that a person must mend."""
+"""The class of each error code. Only refusals for a reason that a person must mend are final."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OUTAGES = frozenset({ErrorClass.NOT_NOW, ErrorClass.NO_ANSWER})
 def class_of(error: KafkaError) -> ErrorClass:
     """Return the class of an error.
 
-    A transactional call may say of any error that the same call can be repeated; then it is an outage.
+    A transactional call may mark any error as one after which the call can be repeated; then it is an outage.
     """
     found = class_of_code(error.code(), repeatable=error.retriable())
     doubtful = {ErrorClass.ABSENT, ErrorClass.REFUSED, ErrorClass.MISTAKE}
@@ -34,13 +34,13 @@ def class_of(error: KafkaError) -> ErrorClass:
 def class_of_code(code: int, *, repeatable: bool) -> ErrorClass:
     """Return the class of a code.
 
-    :param code: negative ones are of the client library, positive ones of the Kafka protocol.
+    :param code: negative codes are the client library's, positive codes the Kafka protocol's.
     :param repeatable: whether a client says that the request may be repeated; only asked for a code that is newer
         than the table.
     """
     if (known := REASONS.get(KafkaError(code).name())) is not None:
         return known[0]
-    # What a client library says of itself is nothing that brokers object to.
+    # An error of the client library itself is no refusal by brokers.
     if code < 0:
         return ErrorClass.NO_ANSWER
     return ErrorClass.NOT_NOW if repeatable else ErrorClass.REFUSED

@@ -9,11 +9,11 @@ from kafka_rescale.kafka.client.error_class import ErrorClass
 from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of
 
 LOG_TRUNCATION = "log truncation detected"
-"""Of KIP-320, in librdkafka's words: where no reset is allowed, the code only says that there was none."""
+"""librdkafka's text for KIP-320: if no reset is allowed, the code only says that there was no reset."""
 
 
 def to_error(error: KafkaError, what: str) -> RescaleError:
-    """Return the error to raise for what a broker or librdkafka answered.
+    """Return the error to raise for an answer of a broker or of librdkafka.
 
     :param what: the thing concerned, for example ``topic 'orders'``.
     """
@@ -79,10 +79,10 @@ def _not_let_in(what: str, found: str) -> InvalidInput:
 
 
 def fatal_error(producer: Producer, seconds: float) -> KafkaError | None:
-    """Return the fatal error that a transactional producer has had; without one, its transaction is aborted.
+    """Abort a producer's transaction; return its fatal error instead, if it has had one.
 
-    Every later call on transactions says it again. Callbacks don't hear of it: the library raises it out of
-    whichever call serves them.
+    Every later call on transactions reports a fatal error again. Callbacks don't get it: the library raises it
+    from the call that serves them.
 
     :param seconds: how long aborting may take.
     """
@@ -97,7 +97,7 @@ def fatal_error(producer: Producer, seconds: float) -> KafkaError | None:
 class Rewound(Outage):
     """The transaction was aborted; the unit must be read again from its committed position.
 
-    :param reason: why it was aborted, to raise if it happens again and again.
+    :param reason: why it was aborted; the error to raise if it happens again and again.
     """
 
     def __init__(self, reason: RescaleError) -> None:
@@ -106,7 +106,7 @@ class Rewound(Outage):
 
 
 class ConnectionTrouble:
-    """An ``error_cb`` that remembers why no connection came about.
+    """An ``error_cb`` that remembers why there is no connection.
 
     librdkafka retries wrong credentials for ever, and the call itself only reports a timeout.
 
@@ -119,20 +119,20 @@ class ConnectionTrouble:
         self._last: KafkaError | None = None
 
     def __call__(self, error: KafkaError) -> None:
-        """Take note of an error; called by librdkafka from within ``poll``."""
+        """Note an error; librdkafka calls this from within ``poll``."""
         if class_of(error) is ErrorClass.CREDENTIALS:
             self._refusal = error
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._last = error
 
     def forget(self) -> None:
-        """Start anew: what went wrong before the last success is no reason any more."""
+        """Forget earlier errors: after a success they are no reason any more."""
         self._refusal = self._last = None
 
     def raise_if_refused(self) -> None:
         """Raise if a broker answered, but didn't let us in.
 
-        :raises InvalidInput: naming the broker's reason.
+        :raises InvalidInput: a broker has refused the client; the error has its reason.
         """
         if self._refusal is not None:
             raise _not_let_in(f"Kafka connection to {self._servers}", self._refusal.str())

@@ -1,4 +1,4 @@
-"""OAUTHBEARER by OIDC client credentials (KIP-768): what a connection says of it, and a token for kafka-python.
+"""OAUTHBEARER by OIDC client credentials (KIP-768): the settings of a connection, and a token for kafka-python.
 
 librdkafka and Java fetch their tokens themselves; kafka-python leaves that to its user.
 """
@@ -22,7 +22,7 @@ from kafka_rescale.core.errors import InvalidInput, Outage
 OAUTHBEARER = "OAUTHBEARER"
 SECONDS = 10.0
 USED_FOR = 0.8
-"""The part of its life for which a token is used again."""
+"""The part of a token's life in which it is used again."""
 
 _PREFIX = "sasl.oauthbearer"
 
@@ -33,7 +33,7 @@ class ClientCredentials(AbstractTokenProvider):
 
     :param endpoint: URL that gives tokens.
     :param pairs: extensions for the brokers, ``name=value`` with commas between.
-    :param authority: PEM file by which the issuer's certificate is verified; the machine's own if empty.
+    :param authority: PEM file that verifies the issuer's certificate; if empty, the machine's own authorities do.
     """
 
     endpoint: str
@@ -47,9 +47,9 @@ class ClientCredentials(AbstractTokenProvider):
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> ClientCredentials:
-        """Return what librdkafka settings say.
+        """Return the credentials in librdkafka settings.
 
-        :raises InvalidInput: another method than ``oidc``, or something is missing.
+        :raises InvalidInput: the method is not ``oidc``, or a setting is missing.
         """
         method = config.get(f"{_PREFIX}.method", "default")
         if method.lower() != "oidc":
@@ -81,7 +81,7 @@ class ClientCredentials(AbstractTokenProvider):
     def token(self) -> str:
         """Return a token that is valid for a while.
 
-        :raises Outage: the issuer gives none.
+        :raises Outage: the issuer gives no token.
         """
         if time.monotonic() >= self._until:
             answer = self._fetch()
@@ -107,7 +107,7 @@ class ClientCredentials(AbstractTokenProvider):
             if not isinstance(found, dict) or "access_token" not in found:
                 raise ValueError("no access_token")
         except (URLError, OSError, ValueError) as error:
-            # An issuer may quote what it was sent, hence only the kind of the error.
+            # An issuer may quote the request, so only the class of the error is told.
             raise Outage(
                 f"token of {self.client_id!r} from {self.endpoint}",
                 found=f"{type(error).__name__} {getattr(error, 'code', '')}".strip(),

@@ -1,4 +1,4 @@
-"""How to log in, in the words of Java clients and of kafka-python."""
+"""How to log in: the settings of Java clients and of kafka-python."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def wrong_mechanism(config: Mapping[str, str]) -> InvalidInput | None:
 
 
 def _mechanism(config: Mapping[str, str]) -> str:
-    # librdkafka's default is GSSAPI, which can't be carried over here: it must be said.
+    # librdkafka's default is GSSAPI, which other clients here can't use: a mechanism must be named.
     return config.get("sasl.mechanism", config.get("sasl.mechanisms", "GSSAPI"))
 
 

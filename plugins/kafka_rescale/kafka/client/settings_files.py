@@ -14,7 +14,7 @@ from kafka_rescale.kafka.client.client_settings import CONNECTION_KEYS, refuse_n
 CONFIG_FILE_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG_FILE"
 CONFIG_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG"
 EXPECTED_VARIABLE = "KAFKA_RESCALE_KAFKA_EXPECTED"
-"""What the file has to agree with; there are no secrets in it."""
+"""The settings that the file has to agree with; they are no secrets."""
 ENVIRONMENT_REMEDY = (
     f"Set {CONFIG_FILE_VARIABLE} to a JSON file of librdkafka settings, or {CONFIG_VARIABLE} to such JSON."
 )
@@ -24,7 +24,7 @@ def settings_in(file: str, what: str) -> dict[str, Any]:
     """Return the settings in a JSON file.
 
     :param what: the file, for the message.
-    :raises InvalidInput: it can't be read, or is no JSON object; nothing of it is quoted.
+    :raises InvalidInput: it can't be read, or is no JSON object. The error quotes nothing of it.
     """
     try:
         text = Path(file).read_text(encoding="utf-8")
@@ -37,12 +37,12 @@ def json_settings(text: str, what: str) -> dict[str, Any]:
     """Return the settings in a JSON text.
 
     :param what: where it is from, for the message.
-    :raises InvalidInput: it is no JSON object; nothing of it is quoted.
+    :raises InvalidInput: it is no JSON object. The error quotes nothing of it.
     """
     try:
         settings = json.loads(text)
     except ValueError as error:
-        # The error's own text may quote the settings, hence only its type.
+        # The error's own text may quote the settings, so only its type is told.
         raise _unusable(what, f"{type(error).__name__} when reading it" if text else "nothing") from None
     if not isinstance(settings, dict):
         raise _unusable(what, f"JSON of type {type(settings).__name__}")
@@ -60,14 +60,14 @@ def of_word(word: str) -> dict[str, Any]:
 
 
 def require_files(config: Mapping[str, str], origin: str) -> None:
-    """Refuse settings that name files which can't be read here: clients would tell of them late, or not at all.
+    """Refuse settings that name files which can't be read here: clients would report these late, or not at all.
 
-    Those of other clients are refused before, and those that are of no use here when a client is made: a file that
-    is of no use needs not be mounted.
+    Settings of other clients are refused first. Settings that can't be used here are refused when a client is
+    made; their files don't have to be mounted.
 
-    :param config: librdkafka settings, of which ``*.location`` are paths.
+    :param config: librdkafka settings; those named ``*.location`` are paths.
     :param origin: where they were found, for the message.
-    :raises InvalidInput: one can't be read, or there are settings of other clients.
+    :raises InvalidInput: a file can't be read, or there are settings of other clients.
     """
     refuse_names_of_others(config, origin)
     for key, path in config.items():
@@ -86,7 +86,7 @@ def require_files(config: Mapping[str, str], origin: str) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """Return why a file can't be read, in words that quote nothing of it."""
+    """Return why a file can't be read, without quoting it."""
     told = error.strerror if isinstance(error, OSError) else None
     return told or f"{type(error).__name__} when reading it"
 

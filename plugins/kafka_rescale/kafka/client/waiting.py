@@ -1,4 +1,4 @@
-"""Bounded waiting on a condition, for what Kafka only makes visible a little later."""
+"""Bounded waiting for a condition, as Kafka makes changes visible only a little later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def now_ms() -> int:
 
 
 def within(seconds: float) -> Callable[[], float]:
-    """Return how many of so many seconds are left, counted from now."""
+    """Return a function that tells how many of the seconds are left, counted from now."""
     deadline = time.monotonic() + seconds
     return lambda: deadline - time.monotonic()
 
@@ -36,8 +36,8 @@ def poll_until(
 ) -> T:
     """Return the first true value of ``probe``, asking at growing intervals.
 
-    :param seconds: how long to ask; it is asked at least once.
-    :param otherwise: makes the error that is raised when the time is over.
+    :param seconds: how long to ask; ``probe`` is called at least once.
+    :param otherwise: returns the error to raise when the time is over.
     :param longest_pause: seconds between two questions at most.
     """
     deadline = time.monotonic() + seconds
@@ -51,10 +51,11 @@ def poll_until(
 
 
 def again_after_outage(action: Callable[[], T], tries: int = 3) -> T:
-    """Return what an action returns that may be begun again at any time; an outage of the cluster is waited out.
+    """Call an action until it returns, waiting out outages of the cluster. It may be begun again at any time.
 
     :param tries: how often to begin; each request within has a time limit of its own.
-    :raises ClusterOutage: of the last try.
+    :returns: what the action returns.
+    :raises ClusterOutage: the last try has failed.
     """
     for left in reversed(range(tries)):
         try:
@@ -72,7 +73,7 @@ def wait_until(
     """Return once the condition holds.
 
     :param seconds: how long to wait at most.
-    :param what: what is waited for, as a noun and an infinitive: ``shop to run again``.
+    :param what: the subject of the wait, as a noun and an infinitive: ``shop to run again``.
     :raises Outage: the condition did not hold in time.
     """
     poll_until(

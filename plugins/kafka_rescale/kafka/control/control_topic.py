@@ -1,4 +1,4 @@
-"""The control topic: what is known about each application, as the last record per key of a compacted topic.
+"""The control topic: the records about each application, as the last record per key of a compacted topic.
 
 Written by one transactional id per application, so that a second controller fences the first.
 """
@@ -33,7 +33,7 @@ from kafka_rescale.kafka.writing.transactional_writer import MESSAGE_MAX_BYTES, 
 TOPIC = CONTROL_TOPIC
 READ_SECONDS = 30.0
 UPDATE_SECONDS = 60.0
-"""How long a change is tried again while brokers are away."""
+"""How long a change is tried while brokers are away."""
 
 Change = Mapping[str, Value | Mapping[str, object] | None]
 """What to write: the key's part after ``<application>/``, and its new value (``None`` deletes it)."""
@@ -81,10 +81,10 @@ class ControlTopic:
         self._admin.ensure_topic(TOPIC, 1, factor, {**_CONFIGS, **durable})
 
     def read(self) -> ControlState:
-        """Return everything that was committed when the call began; nothing if there is no topic yet.
+        """Return everything that was committed when the call began; empty if there is no topic yet.
 
         :raises Outage: the end can't be reached in time.
-        :raises UnsafeState: a record was written by another version of the program.
+        :raises UnsafeState: another version of the program has written a record.
         """
         return _state(self._values())
 
@@ -107,7 +107,7 @@ class ControlTopic:
         :param change: called once with the present state; what it raises is passed on, and nothing written.
         :returns: the state as written.
         :raises Fenced: another controller came in between.
-        :raises Outage: the brokers don't answer, or what was to be written isn't there.
+        :raises Outage: the brokers don't answer, or the records don't show.
         """
         if self._end() is None:
             self.ensure()
@@ -129,14 +129,14 @@ class ControlTopic:
     ) -> None:
         """Write the records; again if an outage has prevented it, and no controller came in between.
 
-        :param before: what was there when they were decided on.
+        :param before: the state from which they were decided.
         """
         deadline = time.monotonic() + UPDATE_SECONDS
         while True:
             try:
                 return writer.write(TOPIC, {f"{self.application}/{key}": value for key, value in records.items()})
             except Outage:
-                # The answer got lost, maybe not the commit. A new writer ends the transaction either way.
+                # The answer got lost, but maybe not the commit. A new writer ends the transaction either way.
                 writer = self._controller()
                 found = self._values()
                 if all(found.get(key) == value for key, value in records.items()):
@@ -145,11 +145,11 @@ class ControlTopic:
                     raise
 
     def put_result(self, result: JobResult, records: Change | None = None) -> None:
-        """Leave the result of a job, in the name of this attempt.
+        """Write the result of a job, in the name of this attempt.
 
         The first call fences earlier attempts at the same job; the controller is never fenced.
 
-        :param records: of a concern that is this job's own, written with it.
+        :param records: of a concern that is this job's own; they are written with the result.
         :raises Fenced: a newer attempt has begun; nothing was written.
         """
         writer = self._job_writers.get(result.job)
@@ -179,7 +179,7 @@ class ControlTopic:
 
 
 def _decided(values: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return what only controllers write; jobs leave their results at any time."""
+    """Return the part of the state that only controllers write; jobs write their results at any time."""
     return {key: value for key, value in values.items() if not key.startswith(f"{Concern.RESULT}/")}
 
 

@@ -1,4 +1,4 @@
-"""Following the control topic at little cost, for what waits for a change of it."""
+"""Following the control topic at little cost, to wait for its changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIRST_SECONDS = 60.0
 
 
 class ControlFollower:
-    """Keeps one consumer at the end of the control topic; what is new shows within a few ms, and is read once.
+    """Keeps one consumer at the end of the control topic. It reads new records once, within a few ms.
 
     :param application: base name of the application.
     :ivar received: how many records have been read, of whatever application.
@@ -40,7 +40,7 @@ class ControlFollower:
         self._consumer.assign([TopicPartition(CONTROL_TOPIC, 0, 0)])
 
     def to_end(self) -> None:
-        """Read all that was in the topic when this was called first.
+        """Read all records that were in the topic when this was called first.
 
         :raises ClusterOutage: the end is not reached in time.
         """
@@ -58,7 +58,7 @@ class ControlFollower:
         )
 
     def follow(self) -> None:
-        """Take in what has arrived, without waiting."""
+        """Take the records that have arrived, without waiting."""
         while message := self._consumer.poll(0):
             error = message.error()
             if error is None:
@@ -71,7 +71,7 @@ class ControlFollower:
                 raise to_error(error, f"topic {CONTROL_TOPIC!r}")
 
     def heard(self, job: str) -> tuple[int, JobResult | None]:
-        """Return how many records of a job and of its parts have arrived, and its own newest, without waiting."""
+        """Return how many records of a job and its parts have arrived, and the job's newest, without waiting."""
         self.follow()
         key = f"{Concern.RESULT}/{job}"
         own = self._arrived[key]
@@ -131,7 +131,7 @@ class JournalFollower(ControlFollower):
         return journal is not None and journal.phase in BLUE_STOPPED
 
     def holder(self) -> str:
-        """Return the holder of the lease, from what has arrived, without waiting; empty if it is free."""
+        """Return the holder of the lease by the records so far, without waiting; empty if it is free."""
         self.follow()
         return self._lease.holder if self._lease else ""
 

@@ -1,4 +1,4 @@
-"""The journal in the control topic: begun once per plan, advanced step by step."""
+"""The journal in the control topic: it begins once per plan and advances step by step."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from kafka_rescale.kafka.control.lease import require_owner
 def begin(control: ControlTopic, plan: Plan, owner: str, now_ms: int) -> Journal:
     """Begin an expansion, or go on with the one in progress.
 
-    A plan that was rolled back begins anew as the next attempt. Results of jobs that belong to another plan are
-    deleted, so that none of them can be taken for one of this expansion.
+    A plan that was rolled back begins anew as the next attempt. Results of jobs of another plan are deleted, so
+    that they can't be taken for results of this expansion.
 
-    :param owner: must hold the lease, if anybody does.
+    :param owner: must hold the lease, if it is held.
     :raises Refused: an expansion by another plan is in progress, or has been promoted since this one was made.
     :raises Fenced: another run holds the lease.
     """
@@ -40,11 +40,11 @@ def begin(control: ControlTopic, plan: Plan, owner: str, now_ms: int) -> Journal
 def advance(
     control: ControlTopic, phase: Phase, now_ms: int, *, holder: str | None = None, **changes: object
 ) -> Journal:
-    """Write that the expansion has come to a phase; the same phase again is allowed.
+    """Write that the expansion has reached a phase; the same phase again is allowed.
 
-    :param holder: the owner in whose name this is done; checked against the lease if given.
+    :param holder: the owner that does this; if given, it must hold the lease.
     :param changes: other fields of the journal to set.
-    :raises UnsafeState: there is no expansion, or the phase isn't one that follows.
+    :raises UnsafeState: there is no expansion, or the phase can't follow the present one.
     :raises Fenced: another run holds the lease.
     """
 
@@ -58,7 +58,7 @@ def advance(
 
 
 def assert_current(connection: KafkaConnection, plan: Plan, attempt: int) -> None:
-    """Make sure that what an attempt has copied may be emptied: it is still the one at work, and not done.
+    """Make sure that an attempt may empty its copies: it is still the one at work, and not done.
 
     :param attempt: the journal's, when the job began.
     :raises Fenced: another attempt or expansion has begun, or the copies are whole, and green may run on them.
@@ -82,8 +82,8 @@ def _begun(known: Journal | None, plan: Plan, owner: str, now_ms: int) -> Journa
         return Journal(plan=plan, owner=owner, changed_at_ms=now_ms)
     same_plan = known.plan.fingerprint == plan.fingerprint
     if known.phase is Phase.ROLLED_BACK:
-        # Counted on even if the plan is another one, because its generation may have the same topics; and nothing
-        # that an earlier attempt captured is kept. Local state on disk is not undone by a rollback.
+        # Attempts are counted on even for another plan, because its generation may have the same topics. Offsets
+        # that an earlier attempt captured are dropped. A rollback does not undo local state on disk.
         was_warm = known.was_warm if known.was_warm == plan.green else ""
         attempt = known.attempt + 1
         return Journal(plan=plan, attempt=attempt, owner=owner, changed_at_ms=now_ms, was_warm=was_warm)
@@ -100,9 +100,10 @@ def _begun(known: Journal | None, plan: Plan, owner: str, now_ms: int) -> Journa
 
 
 def _assert_next(known: Generations | None, plan: Plan) -> None:
-    """Refuse to build what runs by now: its topics would be emptied for a copy of what the old one has left.
+    """Refuse to build a generation that runs by now: its topics would be emptied for copies from the old one.
 
-    Preflight planned from what ran then; the task that begins may have been queued since, or cleared days later.
+    Preflight planned from the generation that ran then. The task that begins may have been queued since, or
+    cleared days later.
     """
     if known is not None and plan.generation <= known.generation:
         raise Refused(

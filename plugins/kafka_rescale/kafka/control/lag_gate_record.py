@@ -1,4 +1,4 @@
-"""What a lag gate has measured, left in the control topic as the jobs leave theirs."""
+"""The readings of a lag gate, written to the control topic like results of jobs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class GateRecord:
         self._gave_up = False
 
     def add(self, progress: Sequence[PartitionProgress], threshold: int, state: str) -> None:
-        """Note one reading; written at most every five seconds, and at once when the gate's answer is another.
+        """Note one reading. It is written at most every five seconds, but at once if the gate's answer changes.
 
         :param threshold: acceptable lag in offsets per partition.
         :param state: the gate's answer.
@@ -72,6 +72,6 @@ class GateRecord:
         self._control.put_result(result)
 
     def _known(self) -> LagHistory:
-        """Return what an earlier trigger of the same gate has recorded: a triggerer may be restarted."""
+        """Return the record of an earlier trigger of the same gate, as a triggerer may be restarted."""
         known = self._control.read().results.get(self._job)
         return known.lags if known is not None and known.run == self._run else LagHistory()

@@ -1,4 +1,4 @@
-"""Who may change an application: ``max_active_runs`` doesn't exclude backfills and shells, a lease does."""
+"""The lease of an application: unlike ``max_active_runs``, it also excludes backfills and shells."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
 
 ATTEMPTS = 8
 FIRST_PAUSE_SECONDS = 0.1
-"""Doubled with each lost race. A random part of it is waited, so that the same processes don't race again."""
+"""Doubled with each lost race. A process waits a random part of it, so that the same ones don't race again."""
 
 
 def acquire(
@@ -32,7 +32,7 @@ def acquire(
     :param target: the partition count aimed at.
     :param ttl_ms: how long after its last renewal an owner that can't be asked keeps the lease.
     :param owner_is_finished: whether the run that holds the lease has ended; None if that can't be found out.
-    :param airflow: which Airflow the owner is a run of.
+    :param airflow: the Airflow that the owner is a run of.
     :raises LeaseHeld: another owner holds it.
     :raises Refused: an expansion with another target is in progress.
     :raises Fenced: other controllers kept coming in between.
@@ -48,10 +48,10 @@ def acquire(
 
 
 def granted(held: Lease | None, owner: str, target: int, expires_at_ms: int, airflow: str) -> Lease:
-    """Return the lease as its owner gets it, who may have it already.
+    """Return the lease for an owner, who may have it already.
 
-    :param held: the present one.
-    :param airflow: which Airflow the owner is a run of.
+    :param held: the present lease.
+    :param airflow: the Airflow that the owner is a run of.
     """
     again = held is not None and held.holder == owner
     epoch = (held.epoch if held else 0) + (0 if again else 1)
@@ -63,19 +63,20 @@ def update_despite_races(
     change: Callable[[ControlState], Change],
     lost: tuple[type[RescaleError], ...] = (Fenced, Outage),
 ) -> ControlState:
-    """Write what ``change`` returns, also when other controllers come in between.
+    """Write what ``change`` returns, even if other controllers come in between.
 
-    :param change: decides anew in every try; what it raises is passed on, and nothing written.
-    :param lost: what is tried again. After ``Fenced`` nothing was written, after ``Outage`` perhaps; a change that
-        must not be made twice, and does not see that it was made, is tried again after ``Fenced`` alone.
-    :returns: the state as written, or the one in which nothing is to be changed.
+    :param change: decides anew in every try. If it raises, nothing is written.
+    :param lost: the errors after which to try again. After ``Fenced`` nothing was written; after ``Outage`` the
+        change may have been written. If a change must not be made twice, and can't see that it was made, try again
+        only after ``Fenced``.
+    :returns: the state as written, or the state in which there is nothing to change.
     :raises Fenced: other controllers kept coming in between.
     """
     for attempt in range(ATTEMPTS):
         try:
             return control.update(change)
         except lost:
-            # Lost a race. If the winner has written by now, this tells; without fencing anybody.
+            # Lost a race. If the winner has written by now, this read tells it without fencing any process.
             time.sleep(random.uniform(0, FIRST_PAUSE_SECONDS * 2**attempt))
             state = control.read()
             if not change(state):
@@ -89,7 +90,7 @@ def renewed(held: Lease, now_ms: int, ttl_ms: int) -> Lease:
 
 
 def release(control: ControlTopic, owner: str) -> ControlState:
-    """Give the lease back; nothing happens if another owner has it by now.
+    """Give the lease back, unless another owner has it by now.
 
     :raises Fenced: another controller came in between.
     """
@@ -106,7 +107,7 @@ def release(control: ControlTopic, owner: str) -> ControlState:
 def require_owner(state: ControlState, application: str, owner: str) -> Lease:
     """Return the lease of ``owner``.
 
-    :raises Fenced: it isn't theirs, or not any more.
+    :raises Fenced: the owner doesn't hold it, or not any more.
     """
     held = state.lease
     if held is None or held.holder != owner:
@@ -126,9 +127,10 @@ def refuse_if_held(
     now_ms: int,
     owner_is_finished: Callable[[Lease], bool | None],
 ) -> None:
-    """Tell early what acquiring the lease would refuse; only acquiring it decides.
+    """Refuse early what acquiring the lease would refuse; only acquiring it decides.
 
-    A run that is known to go on keeps it for as long as it does: copying terabytes, or an approval, may take days.
+    A run that is known to go on keeps the lease as long as it does: copying terabytes, or an approval, may take
+    days.
 
     :raises LeaseHeld: another owner, whose run has not ended, holds it.
     """

@@ -12,11 +12,11 @@ from kafka_rescale.core.cluster import TopicPartition
 
 @dataclass
 class Batches:
-    """Records to write, and how far their partitions are known to hold nothing else.
+    """Records to write, and the offsets up to which their partitions hold no further records.
 
     :param records: per source partition, in the order of their offsets.
-    :param ends: offsets (exclusive) up to which there are only markers and aborted records after the last one.
-    :param errors: what the consumer said about a partition.
+    :param ends: offsets (exclusive) up to which only markers and aborted records follow the last record.
+    :param errors: errors that the consumer reported about a partition.
     """
 
     records: dict[TopicPartition, list[Message]] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class Batches:
 
     @classmethod
     def of(cls, messages: Iterable[Message], limits: Mapping[TopicPartition, int]) -> Batches:
-        """Sort messages, and drop what lies behind a partition's limit (exclusive)."""
+        """Sort messages, and drop those behind their partition's limit (exclusive)."""
         batches = cls()
         for message in messages:
             source = (message.topic() or "", message.partition() or 0)
@@ -50,5 +50,5 @@ class Batches:
 
     @property
     def heard(self) -> set[TopicPartition]:
-        """The partitions whose records or end have come; an error tells nothing of either."""
+        """The partitions that have sent records or their end; an error doesn't count."""
         return {*self.records, *self.ends}

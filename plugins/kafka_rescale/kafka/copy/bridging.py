@@ -1,4 +1,4 @@
-"""The positions of a bridge: made before the promotion, set to blue's stop offsets, never lost unseen."""
+"""The positions of a bridge: made before the promotion, set to blue's stop offsets, never lost unnoticed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OLD_PARTITIONS_SECONDS = 24 * 3600.0
 
 
 def verdict_now(connection: KafkaConnection, state: ControlState) -> Verdict:
-    """Return whether a bridge of this application has anything to do."""
+    """Return whether a bridge of this application has records to copy."""
     last = ends_of_bridged(connection, state.journal)
     return verdict(state.journal, state.bridge, last=last, topics=ClusterAdmin(connection).list_topics())
 
@@ -39,15 +39,15 @@ def ends_of_bridged(connection: KafkaConnection, journal: Journal | None) -> Par
 
 
 def with_live_bridge(connection: KafkaConnection, control: ControlState) -> ControlState:
-    """Return what is known of an application, with the progress of its bridge as it is now."""
+    """Return the control state of an application, with the present progress of its bridge."""
     return with_progress(control, live_progress(connection, control), now_ms())
 
 
 def live_progress(connection: KafkaConnection, control: ControlState) -> list[PartitionProgress]:
-    """Return how far the bridges of a promoted expansion are; empty if there is nothing to carry on.
+    """Return how far the bridges of a promoted expansion are; empty if there is nothing to copy.
 
-    Whoever moves a producer goes by this: positions against the ends, open transactions included, of every
-    partition that the old topics have now. One that nobody has begun to carry on has no position.
+    A person who moves a producer relies on this. It compares positions with the ends, open transactions included,
+    of every partition that the old topics have now. A partition that no bridge has begun to copy has no position.
     """
     journal = control.journal
     if journal is None or not journal.is_promoted or not journal.plan.bridges:
@@ -57,7 +57,7 @@ def live_progress(connection: KafkaConnection, control: ControlState) -> list[Pa
     with closing_consumer(connection, journal.plan.bridge_group, **AT_ONCE) as consumer:
         found = read_positions(consumer, sources)
     known = Bridge.of(journal.plan, control.bridge)
-    # The group of one that has ended may be gone; how far it had come is in its proof.
+    # The group of a bridge that has ended may be gone; its proof says how far it had come.
     proven = known.ends if known.ended_at_ms else {}
     positions = {s: proven.get(s[0], {}).get(s[1], NO_POSITION) for s in sources}
     positions |= {source: position.offset for source, position in found.items() if not position.mark.state}
@@ -65,9 +65,9 @@ def live_progress(connection: KafkaConnection, control: ControlState) -> list[Pa
 
 
 def assert_ended(connection: KafkaConnection, state: ControlState, plan: Plan) -> None:
-    """Refuse to let another expansion follow one whose bridges have something left to carry on.
+    """Refuse to begin another expansion while bridges of the last one have records left to copy.
 
-    Preflight has looked at the same, hours ago maybe: an approval is waited for in between.
+    Preflight has checked the same, but maybe hours ago: the run may have waited for an approval in between.
 
     :param plan: of the expansion that is to begin.
     :raises PreflightRefused: records have come into an old topic since, or its bridge has not ended.
@@ -82,7 +82,7 @@ def assert_ended(connection: KafkaConnection, state: ControlState, plan: Plan) -
 def prepare(connection: KafkaConnection, plan: Plan, known: Bridge) -> None:
     """Give every old partition a position that waits for the fence, unless it has one.
 
-    :param known: says of which partitions a position that is missing has been lost.
+    :param known: tells for which partitions a missing position is a lost one.
     :raises UnsafeState: a position has been lost.
     :raises Fenced: a newer attempt has taken over.
     """
@@ -97,12 +97,12 @@ def prepare(connection: KafkaConnection, plan: Plan, known: Bridge) -> None:
                 f"group {plan.bridge_group!r}",
                 found=f"no position of {', '.join(f'{topic}-{p}' for topic, p in lost)}",
                 expected="the positions of a bridge that has begun",
-                remedy="Somebody deleted the group, or it stood still for longer than offsets.retention.minutes. "
+                remedy="The group was deleted, or it stood still for longer than offsets.retention.minutes. "
                 "Find in the new topic what was carried on last, and commit the offsets after it to this group.",
             )
         waiting = Position(0, Mark(state=EMPTIED))
         with ThreadPoolExecutor(max_workers=max(1, min(FENCING_THREADS, len(missing)))) as pool:
-            # Their transactional ids are taken first: an older attempt can't commit in between.
+            # Fence the transactional ids first: an older attempt can't commit in between.
             writers = list(pool.map(lambda unit: UnitWriter(connection, unit, plan.green), missing))
             taken = read_positions(consumer, [w.unit.source for w in writers])
             left = [w for w in writers if w.unit.source not in taken]
@@ -110,7 +110,7 @@ def prepare(connection: KafkaConnection, plan: Plan, known: Bridge) -> None:
 
 
 def fence_of(journal: Journal, added: Iterable[Added]) -> dict[TopicPartition, int]:
-    """Return the first offset to carry on: where blue stopped, and 0 of partitions that blue has never known.
+    """Return the first offsets to copy: where blue stopped, and 0 for partitions that blue has never known.
 
     :param journal: of an expansion that has been promoted.
     """
@@ -121,10 +121,10 @@ def fence_of(journal: Journal, added: Iterable[Added]) -> dict[TopicPartition, i
 
 
 def wait_for_positions(connection: KafkaConnection, plan: Plan, ends: Mapping[TopicPartition, int]) -> None:
-    """Wait until some old partitions are carried on so far, whoever does it.
+    """Wait until old partitions are copied up to some ends, by this worker or others.
 
     :param ends: exclusive.
-    :raises Outage: another worker does not get there.
+    :raises Outage: another worker does not get there in time.
     """
     with closing_consumer(connection, plan.bridge_group) as consumer:
 

@@ -32,9 +32,9 @@ ANSWER_SECONDS = 2.0
 
 
 class CopyClients:
-    """One consumer, and a producer per unit that has fenced every older one.
+    """One consumer, and one producer per unit. A producer has fenced every older producer of its unit.
 
-    :param group: keeps the positions.
+    :param group: the consumer group that keeps the positions.
     :param batch_bytes: per target topic, the largest batch that it accepts.
     :raises Outage: the transaction coordinator does not answer.
     """
@@ -51,7 +51,7 @@ class CopyClients:
         self._connection, self._group, self._settings = connection, group, settings
         self._is_abandoned = False
         self.consumer = copy_consumer(connection, group, **settings.consumer())
-        # Commits wait for the brokers: those of several units wait together.
+        # Commits wait for the brokers, so several units commit at the same time.
         self.pool = ThreadPoolExecutor(max_workers=max(1, min(COMMIT_THREADS, len(units))))
         opened = self.pool.map(
             lambda unit: UnitWriter(
@@ -67,9 +67,9 @@ class CopyClients:
         return {source: writer.restart.offset for source, writer in self.writers.items()}
 
     def await_answer(self, stuck: ClusterOutage) -> None:
-        """Wait until a broker answers a new client: where none does, new clients don't help.
+        """Wait until a broker answers a new client: as long as no broker does, new clients don't help.
 
-        :param stuck: to raise if none does for ``stall_seconds``.
+        :param stuck: the error to raise if no broker answers for ``stall_seconds``.
         """
 
         def answers() -> bool:
@@ -82,25 +82,25 @@ class CopyClients:
         poll_until(answers, seconds=self._settings.stall_seconds, otherwise=lambda: stuck)
 
     def with_records(self, sources: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Return those of some sources of which a new client can read records that this worker has not committed.
+        """Return the sources from which a new client can read records that this worker has not committed.
 
-        Those of an open transaction can't be read yet, nor those of a partition without a leader.
+        Records of an open transaction can't be read yet, nor records of a partition without a leader.
         """
         found, committed, began = [], self.committed(), time.monotonic()
         with closing_consumer(self._connection, self._group) as consumer:
             for source in sources:
                 if time.monotonic() - began > QUERY_SECONDS:
-                    break  # Brokers are away; the rest is asked about the next time.
+                    break  # Brokers are away; check the other sources next time.
                 with suppress(Outage):
                     if log_range(consumer, source).end > committed[source]:
                         found.append(source)
         return found
 
     def assert_newest(self, session: str) -> None:
-        """Refuse to fence a newer worker, which has committed what this one has not.
+        """Refuse to fence a newer worker, which shows by commits that this worker has not made.
 
-        :param session: that this worker has left in its marks; empty if it has left none.
-        :raises Fenced: there is one.
+        :param session: the session that this worker has left in its marks; empty if it has left none.
+        :raises Fenced: there is a newer worker.
         """
         with closing_consumer(self._connection, self._group, **AT_ONCE) as consumer:
             found = read_positions(consumer, self.writers)
@@ -117,7 +117,7 @@ class CopyClients:
                 )
 
     def go_on_from(self, before: CopyClients) -> None:
-        """Let every unit go on from what is committed, or from where the clients before have begun."""
+        """Let every unit go on from its committed position, or from where the previous clients had begun."""
         found = read_positions(self.consumer, self.writers)
         for source, writer in self.writers.items():
             known, position = before.writers[source], found.get(source)
@@ -135,7 +135,7 @@ class CopyClients:
         Thread(target=self.consumer.close, name="close consumer", daemon=True).start()
 
     def close(self) -> None:
-        """Give up what is not committed and close all clients."""
+        """Give up uncommitted records and close all clients."""
         if self._is_abandoned:
             return
         list(self.pool.map(UnitWriter.abort, self.writers.values()))

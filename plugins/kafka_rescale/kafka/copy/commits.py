@@ -17,17 +17,17 @@ from kafka_rescale.kafka.copy.writer import UnitWriter
 
 Explain = Callable[[CopyUnit, RescaleError, int, int], RescaleError]
 REWINDS = 5
-"""So often in a row may a unit go back to its last commit before that is a failure."""
+"""How often in a row a unit may go back to its last commit before that is a failure."""
 
 
 class Commits:
     """The transactions of a worker's units.
 
     :param consumer: of the group that keeps the positions.
-    :param pool: commits wait for the brokers, those of several units together.
-    :param explain: says which record of a unit a reason is about, in a range of its offsets.
+    :param pool: runs the commits of several units at the same time, as they wait for brokers.
+    :param explain: finds the record that a reason is about, in a range of a unit's offsets.
 
-    ``has_rewound`` tells whether a transaction was aborted: who reads uncommitted finds what it has written.
+    ``has_rewound`` tells whether a transaction was aborted: readers of uncommitted records still find its records.
     """
 
     def __init__(self, consumer: Consumer, settings: CopySettings, pool: Executor, explain: Explain) -> None:
@@ -52,7 +52,7 @@ class Commits:
     def wrote(self, writer: UnitWriter, batch: Sequence[Message]) -> bool:
         """Write to a unit's transaction; False if it was aborted and the unit is back at its last commit.
 
-        :raises RescaleError: why it was aborted, if that is no outage or has happened too often.
+        :raises RescaleError: the reason for an abort that is no outage, or that has happened too often.
         """
         try:
             writer.write(batch)
@@ -71,7 +71,7 @@ class Commits:
         wait(running, return_when=FIRST_EXCEPTION)
         begun = [each for each in running if not each.cancel()]
         wait(begun)
-        # A worker that is fenced must not start anew, whatever has become of its other commits.
+        # A fenced worker must not start anew, however its other commits have ended.
         for error in (each.exception() for each in begun):
             if isinstance(error, Fenced):
                 raise error

@@ -1,8 +1,8 @@
-"""How old a copy is: when everything that was then in the source had been copied.
+"""How old a copy is: the last time as of which all records of the source have been copied.
 
-A tombstone lives for ``delete.retention.ms`` after the first compaction that sees it. A reader that goes from one
-known end to the next within that time sees every tombstone; one that is slower may miss some, and deleted entries
-would live on in the copy.
+A tombstone lives for ``delete.retention.ms`` after the first compaction that sees it. A reader that gets from one
+known end to the next within that time sees every tombstone. A slower reader may miss some: deleted entries would
+live on in the copy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kafka_rescale.kafka.reading.source_rules import SourceRules
 
 
 class Freshness:
-    """Follows the ends that units are to reach, and dates their marks when they do.
+    """Follows the ends that units have to reach, and dates their marks when they do.
 
     :param rules: per source topic.
     :param clock: wall clock in ms.
@@ -28,15 +28,15 @@ class Freshness:
         self._goals: dict[TopicPartition, tuple[int, int]] = {}
 
     def aim(self, ends: Mapping[TopicPartition, int], asked_ms: int) -> None:
-        """Set ends to reach, unless an earlier one has not been reached yet.
+        """Set ends to reach; a unit that has not reached its earlier end keeps that one.
 
-        :param asked_ms: before the ends were asked for.
+        :param asked_ms: wall clock before the ends were asked for.
         """
         for source, end in ends.items():
             self._goals.setdefault(source, (end, asked_ms))
 
     def without_goal(self, sources: Mapping[TopicPartition, UnitWriter]) -> list[TopicPartition]:
-        """Return the sources that have reached everything they were to reach."""
+        """Return the sources that have reached their ends."""
         return [source for source in sources if source not in self._goals]
 
     @property

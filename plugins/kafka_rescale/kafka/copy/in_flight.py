@@ -1,4 +1,4 @@
-"""Records in flight between sub-topologies: blue's processed offset to the end, moved once blue has stopped."""
+"""Records in flight between sub-topologies, from blue's processed offsets on; they move once blue is stopped."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ log = logging.getLogger(__name__)
 
 
 def prepare(connection: KafkaConnection, plan: Plan, moves: Iterable[Move], attempt: int) -> None:
-    """Empty the targets, unless this attempt at the cutover has done so already and has taken nothing back since.
+    """Empty the targets, unless this attempt at the cutover has done so already and has aborted nothing since.
 
-    What a rolled-back attempt has moved was processed by blue in the meantime, or will be moved again. What an
-    aborted transaction has left is processed by a green that reads uncommitted, as with ``at_least_once``, and so
-    is what was moved instead.
+    Blue has processed the records that a rolled-back attempt moved, or they will be moved again. With
+    ``at_least_once``, green reads uncommitted: it would process the records of an aborted transaction, and then
+    the same records again from the transaction that replaced it.
 
     :param attempt: the journal's.
     :raises Fenced: a newer process or attempt has taken over, or green has.
@@ -45,7 +45,7 @@ def prepare(connection: KafkaConnection, plan: Plan, moves: Iterable[Move], atte
 
 
 def _assert_newest(plan: Plan, move: Move, marks: Sequence[Mark], attempt: int) -> None:
-    """An older attempt that wakes up late still fences the newer one; it must not empty what that has moved."""
+    """An older attempt that wakes up late still fences the newer one, but must not empty its targets."""
     newest = max((mark.attempt for mark in marks), default=0)
     if newest > attempt:
         raise Fenced(
@@ -58,7 +58,7 @@ def _assert_newest(plan: Plan, move: Move, marks: Sequence[Mark], attempt: int) 
 
 
 def _has_aborted(connection: KafkaConnection, move: Move, marks: Sequence[Mark]) -> bool:
-    """Return whether a target holds more records than were committed; fewer, if a green that runs deletes them."""
+    """Return whether a target holds more records than were committed; a running green may have deleted some."""
     admin = ClusterAdmin(connection)
     begins = admin.begin_offsets([move.target])[move.target]
     ends = admin.end_offsets([move.target], read_committed=False)[move.target]
@@ -76,10 +76,10 @@ def starts_and_ends(
 
 
 def prove(connection: KafkaConnection, move: Move, in_flight: Mapping[int, tuple[int, int]]) -> int:
-    """Compare what was moved with its source, per key and in order; return the number of records.
+    """Compare the moved records with their source, per key and in order; return their number.
 
-    Subscriptions of foreign-key joins are compared as the new generation has to have them. The target is read as
-    by a green that reads uncommitted; not where it grows in place: what was aborted there can't be deleted.
+    Subscriptions of foreign-key joins are compared in the form that green needs. The target is read as by a green
+    that reads uncommitted records. In place it is read committed: aborted records can't be deleted there.
 
     :param in_flight: per source partition, blue's processed offset and the end (exclusive).
     :raises UnsafeState: a record is missing, doubled, changed, out of order or in the wrong partition.
@@ -104,7 +104,7 @@ def prove(connection: KafkaConnection, move: Move, in_flight: Mapping[int, tuple
             f"records in flight from {move.source} to {move.target}",
             found="; ".join(wrong),
             expected=f"the same {expected.records} records per key and in order",
-            remedy="Somebody else has written to it since the application was stopped: find out who."
+            remedy="Another process has written to it since the application was stopped: find out which."
             if move.is_in_place
             else "Blue is started again; the next attempt empties the topic and moves them again.",
         )

@@ -1,11 +1,11 @@
 """The copy loop: reads source partitions in offset order and writes them re-partitioned, exactly once.
 
 1. Fence: one transactional producer per source partition, ``init_transactions``.
-2. Position: the copy group's committed offset, else the log start; refused if the source has been truncated, or if
+2. Position: the copy group's committed offset, else the log start. Refuse if the source has been truncated, or if
    the copy paused for longer than tombstones live.
 3. Steps: read what there is, route it, write it; commit records and position in one transaction.
-4. Watch: where a commit does not return, or records that are there don't come, all clients are replaced. Where
-   that does not help either, it is an outage.
+4. Watch: if a commit does not return, or existing records don't come, replace all clients. If that does not help,
+   raise an outage.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ STEP_SECONDS = 0.1
 class CopyWorker:
     """Copies some units round-robin in one process.
 
-    :param units: any number; each is owned by one worker at a time, the newest.
+    :param units: any number; the newest worker of a unit owns it alone.
     :param clock: wall clock in ms.
-    :param group: keeps the positions; by default the plan's copy group.
-    :raises RescaleError: see ``UnitWriter``; every older attempt at these units has been fenced on return.
+    :param group: the group that keeps the positions; by default the plan's copy group.
+    :raises RescaleError: see ``UnitWriter``; if it returns, every older attempt at these units is fenced.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class CopyWorker:
 
     @property
     def writers(self) -> Mapping[TopicPartition, UnitWriter]:
-        """The writers of the units, which are replaced with the other clients."""
+        """The writers of the units; they are replaced together with the other clients."""
         return self._clients.writers
 
     @property
@@ -98,9 +98,9 @@ class CopyWorker:
     ) -> dict[TopicPartition, int]:
         """Find the positions and start to read; return how many rows of a snapshot each seeded unit began with.
 
-        :param starts: where records in flight begin: of units whose target has just been emptied for this attempt,
-            or that are moved in place and have no position yet.
-        :param seeding: snapshots that copies which have not begun may begin with.
+        :param starts: where records in flight begin, for units whose target has just been emptied for this
+            attempt, and for units that move in place and have no position yet.
+        :param seeding: snapshots with which copies may begin that have not begun yet.
         :raises UnsafeState: a source has been truncated or recreated.
         :raises StaleCopy: tombstones may have been missed.
         """
@@ -122,14 +122,15 @@ class CopyWorker:
         return seeded
 
     def _owned(self, start: Position) -> Position:
-        """Return a position without the word of another worker, which has just been fenced and follows nothing.
+        """Return a position without the session of another worker: that worker has just been fenced.
 
-        A job of which a worker was fenced while it had nothing to write would go on saying that it is ready.
+        It follows nothing any more. Without this, its job would go on saying that it is ready, if the worker had
+        nothing to write when it was fenced.
         """
         return replace(start, mark=replace(start.mark, session=self._session))
 
     def announce(self, session: str) -> None:
-        """Leave word, where the positions are, that this worker is up and follows its units.
+        """Note beside the positions that this worker is up and follows its units.
 
         :param session: a name that no other process uses.
         """
@@ -141,12 +142,12 @@ class CopyWorker:
         self._session = session
 
     def step(self, seconds: float = STEP_SECONDS) -> int:
-        """Copy what can be read now; return how many records that were.
+        """Copy the records that can be read now, and return their number.
 
         :param seconds: how long to wait for more records, at most.
         :raises Fenced: a newer attempt has taken over; the whole attempt must stop.
-        :raises ClusterOutage: the copy stood still, and does so with new clients as well.
-        :raises Outage: nothing was heard of a partition for ``stall_seconds``.
+        :raises ClusterOutage: the copy stands still, with new clients as well.
+        :raises Outage: a partition has been silent for ``stall_seconds``.
         """
         began = time.monotonic()
         messages = self._consumer.consume(self._settings.poll_records, seconds)
@@ -167,9 +168,9 @@ class CopyWorker:
     def run_to(self, ends: Mapping[TopicPartition, int], asked_ms: int, *, exactly: bool = False) -> None:
         """Copy until every unit has reached its end, and commit.
 
-        :param ends: exclusive; what lies behind may be copied as well.
+        :param ends: exclusive; records behind them may be copied as well.
         :param asked_ms: wall clock before the ends were captured.
-        :param exactly: copy nothing behind the ends; the worker can't go on to others afterwards.
+        :param exactly: copy no record behind the ends; afterwards the worker can't go on to other ends.
         """
         self._limits = ends if exactly else {}
         self._freshness.aim(ends, asked_ms)
@@ -183,7 +184,7 @@ class CopyWorker:
                 return
 
     def close(self) -> None:
-        """Give up what is not committed and close all clients."""
+        """Give up uncommitted records and close all clients."""
         self._clients.close()
 
     def _announce(self, session: str) -> None:
@@ -225,7 +226,7 @@ class CopyWorker:
         still = self._watch.still(self._clients.committed(), self._freshness.ends)
         if not still:
             return
-        # An end that was asked of others may lie behind an open transaction: then there is nothing to read.
+        # An end from another process may lie behind an open transaction: then there is nothing to read.
         stalled = self._clients.with_records(still)
         self._watch.heard(set(still) - set(stalled))
         if stalled:
@@ -242,9 +243,9 @@ class CopyWorker:
         )
 
     def _renew(self, reason: ClusterOutage, sources: Collection[TopicPartition]) -> None:
-        """Go on from the last commits with new clients, which abort what the ones before have left open.
+        """Go on from the last commits with new clients, which abort the transactions of the previous clients.
 
-        :param reason: to raise if that was done before and has not helped.
+        :param reason: the error to raise if new clients have not helped before.
         """
         before = self._clients
         if not self._watch.tell(sources):
@@ -266,7 +267,7 @@ class CopyWorker:
 
     def _read_error(self, source: TopicPartition, error: KafkaError) -> None:
         if LOG_TRUNCATION in error.str():
-            # Nobody is asked for the end: it may be past the position again, and the log is another one below.
+            # The end is not asked for: it may be past the position again, but the log below is another one.
             raise truncated(self.writers[source].unit, self.writers[source].position)
         if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:
             writer = self.writers[source]
@@ -277,9 +278,9 @@ class CopyWorker:
             raise to_error(error, f"topic {source[0]} partition {source[1]}")
 
     def _look(self) -> None:
-        """Ask for the ends now and then: a unit that reaches them is known to be as fresh as the question.
+        """Ask for the ends now and then: a unit that reaches them is as fresh as the question.
 
-        One that has still to reach an end is not asked about: an answer is no sign that its records come.
+        Units that have yet to reach an end are left out: an answer is no sign that their records come.
         """
         if time.monotonic() - self._looked < self._settings.look_seconds:
             return

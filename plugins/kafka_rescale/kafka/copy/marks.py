@@ -1,7 +1,7 @@
 """What a copy commits beside its position: a mark in the metadata of the consumer-group offset.
 
-Position and mark are written in the transaction of the records they stand for, so counts are exact over any number
-of crashes, and the age of a copy is known without any other memory.
+Position and mark are written in the transaction of the records that they stand for. So the counts are exact over
+any number of crashes, and the age of a copy needs no other memory.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.kafka.reading.committed import read_committed
 
 RESETTING = "resetting"
-"""The target is being emptied; whoever finds this must empty it again before copying."""
+"""The target is being emptied. A worker that finds this must empty it again before copying."""
 
 SEEDING = "seeding"
-"""The rows of a snapshot are being written; whoever finds this must empty the target before copying."""
+"""The rows of a snapshot are being written. A worker that finds this must empty the target before copying."""
 
 EMPTIED = "emptied"
 """The target of in-flight records is empty and waits for this attempt's range; the offset means nothing yet."""
@@ -29,14 +29,14 @@ EMPTIED = "emptied"
 class Mark:
     """The state of one unit.
 
-    :param as_of_ms: everything that was in the source partition then has been copied; or when the copy began, if
-        it has never reached an end.
+    :param as_of_ms: wall clock as of which the whole source partition has been copied; if the copy has never
+        reached an end, when it began.
     :param records: copied so far, over all attempts.
     :param bytes: of keys and values copied so far.
-    :param attempt: the attempt at the cutover that has last emptied the target: records in flight belong to it.
+    :param attempt: the attempt at the cutover that has last emptied the target; records in flight are of this one.
     :param state: empty while copying, or one of the constants above.
-    :param session: who follows this unit live; see ``CopyWorker.announce``.
-    :param fingerprint: of the move that this was copied by; empty in a mark of an earlier version.
+    :param session: of the worker that follows this unit live; see ``CopyWorker.announce``.
+    :param fingerprint: of the move that made the copy; empty in a mark of an earlier version.
     """
 
     as_of_ms: int = 0
@@ -53,7 +53,7 @@ class Mark:
 
     @classmethod
     def from_metadata(cls, text: str | None) -> Mark:
-        """Return the mark of a committed offset; for one that somebody else committed, the oldest possible."""
+        """Return the mark of a committed offset; the oldest possible mark if the metadata is no mark."""
         try:
             found = json.loads(text or "")
             return cls(**found)

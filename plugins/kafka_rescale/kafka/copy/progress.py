@@ -24,8 +24,8 @@ class CopyProgress:
     """Reads the progress of some moves; the first reading is the baseline for records and bytes.
 
     :param clock: wall clock in ms.
-    :param group: keeps the positions; by default the plan's copy group.
-    :param fixed_ends: exclusive; by default the sources' ends at every reading.
+    :param group: the group that keeps the positions; by default the plan's copy group.
+    :param fixed_ends: exclusive; by default the present ends of the sources at every reading.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class CopyProgress:
         return {u.source: found[u.move.source][u.partition] for u in units_of(self._moves)}
 
     def read(self) -> Snapshot:
-        """Return where the copies are now.
+        """Return how far the copies are now.
 
-        :raises Outage: nobody answers.
+        :raises Outage: the brokers don't answer.
         """
         asked_ms = self._clock()
         ends = self.ends()
@@ -76,7 +76,7 @@ class CopyProgress:
         )
 
     def all_follow(self, session: str, units: Sequence[CopyUnit]) -> bool:
-        """Whether every one of these units is followed by that session."""
+        """Whether the worker of that session follows all of these units."""
         positions = self._positions([u.source for u in units])
         return len(positions) == len(units) and all(p.mark.session == session for p in positions.values())
 
@@ -85,7 +85,7 @@ class CopyProgress:
         self._consumer.close()
 
     def _positions(self, sources: Iterable[TopicPartition]) -> dict[TopicPartition, Position]:
-        """Read positions; a consumer that gets no answer is replaced, as it may wait for a broker that is gone."""
+        """Read positions. Replace a consumer that gets no answer: it may wait for a broker that is gone."""
         try:
             return read_positions(self._consumer, sources)
         except Outage:

@@ -1,4 +1,4 @@
-"""Which record of a copy the brokers have refused, and because of which config: their answers name neither."""
+"""Which record of a copy have the brokers refused, because of which config? Their answers tell neither."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from kafka_rescale.kafka.reading.range_reader import read_ranges
 def explained(
     connection: KafkaConnection, unit: CopyUnit, reason: RescaleError, start: int, end: int
 ) -> RescaleError:
-    """Return the error about the record for which a transaction was refused; the reason itself if none is found.
+    """Return the error about the record that made brokers refuse a transaction; else the reason itself.
 
-    :param reason: what was answered to the transaction.
+    :param reason: the brokers' answer to the transaction.
     :param start: offset of its first record.
-    :param end: exclusive.
+    :param end: of the transaction, exclusive.
     """
     if not isinstance(reason, UnsafeState):
         return reason
     with suppress(Outage):
         if found := _refused(connection, unit, start, end, about_size=is_about_size(reason)):
-            return UnsafeState(found.what, found=found.found, expected=found.expected, remedy=found.remedy)
+            return UnsafeState.of(found)
     return reason
 
 
@@ -43,7 +43,7 @@ def _refused(
 ) -> Finding | None:
     """Return the largest record that is too large, or the first that the brokers object to otherwise.
 
-    Of several that are too large without compression, the brokers may have taken the smaller ones.
+    If several records are too large without compression, the brokers may have accepted the smaller ones.
     """
     described = ClusterAdmin(connection).describe_topics([unit.move.target])
     if (target := described.get(unit.move.target)) is None:

@@ -1,4 +1,4 @@
-"""Could the records of a partition be moved? Each is routed as a move would route it, and none is written."""
+"""Could the records of a partition be moved? Each is routed as in a move, but not written."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ BATCH_RECORDS = 2_000
 
 
 def record_limits(admin: ClusterAdmin, moves: Sequence[Move], within_ms: int) -> dict[str, RecordLimits]:
-    """Return what the brokers accept of records that are written soon to the targets of some moves, by topic.
+    """Return the brokers' limits for records that are written soon to the targets of some moves, by topic.
 
-    :param within_ms: by when they are written at the latest.
+    :param within_ms: how long it takes at most until they are written.
     """
     found = admin.describe_topics(move.target for move in moves)
     return {name: RecordLimits.of(topic, now_ms(), within_ms) for name, topic in found.items()}
@@ -37,12 +37,12 @@ def rehearse_unit(
 ) -> PartitionProgress:
     """Route the records of a range, and return how many would be written.
 
-    A changelog's records that stay are looked at, too: what Spark can't read would hinder their proof.
+    Changelog records that stay are checked as well: a record that Spark can't read would hinder their proof.
 
-    :param start: inclusive; what is deleted before it is read need not be moved either.
+    :param start: inclusive; records that are deleted before they are read don't have to be moved.
     :param end: exclusive.
     :param limits: of the topic that they would be written to.
-    :raises UnsafeState: a record that could not be moved.
+    :raises UnsafeState: a record can't be moved.
     """
     router, (topic, partition), moving, size = Router(unit.move), unit.source, 0, 0
     latest = latest_timestamp(unit)

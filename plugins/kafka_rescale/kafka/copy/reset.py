@@ -1,11 +1,11 @@
-"""Starting the copy of a topic from scratch, so that it can be killed at any instruction and fences zombies.
+"""Starting the copy of a topic from scratch. It may be killed at any instruction, and it fences zombies.
 
-1. Fence all writers of the topic, then look into the journal: a zombie, which fences others as well, stops here.
-   Ask for the target's ends: nothing of an older attempt comes behind them.
-2. Commit the mark "resetting": from here on every attempt begins here.
-3. Empty the target, up to those ends. The commit has proven that nobody had fenced this attempt by then, so that a
-   zombie that deletes late deletes only what the newer attempt, which found the mark, has deleted as well.
-4. Commit the new positions. Records are copied only after all of them have one.
+1. Fence all writers of the topic, then read the journal. A zombie also fences others, but the journal stops it
+   here. Ask for the target's ends: an older attempt writes no record behind them any more.
+2. Commit the mark "resetting": from now on every attempt begins here.
+3. Empty the target up to those ends. The commit has proven that no other attempt had fenced this one by then. So a
+   zombie that deletes late deletes only records that the newer attempt, which found the mark, has deleted as well.
+4. Commit the new positions. Copying begins only when every partition has a position.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def restart_stale(
 
     :param now_ms: wall clock.
     :param attempt: the journal's, when the job began.
-    :param prewarmed: green has restored these copies; none of them may be restarted behind its back.
+    :param prewarmed: whether green has restored these copies; then a copy must not be restarted under it.
     :raises Fenced: a newer attempt has taken over.
     :raises UnsafeState: a copy would have to be restarted, but green has restored it.
     """
@@ -70,7 +70,7 @@ def restart_stale(
 def restart(connection: KafkaConnection, plan: Plan, move: Move, mark: Mark) -> None:
     """Empty a move's target and set all positions to the log starts of the source.
 
-    :param mark: what the new positions are to say; of the attempt that asks for it.
+    :param mark: the mark of the new positions, with the attempt that asks for the restart.
     :raises Fenced: a newer attempt has taken over, or green has.
     :raises UnsafeState: the target is the source itself.
     """
@@ -94,10 +94,10 @@ def restart(connection: KafkaConnection, plan: Plan, move: Move, mark: Mark) -> 
 
 
 def fence(connection: KafkaConnection, plan: Plan, moves: Iterable[Move]) -> None:
-    """Fence every writer of some moves: nothing is written to their targets until the next job begins.
+    """Fence every writer of some moves: until the next job begins, no writer can write to their targets.
 
-    A transaction that a killed writer has left open is aborted by this. Until then nobody is told the positions in
-    it: their coordinator waits for its end, a minute at most.
+    This aborts a transaction that a killed writer has left open. As long as it is open, the coordinator does not
+    tell the positions in it; it would wait for the transaction's end, a minute at most.
 
     :raises Outage: the transaction coordinator does not answer.
     """
@@ -109,12 +109,12 @@ def fence(connection: KafkaConnection, plan: Plan, moves: Iterable[Move]) -> Non
 def empty(admin: ClusterAdmin, move: Move, ends: PartitionOffsets, leave_mark: Callable[[], None]) -> None:
     """Delete every record of a move's target below some ends.
 
-    Brokers delete records only where ``delete`` is a cleanup policy; for a compacted target it is, for a moment,
-    and an attempt that dies in that moment leaves the mark, so that the next one comes by here again.
+    Brokers delete records only if ``delete`` is a cleanup policy. A compacted target gets that policy for a
+    moment. An attempt that dies in that moment leaves the mark, so that the next attempt comes here again.
 
     :param ends: exclusive; of the target, from before the mark was committed.
-    :param leave_mark: commits the mark once more, or raises ``Fenced``: the policy is not changed behind the back
-        of a newer attempt, whose copy retention would gnaw at.
+    :param leave_mark: commits the mark once more, or raises ``Fenced``. So the policy is never changed under a
+        newer attempt, whose copied records retention would delete.
     :raises UnsafeState: the target is the source itself.
     """
     _assert_apart(move)
@@ -137,13 +137,13 @@ def _assert_apart(move: Move) -> None:
         raise UnsafeState(
             f"topic {move.source!r}",
             found="a topic that grows in place, which a copy wants to empty",
-            expected="a successor that nobody has but the copy",
+            expected="a successor that only the copy writes to",
             remedy="Use the steps of an expansion in place: `rehearse`, `move`, `cutover`.",
         )
 
 
 def _delete_when_allowed(admin: ClusterAdmin, ends: PartitionOffsets) -> None:
-    """A broker may know its new policy a moment after it is described."""
+    """Delete records, again if need be: a broker may know the new policy a moment after it is described."""
     refusals: list[UnsafeState] = []
 
     def deleted() -> bool:
@@ -160,9 +160,10 @@ def _delete_when_allowed(admin: ClusterAdmin, ends: PartitionOffsets) -> None:
 
 
 def _restored_already(plan: Plan, reasons: Mapping[Move, str]) -> UnsafeState:
-    """A local store that goes on with another copy keeps the entries whose deletions only the first one had.
+    """Refuse to restart copies that green has restored: its local stores would keep deleted entries.
 
-    With at-least-once, Kafka Streams does not even wipe a store whose position is gone from its changelog.
+    Only the first copy had those deletions. With at-least-once, Kafka Streams does not even wipe a store whose
+    position is gone from its changelog.
     """
     stale = [f"{move.source} ({reason})" for move, reason in reasons.items() if reason]
     return UnsafeState(
@@ -174,12 +175,12 @@ def _restored_already(plan: Plan, reasons: Mapping[Move, str]) -> UnsafeState:
 
 
 def _reason(admin: ClusterAdmin, consumer: Consumer, move: Move, now_ms: int) -> str:
-    """Return why a copy can't go on, or nothing."""
+    """Return why a copy can't go on, or an empty text."""
     source = admin.describe_topics([move.source])[move.source]
     allowed = SourceRules.of(source).tombstone_ms
     marks = [p.mark for p in read_positions(consumer, [u.source for u in units_of([move])]).values()]
     begins = sum(admin.begin_offsets([move.target])[move.target].values())
-    # A commit returns before its markers are in the log: a read_committed end may still lie before the records.
+    # A commit returns before its markers are in the log: a read_committed end may still lie before its records.
     ends = sum(admin.end_offsets([move.target], read_committed=False)[move.target].values())
     if not marks:
         return "its target holds records of an unknown origin" if ends > begins else ""
@@ -194,7 +195,7 @@ def _reason(admin: ClusterAdmin, consumer: Consumer, move: Move, now_ms: int) ->
 
 
 def _said_by(marks: Sequence[Mark], move: Move) -> str:
-    """Return why the marks themselves say that a copy can't go on, or nothing."""
+    """Return the reason in the marks why a copy can't go on, or an empty text."""
     if any(mark.state == RESETTING for mark in marks):
         return "an earlier restart was interrupted"
     if any(mark.state == SEEDING for mark in marks):

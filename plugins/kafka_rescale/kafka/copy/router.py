@@ -1,4 +1,4 @@
-"""Where a record goes and what of it is kept."""
+"""The target partition of a record, and the parts of it that are kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.formats.changelog_formats import FORMATS, ChangelogFormat, format_of
 from kafka_rescale.core.formats.subscription_wrapper import rewritten
-from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.partitioning.partitioners import earlier_homes, partitioner_named
 from kafka_rescale.core.plan.plan import Move, MoveKind
 
 Headers = list[tuple[str, bytes | None]]
@@ -23,7 +23,7 @@ _POSITION = "c"
 class Router:
     """Computes target partitions, and checks that every key sits where the declared partitioner puts it.
 
-    :param earlier: further counts by which keys may lie, beside those of the move.
+    :param earlier: further counts that may have placed keys, beside those of the move.
     """
 
     def __init__(self, move: Move, earlier: Sequence[int] = ()) -> None:
@@ -39,14 +39,14 @@ class Router:
     def targets(self, keys: Sequence[bytes | None], partition: int) -> list[int]:
         """Return the target partition of every key, in their order, or ``NOWHERE``.
 
-        In place, a changelog record that stays is not written, and every record in flight is written again. What
-        an earlier growth in place has left behind is written nowhere: its key's state lives elsewhere.
+        In place, a changelog record that stays is not written, and every record in flight is written again.
+        Records that an earlier growth in place has left behind are not written: their keys' state lives elsewhere.
 
-        Records of a repartition topic may lack a key; these stay together per source partition. Those of an input
-        are dealt out over all partitions, as their producers do.
+        Records of a repartition topic may lack a key; those of one source partition stay together. Records of an
+        input without a key are dealt out over all partitions, as their producers do.
 
         :param partition: source partition that all these keys were read from.
-        :raises UnsafeState: a key that can't be there; copying it could break the order of its records.
+        :raises UnsafeState: a key does not belong there; copying it could break the order of its records.
         """
         count = self._move.target_partitions
         keyed = [key for key in keys if key is not None]
@@ -69,10 +69,10 @@ class Router:
         return (partition + self._keyless) % self._move.target_partitions
 
     def values(self, values: Sequence[bytes | None], partition: int) -> Sequence[bytes | None]:
-        """Return the values as the new generation has to have them; only foreign-key subscriptions change.
+        """Return the values in the form that green needs; only foreign-key subscriptions change.
 
         :param partition: source partition, for errors.
-        :raises UnsafeState: a subscription that can't be rewritten.
+        :raises UnsafeState: a subscription can't be rewritten.
         """
         if self._move.left is None:
             return values
@@ -109,18 +109,18 @@ class Router:
             return self._format.partitioning_keys(keys)
         except UnsafeState as error:
             where = f"topic {self._move.source} partition {partition}, {error.what}"
-            raise UnsafeState(where, found=error.found, expected=error.expected, remedy=error.remedy) from error
+            raise UnsafeState.of(error.complaint.about(where)) from error
 
     def _at_home(
         self, inner: Sequence[bytes], strays: Sequence[int], partition: int, counts: Sequence[int]
     ) -> set[int]:
-        """Return those of some keys that belonged here by one of the earlier counts; 0 is none."""
+        """Return those of some keys that belonged here by one of the earlier counts; a count of 0 is no count."""
         keys = [inner[i] for i in strays]
         return {
             i
             for count in counts
             if count
-            for i, home in zip(strays, self._partitioner.partition_batch(keys, count), strict=True)
+            for i, home in zip(strays, earlier_homes(self._partitioner, keys, count), strict=True)
             if home == partition
         }
 
@@ -139,20 +139,21 @@ class Router:
 
 
 def to_bury(keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> list[int]:
-    """Return, of records that move away in place, those whose keys need a tombstone where they were.
+    """Return the records that move away in place and whose keys need a tombstone in the old partition.
 
-    One per key and batch is enough, and none where the key's last record is a tombstone itself: it lies there too.
+    One tombstone per key and batch is enough. If the key's last record is a tombstone itself, none is needed, as
+    that record also lies in the old partition.
     """
     last = {key: i for i, key in enumerate(keys)}
     return [i for i in last.values() if values[i] is not None]
 
 
 def kept_headers(headers: Headers | None) -> Headers | None:
-    """Return the headers of a changelog record without those that speak of blue's partitions.
+    """Return the headers of a changelog record without those about blue's partitions.
 
     With consistency tracking Kafka Streams appends ``v`` = 0x00 and right behind it ``c``, a vector of input
-    offsets (``ProcessorContextImpl#addVectorClockToHeaders``). Only such pairs are dropped: header-format stores
-    (KIP-1271) keep the user's own headers, which may be named so.
+    offsets (``ProcessorContextImpl#addVectorClockToHeaders``). Only such pairs are dropped: stores in the header
+    format (KIP-1271) keep the user's own headers, which may have the same names.
     """
     if not headers or _CONSISTENCY_VECTOR not in headers:
         return headers

@@ -1,8 +1,9 @@
 """Beginning a copy with the rows of a snapshot, so that only the tail of the log has to be read.
 
-From the first row to the last the committed mark says that the target is being seeded; whoever finds that after a
-crash empties the target and begins anew, as after an interrupted restart. With the last row the position is that
-of the snapshot and the mark an ordinary one. So the copy stays exactly once, and fenced by the transactional id.
+From the first row to the last, the committed mark says that the target is being seeded. A worker that finds this
+mark after a crash empties the target and begins anew, as after an interrupted restart. The last row is committed
+together with the snapshot's position and an ordinary mark. So the copy stays exactly once, and the transactional
+id fences it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class SeedRow(NamedTuple):
         return self.row_headers or None
 
     def offset(self) -> int:
-        """Return what makes the writer's position that of the snapshot."""
+        """Return the offset that makes the writer's position that of the snapshot."""
         return self.position - 1
 
     def __len__(self) -> int:
@@ -59,7 +60,7 @@ class Seed(Protocol):
 
     @property
     def position(self) -> int:
-        """Offset from which on the log is to be read."""
+        """Offset from which the log has to be read."""
         ...
 
     def batches(self) -> Iterator[Sequence[SeedRow]]:
@@ -69,10 +70,10 @@ class Seed(Protocol):
 
 @dataclass(frozen=True)
 class Seeding:
-    """Seeds that may be used, and how old the copies are then.
+    """Snapshots that may be used, and how old the copies are then.
 
-    :param as_of_ms: wall clock before it was seen that all of the logs behind the positions is there.
-    :param refused: why others may not, for a person.
+    :param as_of_ms: wall clock before the logs behind the positions were found to be complete.
+    :param refused: why other snapshots can't be used, for a person.
     """
 
     seeds: dict[tuple[str, int], Seed]
@@ -80,7 +81,7 @@ class Seeding:
     refused: tuple[str, ...] = ()
 
     def fits(self, source: tuple[str, int], committed: Position | None, log: LogRange) -> bool:
-        """Return whether a copy can begin with its seed: nothing has been copied, and the log goes on from it."""
+        """Return whether a copy can begin with its snapshot: it has copied nothing, and the log continues it."""
         seed = self.seeds.get(source)
         return seed is not None and is_fresh(committed, log) and log.begin <= seed.position <= log.end
 
@@ -88,7 +89,7 @@ class Seeding:
 class Begun(NamedTuple):
     """How copies were begun.
 
-    :param rows: of snapshots; all else is read from the log.
+    :param rows: number of rows from snapshots; all other records are read from the log.
     :param refused: why snapshots were not used.
     """
 
@@ -97,7 +98,7 @@ class Begun(NamedTuple):
 
 
 def is_fresh(committed: Position | None, log: LogRange) -> bool:
-    """Return whether a copy has not begun, or has just been started anew."""
+    """Return whether a copy has copied nothing yet, or has just been started anew."""
     if committed is None:
         return True
     return committed.offset <= log.begin and not (committed.mark.records or committed.mark.state)
@@ -106,11 +107,11 @@ def is_fresh(committed: Position | None, log: LogRange) -> bool:
 def seed_with(
     writer: UnitWriter, consumer: Consumer, seeding: Seeding, settings: CopySettings, explain: Explain
 ) -> int:
-    """Write a snapshot's rows, set the writer to its position, and return how many rows that were.
+    """Write a snapshot's rows, set the writer to its position, and return the number of rows.
 
     :raises Fenced: a newer attempt has taken over.
     :raises Outage: a transaction was aborted; the next attempt begins anew.
-    :raises UnsafeState: a record that the brokers refuse.
+    :raises UnsafeState: the brokers refuse a record.
     """
     seed = seeding.seeds[writer.unit.source]
     mark = Mark(as_of_ms=seeding.as_of_ms, state=SEEDING)
@@ -127,7 +128,7 @@ def seed_with(
                 writer.commit_at(consumer, Position(seed.position, mark))
         writer.commit(consumer)
     except Rewound as rewound:
-        # Its rows are what was left of the log before the snapshot's position.
+        # The rows are the entries that remained of the log before the snapshot's position.
         raise explain(writer.unit, rewound.reason, 0, seed.position) from None
     return writer.mark.records
 

@@ -19,16 +19,16 @@ class CopySettings:
 
     :param poll_records: most records that one call takes from the consumer; with 20,000 they no longer fit the
         processor's cache, and the copy took a quarter more processor time than with 2,000 (measured).
-    :param commit_records: a transaction of one unit is committed at this many records,
-    :param commit_bytes: or at this many bytes of keys and values,
-    :param commit_seconds: or when it is this old.
-    :param fetch_kib: per partition, read ahead by the client.
+    :param commit_records: a transaction of one unit is committed when it has this many records.
+    :param commit_bytes: it is also committed when its keys and values have this many bytes.
+    :param commit_seconds: it is also committed when it is this old.
+    :param fetch_kib: how much the client reads ahead, per partition.
     :param fetch_wait_ms: how long a broker may hold an empty answer.
-    :param look_seconds: how often the ends are asked for, to know how old the copy is.
+    :param look_seconds: how often the worker asks for the ends, to know how old the copy is.
     :param refresh_seconds: how old the recorded age of an idle partition may become.
-    :param stall_seconds: no record and no end of a partition for so long is an outage.
-    :param still_seconds: so long may a commit take, or records that are there stay uncopied, before the worker
-        starts its clients anew.
+    :param stall_seconds: if a partition sends neither a record nor its end for so long, that is an outage.
+    :param still_seconds: how long a commit may take, or existing records may stay uncopied, before the worker
+        replaces its clients.
     """
 
     poll_records: int = 2_000
@@ -60,7 +60,7 @@ LIVE = CopySettings(
     fetch_wait_ms=20,
     still_seconds=12.0,
 )
-"""Small steps, committed at once: what counts is how soon a record that blue wrote is in green."""
+"""Small steps, committed at once, so that a record that blue wrote is soon in green."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def rules_of(admin: ClusterAdmin, moves: Sequence[Move]) -> Rules:
     """Return the rules of the topics of some moves.
 
     :raises UnsafeState: a topic does not exist.
-    :raises Outage: nobody answers.
+    :raises Outage: the brokers don't answer.
     """
     wanted_sources, wanted_targets = sorted({m.source for m in moves}), sorted({m.target for m in moves})
     found = admin.describe_topics([*wanted_sources, *wanted_targets])
@@ -87,8 +87,8 @@ def rules_of(admin: ClusterAdmin, moves: Sequence[Move]) -> Rules:
             expected="the topics of the plan",
             remedy="Clear the expand task, which creates green's topics; if blue's are gone, restore them first.",
         )
-    # A tombstone that an input lost before anybody read it is lost to every consumer of it. A topic that grows in
-    # place is not written to meanwhile, and kept from compaction: it loses none.
+    # A tombstone that an input lost before it was read is lost to every consumer of the input. A topic that grows
+    # in place gets no records meanwhile and is kept from compaction: it loses no tombstone.
     patient = {m.source for m in moves if m.kind is MoveKind.INPUT or m.is_in_place}
     rules = {topic: SourceRules.of(found[topic]) for topic in wanted_sources}
     return Rules(
@@ -99,11 +99,11 @@ def rules_of(admin: ClusterAdmin, moves: Sequence[Move]) -> Rules:
 
 
 class StaleCopy(Outage):
-    """Tombstones may have been missed, or the target is not whole; the next attempt copies the topic from scratch.
+    """The copy may lack tombstones, or the target is not whole; the next attempt copies the topic from scratch.
 
-    :param age_ms: since the copy has last reached an end.
-    :param allowed_ms: so old may it be.
-    :param state: of its mark, if it says that the target is not whole; the age means nothing then.
+    :param age_ms: time since the copy has last reached an end.
+    :param allowed_ms: how old it may be.
+    :param state: state of the mark, if it says that the target is not whole; then the age means nothing.
     """
 
     def __init__(self, what: str, age_ms: int = 0, allowed_ms: int = 0, state: str = "") -> None:

@@ -1,7 +1,7 @@
-"""Partitions of which nothing is heard, although something is to come: nobody may wait for one for ever.
+"""Partitions that are silent although records are to come: a worker must not wait for them for ever.
 
-Counted is only the time that a worker has listened: while it writes, or while others have so much to say that a
-partition's turn does not come, its silence means nothing.
+Only the time in which a worker listens counts. A partition's silence means nothing while the worker writes, or
+while other partitions have so many records that its turn does not come.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from kafka_rescale.core.errors import ClusterOutage
 
 
 class Silence:
-    """For how long a worker has listened in vain, per source partition.
+    """How long a worker has listened in vain, per source partition.
 
-    :param seconds: so long may one be silent.
+    :param seconds: how long a partition may be silent.
     """
 
     def __init__(self, sources: Collection[TopicPartition], seconds: float) -> None:
@@ -23,19 +23,19 @@ class Silence:
         self._heard = dict.fromkeys(sources, 0.0)
 
     def listened(self, seconds: float, heard: Iterable[TopicPartition]) -> None:
-        """Note that the worker has listened, and which partitions have sent records or said that they end."""
+        """Note that the worker has listened, and which partitions have sent records or their end."""
         self._listened += seconds
         self.heard(heard)
 
     def heard(self, sources: Iterable[TopicPartition] | None = None) -> None:
-        """Note what was heard of otherwise, as when the brokers were asked for an end; None is all of them."""
+        """Note partitions that were heard in another way, as by asking brokers for ends; None is all of them."""
         for source in self._heard if sources is None else sources:
             self._heard[source] = self._listened
 
     def check(self) -> None:
         """Look for partitions that have been silent for too long.
 
-        :raises ClusterOutage: there are some; they are named.
+        :raises ClusterOutage: there are such partitions; the error names them.
         """
         silent = [s for s, heard in self._heard.items() if self._listened - heard > self._seconds]
         if silent:

@@ -1,4 +1,4 @@
-"""Where the copy of a unit goes on, or why it can't."""
+"""The offset at which the copy of a unit goes on, or the reason why it can't."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def start_of(
 ) -> Position:
     """Return where to go on.
 
-    :param committed: what the copy group has; None begins at the log start.
-    :raises UnsafeState: the source has been truncated, recreated, or cut where nothing may expire.
-    :raises StaleCopy: tombstones may have been missed, or the target was being emptied or seeded.
+    :param committed: the position that the copy group has committed; None begins at the log start.
+    :raises UnsafeState: the source was truncated or recreated, or has lost records although none may expire.
+    :raises StaleCopy: the copy may lack tombstones, or the target was being emptied or seeded.
     """
     if committed is None and not unit.is_changelog:
         raise UnsafeState(
@@ -38,9 +38,9 @@ def start_of(
 
 
 def checked_offset(unit: CopyUnit, offset: int, log: LogRange, rules: SourceRules) -> int:
-    """Return the offset to read from, which is the log start if what lay before it has expired.
+    """Return the offset to read from; it is the log start if the records before it have expired.
 
-    :raises UnsafeState: the log can't be the one that was read before.
+    :raises UnsafeState: the log can't be the log that was read before.
     """
     if offset > log.end:
         raise truncated(unit, offset, log.end)
@@ -52,14 +52,14 @@ def checked_offset(unit: CopyUnit, offset: int, log: LogRange, rules: SourceRule
         f"topic {unit.move.source} partition {unit.partition}",
         found=f"log start {log.begin}, beyond the position {offset} of its copy",
         expected="every record until it has been copied",
-        remedy="Somebody has deleted records. Find out who, and whether the state is whole, before running again.",
+        remedy="Records were deleted. Find out why, and whether the state is whole, before running again.",
     )
 
 
 def truncated(unit: CopyUnit, offset: int, end: int | None = None) -> UnsafeState:
-    """Return the error about a log that has lost what was read of it: green has records that blue hasn't.
+    """Return the error about a log that has lost records that were read: green has records that blue lacks.
 
-    :param end: None if only a broker says so: by its epochs, of a log that may have grown past the position again.
+    :param end: None if only a broker's epochs tell it: the log may have grown past the position again.
     """
     found = f"a log that was cut below the position {offset} of its copy"
     return UnsafeState(

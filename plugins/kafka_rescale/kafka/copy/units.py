@@ -11,10 +11,10 @@ from kafka_rescale.core.plan.plan import Move, MoveKind
 
 @dataclass(frozen=True)
 class CopyUnit:
-    """One partition of a move's source topic; a key lives in one of them, so units never meet on a key.
+    """One partition of a move's source topic. A key lives in one partition, so no two units share a key.
 
-    :param earlier: counts that the source had before, by which keys may lie as well: of the old topic of a bridge,
-        which has grown since.
+    :param earlier: counts that the source had before and that may have placed keys as well; used for the old topic
+        of a bridge that has grown since.
     """
 
     move: Move
@@ -28,7 +28,7 @@ class CopyUnit:
 
     @property
     def is_changelog(self) -> bool:
-        """Whether this is state, as opposed to records in flight."""
+        """Whether its records are state; else they are in flight."""
         return self.move.kind is MoveKind.CHANGELOG
 
     def transactional_id(self, green: str) -> str:

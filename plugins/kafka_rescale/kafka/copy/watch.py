@@ -1,4 +1,4 @@
-"""Partitions whose copy stands still although records are known to be there."""
+"""Partitions whose copy stands still although they have records to read."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from kafka_rescale.core.cluster import TopicPartition
 
 
 class Watch:
-    """For how long the copy of a partition has committed nothing, with an end ahead of it.
+    """How long the copy of a partition has committed nothing although its end lies ahead.
 
-    Counted is the time in which the worker took all that its client had. Long steps count half the limit at most,
-    so that a process that was suspended looks again before it draws a conclusion.
+    Only time in which the worker took everything that its client had counts. A long step counts half the limit at
+    most, so that a process that was suspended looks again before it draws a conclusion.
 
-    :param seconds: for so long may the copy of a partition stand still.
+    :param seconds: how long the copy of a partition may stand still.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -32,7 +32,7 @@ class Watch:
         """Return the partitions that stand still.
 
         :param committed: the next offsets to read, as they were committed last.
-        :param ends: exclusive; of the partitions that have something to read.
+        :param ends: exclusive; of the partitions that have records to read.
         """
         for source, at in committed.items():
             seen = self._seen.get(source)
@@ -41,7 +41,7 @@ class Watch:
         return [s for s in ends if s in self._seen and self._clock - self._seen[s][1] > self.seconds]
 
     def heard(self, sources: Iterable[TopicPartition]) -> None:
-        """Note that there is nothing to read in some partitions: the count begins anew."""
+        """Note that some partitions have no records to read: their count begins anew."""
         for source in sources:
             self._seen.pop(source, None)
 

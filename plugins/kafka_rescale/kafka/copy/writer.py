@@ -23,7 +23,7 @@ class UnitWriter:
     """Writes one unit; construction fences every older attempt at the same unit.
 
     :param batch_bytes: largest batch that the target accepts.
-    :param call_seconds: after so long a commit is given up; see ``UnitProducer``.
+    :param call_seconds: how long to wait for a commit; see ``UnitProducer``.
     :raises Outage: the transaction coordinator does not answer.
     """
 
@@ -56,11 +56,11 @@ class UnitWriter:
 
     @property
     def unrecorded_ms(self) -> int:
-        """By how many ms the mark is fresher than the committed one."""
+        """How many ms the mark is fresher than the committed mark."""
         return self.mark.as_of_ms - self.restart.mark.as_of_ms
 
     def begin(self, position: Position, *, committed: bool) -> None:
-        """Set where the copy goes on.
+        """Set the position at which the copy goes on.
 
         :param committed: whether the group already has exactly this position.
         """
@@ -73,14 +73,14 @@ class UnitWriter:
         self.pending_records = self.pending_bytes = 0
 
     def write(self, messages: Sequence[Message]) -> None:
-        """Write records in the order of their offsets; nothing of them is visible before ``commit``.
+        """Write records in the order of their offsets; they are not visible before ``commit``.
 
-        In place, only what moves, and a tombstone where it was: in one transaction, so that a key is never live in
-        two partitions, nor in none.
+        In place, write only records that move, and a tombstone in the old partition. Both are in one transaction,
+        so that a key is always live in exactly one partition.
 
         :raises Fenced: a newer attempt has taken over.
         :raises Rewound: the transaction was aborted.
-        :raises UnsafeState: a record that can't be copied as it is.
+        :raises UnsafeState: a record can't be copied as it is.
         """
         keys: list[Any] = [message.key() for message in messages]
         values: list[Any] = [message.value() for message in messages]
@@ -105,11 +105,11 @@ class UnitWriter:
                 self._bury([messages[i] for i in to_bury(keys, values)])
 
     def reached(self, offset: int) -> None:
-        """Note that there are only markers and aborted records between the position and this offset."""
+        """Note that only markers and aborted records lie between the position and this offset."""
         self.position = max(self.position, offset)
 
     def commit(self, consumer: Consumer) -> None:
-        """Make the records visible and the position durable, both or none.
+        """Make the records visible and the position durable, both or neither.
 
         :raises Fenced: a newer attempt has taken over; nothing was written.
         :raises Rewound: the transaction was aborted.
@@ -123,9 +123,9 @@ class UnitWriter:
         self.commit_at(consumer, Position(self.position, mark))
 
     def commit_at(self, consumer: Consumer, position: Position) -> None:
-        """Commit a position and mark, together with what has been written in this transaction.
+        """Commit a position and mark, together with the records of this transaction.
 
-        Every mark says by which move its records were written: each is committed here, whoever sets it.
+        The mark also says which move has written the records. Every mark is committed here, so every mark says it.
         """
         topic, partition = self.unit.source
         position = replace(position, mark=replace(position.mark, fingerprint=self.unit.move.fingerprint))
@@ -138,13 +138,13 @@ class UnitWriter:
         self._producer.abandon()
 
     def abort(self) -> None:
-        """Give up what has been written since the last commit; errors don't matter any more."""
+        """Abort the records since the last commit; errors don't matter any more."""
         self._producer.abort()
 
     def _produce_all(
         self, messages: Sequence[Message], keys: Sequence[Any], values: Sequence[Any], targets: Sequence[int]
     ) -> int:
-        """Hand all records to the client and return their size; the one loop whose every instruction counts."""
+        """Hand all records to the client and return their size. In this loop every instruction costs time."""
         topic, clean, produce = self.unit.move.target, self.unit.is_changelog, self._producer.produce
         size, latest = 0, latest_timestamp(self.unit)
         for message, key, value, target in zip(messages, keys, values, targets, strict=True):
@@ -159,24 +159,24 @@ class UnitWriter:
         return size
 
     def _bury(self, messages: Sequence[Message]) -> None:
-        """Delete keys where they were, as of the time of their last record: retention treats both alike."""
+        """Write tombstones with the times of the keys' last records, so that retention treats both alike."""
         topic, partition = self.unit.source
         for message in messages:
             self._producer.produce(topic, None, message.key(), partition, timestamp=message.timestamp()[1])
 
 
 def latest_timestamp(unit: CopyUnit) -> int:
-    """Return the latest timestamp that a record may have, in ms: state is read by Spark, in flight nothing is."""
+    """Return the latest timestamp that a record may have, in ms. Spark reads state, but not records in flight."""
     return LATEST_MS if unit.is_changelog else UNLIMITED
 
 
 def place_of(unit: CopyUnit, message: Message) -> str:
-    """Return where a record lies, for errors."""
+    """Return the place of a record, for errors."""
     return f"topic {unit.move.source} partition {unit.partition} offset {message.offset()}"
 
 
 def wrong_timestamp(unit: CopyUnit, message: Message) -> UnsafeState:
-    """Return the error about a record that can't be written, or not be proven, with the timestamp that it has."""
+    """Return the error about a record whose timestamp can't be written, or can't be proven."""
     timestamp = message.timestamp()[1]
     if timestamp > 0:
         found = f"timestamp {timestamp}, which is no time in ms: Spark could not read the topic to compare it"

@@ -1,4 +1,4 @@
-"""Records in batches that don't take long: coordinators abort transactions that are open for a minute."""
+"""Records in small batches: coordinators abort transactions that are open for a minute."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 BEGIN = 10
-"""For the first batch: how long a record takes is not known yet."""
+"""Size of the first batch, as the time per record is not known yet."""
 GROWTH = 10
 
 
@@ -18,7 +18,7 @@ def batch_of(records: Iterator[T], size: int, seconds: float) -> list[T]:
     """Return the next records; an empty list is the end.
 
     :param size: how many at most.
-    :param seconds: no further ones are waited for after that.
+    :param seconds: how long to wait for further records.
     """
     deadline, found = time.monotonic() + seconds, []
     for record in islice(records, size):
@@ -31,8 +31,8 @@ def batch_of(records: Iterator[T], size: int, seconds: float) -> list[T]:
 class BatchSize:
     """How many records to process at a time, by how long the last ones took.
 
-    :param largest: never more.
-    :param seconds: that a batch is to take at most.
+    :param largest: the largest size.
+    :param seconds: how long a batch should take at most.
     """
 
     def __init__(self, largest: int, seconds: float) -> None:
@@ -40,7 +40,7 @@ class BatchSize:
         self.now = min(BEGIN, largest)
 
     def took(self, records: int, seconds: float) -> None:
-        """Take notice of how long a batch took."""
+        """Note how long a batch took."""
         if seconds > self._seconds:
             self.now = max(1, int(records * self._seconds / seconds))
         elif records == self.now and seconds * GROWTH <= self._seconds:

@@ -21,9 +21,9 @@ from kafka_rescale.kafka.reading.source_rules import SourceRules
 
 @dataclass(frozen=True)
 class KnownState:
-    """The state of a pipeline's tasks, as the brokers have it.
+    """The state of a pipeline's tasks on the brokers.
 
-    :param logs: changelog partitions by task and store, up to what is committed.
+    :param logs: changelog partitions by task and store, up to the committed ends.
     :param counts: number of tasks by sub-topology.
     """
 
@@ -37,7 +37,7 @@ def known_state(
 ) -> KnownState:
     """Ask the brokers where the changelogs of all tasks begin and end, without changelogs that don't exist.
 
-    :param counts: number of tasks by sub-topology; one that the last run didn't have yet has none.
+    :param counts: number of tasks by sub-topology; a sub-topology that the last run didn't have has no tasks.
     """
     names = {
         part.id: {s.name: f"{application_id}-{s.changelog_topic}" for s in part.stores if s.is_logged}

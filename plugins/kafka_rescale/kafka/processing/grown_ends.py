@@ -1,4 +1,4 @@
-"""Reading a topic that has grown: ends in the order that keeps keys in order, and what has to wait for what."""
+"""Reading a grown topic: ends in the order that keeps records of a key in order, and partitions that must wait."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ OPEN_SECONDS = 75.0
 """The brokers abort a transaction after 60 s unless its producer asks for more."""
 
 Holds = Mapping[TopicPartition, Mapping[TopicPartition, int]]
-"""By partition: the other partitions, and the offset below which each has to be read before it."""
+"""By partition: the partitions that have to be read first, each up to an offset."""
 
 
 def captured_ends(admin: ClusterAdmin, topics: set[str], grown: Mapping[str, GrownTopic]) -> PartitionOffsets:
     """Return the ends of topics, for a ``read_committed`` reader.
 
-    Of a topic that has grown, the latest partitions are asked first and those they were split from last: what a
-    producer wrote to an old partition before it wrote to a new one is then below both ends.
+    For a topic that has grown, this asks for the latest partitions first, and for those that they were split from
+    last. If a producer wrote to an old partition before it wrote to a new one, both records are then below the
+    ends.
 
     :raises Outage: a transaction on an old partition stays open.
     """
@@ -43,10 +44,10 @@ def holds(
     positions: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int],
 ) -> Holds:
-    """Return which partitions must wait, as long as there may be records whose keys have moved on.
+    """Return which partitions must wait, as long as there may be records whose keys have moved.
 
     :param positions: where reading begins; with ``ends``, of the partitions of one task.
-    :raises Outage: nothing is heard of the brokers.
+    :raises Outage: the brokers don't answer.
     """
     waiting = {source for source, end in ends.items() if source[0] in grown and positions[source] < end}
     parents = {s: {(s[0], p) for p in grown[s[0]].ancestors(s[1])} & ends.keys() for s in waiting}
@@ -72,7 +73,7 @@ def _keys(
 
 
 def _complete_ends(admin: ClusterAdmin, topic: str) -> dict[int, int]:
-    """Return ends below which no transaction is open, of at least what is in the log now."""
+    """Return ends below which no transaction is open; they include at least all present records."""
     written = admin.end_offsets([topic], read_committed=False)[topic]
     found: dict[int, int] = {}
 

@@ -1,9 +1,9 @@
-"""Partitions change hands from existing processors to new ones (KIP-287), so that no old run can undo it.
+"""Partitions change hands from existing processors to new ones (KIP-287), and no old run can undo it.
 
-1. The existing processor is fenced: its changelogs end at T1, and what it has committed is where its inputs go on.
-2. Each new processor is fenced likewise, and what is left between T2 and T1 is copied.
-3. The offsets of S1 are committed, **by the existing processor's transactional id**, with the new number of
-   processors as their mark. An old run that has come in since 1. has made this fail; a later one finds the mark.
+1. Fence the existing processor: its changelogs end at T1, and its inputs go on at its committed offsets.
+2. Fence each new processor, and copy the entries between T2 and T1.
+3. Commit the offsets of S1 **by the existing processor's transactional id**, with the new number of processors as
+   their mark. If an old run has come in since step 1, this fails; an old run that comes later finds the mark.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from kafka_rescale.kafka.reading.log_range import log_range
 
 @dataclass(frozen=True)
 class Sources:
-    """What a sub-topology reads.
+    """The sources of a sub-topology.
 
     :param partitions: by full names of topics.
-    :param settled: of those that have grown, the offsets by partition that have to be processed first; None where
+    :param settled: for topics that have grown, the offsets by partition that have to be processed first; None if
         it is not known yet that all producers use all partitions.
     """
 
@@ -38,11 +38,11 @@ class Sources:
     settled: Mapping[str, Mapping[int, int] | None]
 
     def of(self, task: NewTask) -> list[TopicPartition]:
-        """Return S1: what a new processor will consume."""
+        """Return S1: the partitions that a new processor will consume."""
         return [(topic, p) for topic, new in self._new(task) for p in new.consumes]
 
     def read_before(self, task: NewTask) -> list[TopicPartition]:
-        """Return S2: where keys of S1 may have been."""
+        """Return S2: the partitions that keys of S1 may have been in."""
         return [(topic, p) for topic, new in self._new(task) for p in new.reads]
 
     def _new(self, task: NewTask) -> Iterator[tuple[str, NewProcessor]]:
@@ -53,7 +53,7 @@ class Sources:
 class HandOver:
     """The hand-over of a sub-topology's partitions to its new processors.
 
-    :param tasks: the new ones.
+    :param tasks: the new tasks.
     """
 
     def __init__(self, connection: KafkaConnection, tasks: Sequence[NewTask], sources: Sources) -> None:
@@ -61,7 +61,7 @@ class HandOver:
         self._application_id = tasks[0].application_id
 
     def is_done(self, task: NewTask) -> bool:
-        """Whether a new processor has its partitions; if it has only just been given them, it may not show yet."""
+        """Whether a new processor has its partitions. It may not show yet if it has only just got them."""
         with closing_consumer(self._connection, self._application_id, **AT_ONCE) as consumer:
             sources = self._sources.of(task)
             known = read_committed(consumer, sources)
@@ -70,13 +70,13 @@ class HandOver:
         )
 
     def waits_for(self, acceptable_lag: int) -> str:
-        """Return why partitions can't change hands yet; nothing if they can, or some of them have already."""
+        """Return why partitions can't change hands yet; empty if they can, or if some of them already have."""
         if any(self.is_done(task) for task in self._tasks):
             return ""
         return next((reason for task in self._tasks for reason in self._reasons(task, acceptable_lag)), "")
 
     def perform(self) -> None:
-        """Let the partitions change hands; what was done by an earlier call is left.
+        """Let the partitions change hands; this does not repeat what an earlier call has done.
 
         :raises Fenced: another process does the same, or an old run has come in between; run again.
         :raises Outage: the brokers don't answer.
@@ -93,7 +93,7 @@ class HandOver:
                 producer.abort()
 
     def copied(self) -> int:
-        """Return how many records the new processors were given."""
+        """Return how many records were copied for the new processors."""
         return sum(found.mark.copied for task in self._tasks for found in _positions(self._connection, task))
 
     def _finish(self, task: NewTask) -> None:
@@ -131,7 +131,7 @@ class HandOver:
             yield f"task {task.parent} has not let go of what moved in the last expansion"
         restored = _positions(self._connection, task, **AT_ONCE)
         if any(found.mark.is_final for found in restored):
-            return  # It has begun: what is left is read however much it is.
+            return  # The hand-over has begun: read the rest, however much it is.
         for found in restored:
             if found.objection:
                 yield f"task {task.task} has to be warmed up again: {found.objection}"

@@ -10,7 +10,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
 
 def replay_offsets(admin: ClusterAdmin, inputs: Collection[str], backfill: Backfill) -> PartitionOffsets:
-    """Return the first offset that is needed of every partition; below the log start if that is gone.
+    """Return the first needed offset of every partition; it is below the log start if the record is gone.
 
     :raises Outage: the brokers don't answer.
     """

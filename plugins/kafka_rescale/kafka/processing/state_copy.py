@@ -1,7 +1,7 @@
-"""Copies what belongs to a new processor from the changelogs of the existing one that it is split from (KIP-287).
+"""Copies the entries of a new processor from the changelogs of the processor that it is split from (KIP-287).
 
-T2, the offset up to which that is done, is committed in the transactions of what was written. While the new
-processor warms up, the existing one goes on writing; T1 is where it has stopped, once it has been fenced.
+T2 is the offset up to which the entries have been copied. It is committed in the transactions of the copies. While
+the new processor warms up, the existing one goes on writing. T1 is its end, once it has been fenced.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class StateCopy:
         self._consumer = copy_consumer(connection, task.group)
 
     def close(self) -> None:
-        """Give up what is not committed."""
+        """Give up uncommitted records."""
         self.producer.abort()
         self._consumer.close()
 
@@ -60,9 +60,11 @@ class StateCopy:
     def to_the_end(self, *, is_final: bool, seconds: float, every: int = 20_000) -> int:
         """Copy up to the present ends; return how many records were written.
 
-        :param is_final: the existing processor has stopped: what is left to read is between T2 and T1.
-        :param seconds: after which the rest is left to the next call; what has to be read again is read whole.
-        :param every: records read per transaction.
+        :param is_final: whether the existing processor has stopped, so that only entries up to T1 are left to
+            read.
+        :param seconds: after this time the rest is left to the next call; a changelog that has to be read again is
+            read as a whole.
+        :param every: number of records read per transaction.
         :raises Fenced: a newer copy has begun.
         :raises Outage: the brokers don't answer.
         :raises UnsafeState: deletions may have been compacted away before they were read.
@@ -90,7 +92,7 @@ class StateCopy:
     ) -> int:
         mark = found.mark.going_on(self._topic_id(found), asked_ms, is_final=is_final)
         if not found.mark.as_of_ms:
-            # Before anything is written: a task that finds records without a position reads everything again.
+            # Before any record is written: a task that finds records without a position reads everything again.
             self._commit(found.source, found.to, mark)
         at, pending, copied = found.to, 0, 0
         for batch in self._batches(found):
@@ -109,9 +111,9 @@ class StateCopy:
         return copied
 
     def _anew(self, store: StoreDefinition, found: Restored, every: int, is_final: bool, asked_ms: int) -> int:
-        """Read everything again, and delete what was copied before and is not there any more.
+        """Read everything again, and delete copied entries that do not exist any more.
 
-        Until then T2 is one that is of no use: half of it would not say which deletions are still to come.
+        Until that is done, T2 can't be used: a partial reading can't tell which deletions are still to come.
         """
         copied, pending = 0, 0
         seen: set[bytes] = set()
@@ -136,7 +138,7 @@ class StateCopy:
         return copied
 
     def _require_fast(self, found: Restored, asked_ms: int) -> None:
-        """Refuse what was read so slowly that deletions may have gone before they were read."""
+        """Refuse a reading so slow that deletions may have been removed before they were read."""
         allowed = changelog_as_seen(self._consumer, found.source, self._task.topics[found.source[0]]).tombstone_ms
         age = self._clock() - asked_ms
         if allowed is not None and age >= allowed:

@@ -1,7 +1,8 @@
-"""What a task reads: its source partitions up to captured ends, merged by timestamp as Kafka Streams does.
+"""The records that a task reads: its source partitions up to captured ends, merged by timestamp as in Kafka
+Streams.
 
-Where a topic has grown, a partition may have to wait: its keys were in another one before, and come from there
-first.
+If a topic has grown, a partition may have to wait: its keys were in another partition before, and the records
+there come first.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from kafka_rescale.kafka.reading.range_reader import STALL_SECONDS
 POLL_RECORDS = 2_000
 POLL_SECONDS = 0.02
 FULL, LOW = 10_000, 1_000
-"""Records of one partition that wait for those of others; the brokers are asked for no more until few are left."""
+"""Records of one partition that may wait for other partitions; until few are left, no more are fetched."""
 
 
 class TaskInput:
     """Reads some partitions from their positions to their ends (exclusive), once.
 
-    :param consumer: ``read_committed``, with ``enable.partition.eof``; it is assigned here.
+    :param consumer: ``read_committed``, with ``enable.partition.eof``; this assigns its partitions.
     :param holds: partitions that wait until others have been read up to an offset.
-    :param names: the pipeline's own of the topics, by full ones: records of one time come in their order, which is
-        that of every generation.
+    :param names: the pipeline's own names of the topics, by full names. Records of equal time come in the order of
+        these names, which is the same in every generation.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class TaskInput:
         consumer.assign([KafkaPartition(*source, positions[source]) for source in sorted(self._left)])
 
     def records(self) -> Iterator[Message]:
-        """Yield the records of all partitions: of the next ones of each, the one with the lowest timestamp."""
+        """Yield the records of all partitions: always the next record with the lowest timestamp."""
         iterators = {source: self._of(source) for source in self._buffers}
         rank = {source: number for number, source in enumerate(iterators)}
         ended: set[TopicPartition] = set()
@@ -84,7 +85,7 @@ class TaskInput:
                     advance(released)
 
     def _released(self, ended: set[TopicPartition]) -> list[TopicPartition]:
-        """Let go of the partitions that need not wait any more."""
+        """Release the partitions that don't have to wait any more."""
         found = [
             source
             for source, fences in self._holds.items()
@@ -120,7 +121,7 @@ class TaskInput:
                 raise ClusterOutage(what, found="nothing", expected="records", remedy="Run again.")
 
     def _fetch(self) -> int:
-        """Take what the brokers have sent; return how much that was."""
+        """Take the records that brokers have sent, and return their number."""
         self._resume({source for source in self._paused if len(self._buffers[source]) < LOW})
         messages = self._consumer.consume(POLL_RECORDS, POLL_SECONDS)
         for message in messages:

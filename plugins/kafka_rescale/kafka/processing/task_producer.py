@@ -20,14 +20,14 @@ AFTERWARDS = "and run again."
 
 
 class RefusedRecord(UnsafeState):
-    """A record that can't be written; its place in the input is known where records are written one by one."""
+    """A record that can't be written. If records are written one by one, its place in the input is known."""
 
 
 class TaskProducer(UnitProducer):
     """A producer that has fenced every older attempt at the same task, and knows where its changelogs end.
 
     :param transactional_id: of the application, its generation and the task.
-    :param changelogs: topics whose positions are wanted.
+    :param changelogs: topics whose positions are tracked.
     :raises Outage: the transaction coordinator does not answer.
     """
 
@@ -38,14 +38,14 @@ class TaskProducer(UnitProducer):
         self._limits: Mapping[str, RecordLimits] = {}
         self._suspects: dict[str, Finding] = {}
         self._refused_topic = ""
-        # Otherwise only failed deliveries are reported, and the offsets of the others stay unknown.
+        # Otherwise only failed deliveries are reported, and the offsets of delivered records stay unknown.
         told = {"delivery.report.only.error": False}
         super().__init__(
             connection, f"task {transactional_id}", transactional_id, BATCH_BYTES, STUCK_SECONDS, **told
         )
 
     def position(self, changelog: str) -> int | None:
-        """Return the offset behind the last record that was written; None if nothing was, or it isn't known.
+        """Return the offset behind the last written record; None without such a record, or if it isn't known.
 
         A batch that had to be sent twice is acknowledged without an offset.
         """
@@ -57,7 +57,7 @@ class TaskProducer(UnitProducer):
         return self._positions[changelog] != NOTHING
 
     def forget(self) -> None:
-        """Take notice that a transaction was aborted: what it had written counts for nothing."""
+        """Note that a transaction was aborted: its records don't count."""
         self._positions = dict.fromkeys(self._positions, NOTHING)
 
     def produce(
@@ -83,24 +83,24 @@ class TaskProducer(UnitProducer):
         super().produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
 
     def look_closely(self, limits: Mapping[str, RecordLimits]) -> None:
-        """Hold every record against the limits of its topic from now on.
+        """Compare every record with the limits of its topic from now on.
 
-        :param limits: by topic; no topic ends it.
+        :param limits: by topic; an empty mapping ends the comparison.
         """
         self._limits, self._suspects = limits, {}
 
     def assert_accepted(self, what: str) -> None:
-        """Wait for the brokers' word on what is beyond a limit: compressed it may be within it.
+        """Wait for the brokers' answer about records beyond a limit: compressed, they may be within it.
 
-        :param what: of which it was made, for the error.
-        :raises RefusedRecord: they have refused it.
+        :param what: the input record that they were made of, for the error.
+        :raises RefusedRecord: brokers have refused a record.
         """
         if not self._suspects:
             return
         self._bounded(self._flush, "flush")
         found = self._suspects.get(self._refused_topic) if self._refused is not None else None
         if found is not None:
-            raise RefusedRecord(what, found=found.found, expected=found.expected, remedy=found.remedy)
+            raise RefusedRecord.of(found.about(what))
         self._suspects = {}
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
@@ -114,7 +114,7 @@ class TaskProducer(UnitProducer):
 
 
 def fence(connection: KafkaConnection, transactional_id: str) -> None:
-    """Keep the present holder of this id from committing anything more; its open transaction is aborted.
+    """Keep the present holder of a transactional id from committing any more; abort its open transaction.
 
     :raises Outage: the transaction coordinator does not answer.
     """

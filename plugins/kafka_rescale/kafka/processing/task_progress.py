@@ -1,4 +1,4 @@
-"""How far the tasks of a job are, seen from outside: committed offsets against the captured ends."""
+"""The progress of a job's tasks, seen from outside: committed offsets compared with captured ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_rescale.kafka.reading.progress import Snapshot
 
 
 class TaskProgress:
-    """Reads how far a group is; the first reading is the baseline.
+    """Reads the progress of a group; the first reading is the baseline.
 
     :param ends: captured ends (exclusive).
     :param as_of_ms: wall clock before they were captured.
@@ -23,14 +23,14 @@ class TaskProgress:
     def __init__(
         self, connection: KafkaConnection, group: str, ends: Mapping[TopicPartition, int], as_of_ms: int
     ) -> None:
-        # A reader that waits for open transactions would wait for those of the tasks that it watches.
+        # A reader that waits for open transactions would wait for the tasks that it watches.
         self._consumer = copy_consumer(connection, group, **{"isolation.level": "read_uncommitted"})
         self._ends, self._as_of_ms = ends, as_of_ms
         self._began = time.monotonic()
         self._baseline: dict[TopicPartition, int] | None = None
 
     def read(self) -> Snapshot:
-        """Return where the tasks are, as offsets: records can't be counted before they are read.
+        """Return the positions of the tasks, as offsets: records can't be counted before they are read.
 
         :raises Outage: the brokers don't answer in time.
         """
@@ -51,10 +51,11 @@ class TaskProgress:
     def is_idle(self, since_ms: int, processors: Mapping[TopicPartition, int]) -> bool:
         """Whether everything has been processed, and was committed after a moment.
 
-        An offset beyond the end is no such thing: the topic has lost its end, which stops the task that reads it.
+        An offset beyond the end doesn't count: the topic has lost its end, and the task that reads it must stop.
 
-        :param since_ms: wall clock.
-        :param processors: as of how many the state has to be, by partitions of which that is not the beginning.
+        :param since_ms: wall clock of the moment.
+        :param processors: by partition, the number of processors that the state has to be as of, if that differs
+            from the initial number.
         """
         found = read_committed(self._consumer, self._ends)
         marks = {source: TaskMark.of(text) for source, (_, text) in found.items()}

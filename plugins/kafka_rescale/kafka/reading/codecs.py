@@ -1,4 +1,4 @@
-"""With which codec the records of topics are compressed, as their batches say."""
+"""The codecs of topics' records, as their batches tell."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def codecs_of(
 
     :param begins: log start offsets of the topics to look at.
     :param ends: their ends (exclusive).
-    :param seconds: how long to look in all; what is not seen by then counts as not compressed.
+    :param seconds: how long to look in all; topics not seen by then count as not compressed.
     :raises InvalidInput: reading a topic is not allowed.
     """
     filled = {t: [p for p, end in sorted(of.items()) if end > begins[t].get(p, 0)] for t, of in ends.items()}
@@ -60,7 +60,7 @@ def _offsets(begin: int, end: int) -> tuple[int, ...]:
 
 
 def _batches(client: Any, at: TopicPartition, offset: int) -> Iterator[Batch]:
-    """Yield a few batches, with records among them: a marker may be all that comes beside a large one."""
+    """Yield a few batches, at least one with records: beside a large batch, an answer may have only a marker."""
     with suppress(Outage):
         for _ in range(ANSWERS):
             found = list(batches_of(fetch_answer(client, at, offset, BYTES, SECONDS_EACH)))

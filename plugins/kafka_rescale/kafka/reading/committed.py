@@ -1,4 +1,4 @@
-"""What a group has committed, and a consumer that commits nothing itself."""
+"""The committed offsets of a group, and a consumer that commits nothing itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka_rescale.kafka.client.failures import to_error
 from kafka_rescale.kafka.client.waiting import poll_until
 
 AT_ONCE = {"isolation.level": "read_uncommitted"}
-"""A reader that only looks does not wait for the transaction of a killed run, which counts for nothing."""
+"""A reader that only looks does not wait for the transaction of a killed run, as it doesn't count."""
 
 COMMITTED_SECONDS = 30.0
 
@@ -23,7 +23,7 @@ COMMITTED_SECONDS = 30.0
 def read_committed(
     consumer: Consumer, sources: Iterable[TopicPartition]
 ) -> dict[TopicPartition, tuple[int, str | None]]:
-    """Return the committed offsets (next to read) and their metadata; partitions without one are left out.
+    """Return the committed offsets (next to read) and their metadata; partitions without an offset are left out.
 
     :param consumer: of the group and ``read_committed``, so that the answer waits for open transactions.
     :raises Outage: the coordinator did not answer.
@@ -33,7 +33,7 @@ def read_committed(
     failures: list[RescaleError] = []
 
     def answered() -> bool:
-        # The first request of a group makes a broker load its coordinator; that shows as errors for a moment.
+        # The first request of a group makes a broker load its coordinator, which causes errors for a moment.
         try:
             found[:] = consumer.committed(wanted, timeout=COMMITTED_SECONDS)
         except KafkaException as error:
@@ -53,14 +53,15 @@ def read_committed(
 
 
 def copy_consumer(connection: KafkaConnection, group: str, **tuning: object) -> Consumer:
-    """Return a consumer for ``assign``: it reads committed records only, says where logs end, commits nothing."""
+    """Return a consumer for ``assign``: it reads committed records only, reports log ends, and commits nothing."""
     settings = {
         "group.id": group,
         "enable.auto.commit": False,
         "isolation.level": "read_committed",
         "enable.partition.eof": True,
         "auto.offset.reset": "error",
-        # Each replica is cleaned by itself, and whether a log is whole is asked of its leader.
+        # Each replica is cleaned by itself, but the leader is asked whether a log is whole. So read from the
+        # leader.
         "client.rack": "",
         **tuning,
     }
@@ -69,7 +70,7 @@ def copy_consumer(connection: KafkaConnection, group: str, **tuning: object) -> 
 
 @contextmanager
 def closing_consumer(connection: KafkaConnection, group: str, **tuning: object) -> Iterator[Consumer]:
-    """Lend a consumer that looks something up; see ``copy_consumer``."""
+    """Lend a consumer for look-ups; see ``copy_consumer``."""
     consumer = copy_consumer(connection, group, **tuning)
     try:
         yield consumer

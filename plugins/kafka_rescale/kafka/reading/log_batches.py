@@ -1,7 +1,7 @@
 """The headers of a log's record batches, as brokers send them.
 
-Clients show committed records only; what is missing between these may be markers, aborted records, or what log
-cleaning has removed. Only the batches tell which. kafka-python encodes and sends the request.
+Clients show committed records only. The offsets missing between these may be markers, aborted records, or records
+that log cleaning has removed. Only the batches tell which. kafka-python encodes and sends the request.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ BYTES = 8 * 1024 * 1024
 WAIT_MS = 500
 SECONDS = 60.0
 END_OF_LOG = 2**63 - 1
-"""Wherever it is by the time everything before it has been seen."""
+"""The end of the log at the moment when all batches before it have been read."""
 _LAST_VERSION_WITH_NAMES = 12
 
 
 def log_batches(connection: KafkaConnection, topic: str, partition: int, start: int, end: int) -> Iterator[Batch]:
     """Yield the batches of a partition that have an offset within a range, in their order.
 
-    :param start: first offset; where log cleaning has removed it, the next one that is left comes first, and where
-        the log begins behind it, there is nothing.
+    :param start: first offset. If log cleaning has removed it, the next remaining batch comes first. If the log
+        begins behind it, no batch comes.
     :param end: exclusive; not behind the high watermark, or ``END_OF_LOG``.
     :raises Outage: the leader doesn't answer.
     :raises InvalidInput: reading is not allowed.
@@ -55,7 +55,7 @@ def fetch_answer(
 ) -> bytes:
     """Ask for batches until there is an answer: leaders move.
 
-    :param size: bytes to ask for; one batch comes in any case.
+    :param size: bytes to ask for; at least one batch comes in any case.
     :param seconds: how long to ask.
     :raises Outage: the leader doesn't answer.
     :raises InvalidInput: reading is not allowed.

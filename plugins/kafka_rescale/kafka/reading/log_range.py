@@ -15,7 +15,7 @@ def log_range(consumer: Consumer, source: TopicPartition) -> LogRange:
     """Ask the brokers for the range of a partition.
 
     :param consumer: ``read_committed``.
-    :raises Outage: no answer.
+    :raises Outage: the brokers don't answer.
     """
     try:
         begin, end = consumer.get_watermark_offsets(KafkaPartition(*source), timeout=QUERY_SECONDS)

@@ -30,8 +30,8 @@ def latest_values(
 ) -> dict[str, bytes]:
     """Return the last committed value per key of partition 0, without the keys that were deleted.
 
-    The end has to be the high watermark: a ``read_committed`` end stops at the first open transaction, of
-    whomever, and would hide what others have committed behind it.
+    The end has to be the high watermark. A ``read_committed`` end stops at the first open transaction of any
+    producer, and would hide records that other producers have committed behind it.
 
     :param end: offset (exclusive) to read up to.
     :param prefix: only keys that begin with it are kept.

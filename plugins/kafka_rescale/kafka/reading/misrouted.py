@@ -17,25 +17,27 @@ NOTHING_ACCEPTED = Acceptances()
 def look_for_misrouted(
     connection: KafkaConnection, journal: Journal, acceptances: Acceptances = NOTHING_ACCEPTED
 ) -> tuple[InputReport, ...]:
-    """Read what has come into the inputs that were grown by key since the promotion; one report for each.
+    """Check the records since the promotion in inputs that were grown by key; one report for each input.
 
-    :raises Outage: nothing is heard of the brokers.
+    :raises Outage: the brokers don't answer.
     """
     admin, plan = ClusterAdmin(connection), journal.plan
+    since = {grown.topic: _since_the_fence(admin, grown.topic, journal) for grown in grown_by_key(plan)}
     return tuple(
         misrouted(
             grown,
-            _places(connection, grown.topic, _since_the_fence(admin, grown.topic, journal)),
+            _places(connection, grown.topic, since[grown.topic]),
             acceptances.ranges(plan.fingerprint, grown.topic),
+            present=len(since[grown.topic]),
         )
         for grown in grown_by_key(plan)
     )
 
 
 def look_at_range(connection: KafkaConnection, journal: Journal, finding: OffsetRange) -> InputReport | None:
-    """Read the offsets of a finding again; None if its input wasn't grown by key.
+    """Check the offsets of a finding again; None if its input wasn't grown by key.
 
-    :raises Outage: nothing is heard of the brokers.
+    :raises Outage: the brokers don't answer.
     """
     topic, partition, first, last = finding
     for grown in grown_by_key(journal.plan):
@@ -43,7 +45,8 @@ def look_at_range(connection: KafkaConnection, journal: Journal, finding: Offset
             since = _since_the_fence(ClusterAdmin(connection), topic, journal)
             begin, end = since.get(partition, (0, 0))
             begin, end = max(first, begin), min(last + 1, end)
-            return misrouted(grown, _places(connection, topic, {partition: (begin, end)} if begin < end else {}))
+            places = _places(connection, topic, {partition: (begin, end)} if begin < end else {})
+            return misrouted(grown, places, present=len(since))
     return None
 
 
@@ -54,7 +57,7 @@ def _since_the_fence(admin: ClusterAdmin, topic: str, journal: Journal) -> dict[
 
 
 def _places(connection: KafkaConnection, topic: str, ranges: dict[int, tuple[int, int]]) -> Iterator[Place]:
-    # Records that retention deletes meanwhile can't be looked at any more, this time or the next.
+    # Records that retention deletes meanwhile can't be checked, neither now nor later.
     for message in read_ranges(connection, topic, ranges, may_be_deleted=True):
         key = message.key()
         yield Place(message.partition() or 0, message.offset() or 0, key.encode() if isinstance(key, str) else key)

@@ -1,4 +1,4 @@
-"""Whether an application has processed what its inputs held, up to a point in time."""
+"""Has an application processed all input records up to a point in time?"""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ def await_processed(
     seconds: float,
     tell: Callable[[str], None],
 ) -> None:
-    """Return when nothing older than ``until_ms`` waits in these topics.
+    """Wait until no record older than ``until_ms`` is unprocessed in these topics.
 
-    Each topic is waited for up to the end that it has when those before it are done, so that what one sub-topology
-    hands on to the next is waited for as well. A record that is younger ends the waiting for its partition.
+    The topics are waited for one after the other, each up to the end that it has when its turn comes. So records
+    that one sub-topology hands to the next are waited for as well. A younger record ends the wait for its
+    partition.
 
     :param group: the group that reads them: ``application.id`` of the generation, or the group of its bridge.
     :param topics: the most upstream first.
-    :param seconds: how long to wait in all; nothing is asked if it is 0.
-    :param tell: is told what is waited for, now and then.
-    :raises Outage: older records still wait.
+    :param seconds: how long to wait in all; 0 checks nothing.
+    :param tell: gets a sentence about the wait now and then.
+    :raises Outage: older records are still unprocessed.
     """
     if not seconds:
         return
@@ -44,9 +45,9 @@ def await_processed(
 
 
 def left_over(connection: KafkaConnection, stopped_at: PartitionOffsets, until_ms: int) -> list[str]:
-    """Return where an application that has stopped for good left records that are older, a few words for each.
+    """Return the places of older records that a stopped application left unprocessed, a few words for each.
 
-    :param stopped_at: the offsets from which on it has read nothing.
+    :param stopped_at: the offsets at which it stopped reading.
     """
     admin = ClusterAdmin(connection)
     ends, begins = admin.end_offsets(stopped_at), admin.begin_offsets(stopped_at)

@@ -1,4 +1,4 @@
-"""How far the copies of an expansion are at one moment."""
+"""The progress of an expansion's copies at one moment."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 class Snapshot:
     """One reading.
 
-    :param as_of_ms: everything that was in the sources then has been copied; 0 if that is not known.
-    :param seconds: since the first reading.
+    :param as_of_ms: wall clock as of which the whole sources have been copied; 0 if that is not known.
+    :param seconds: time since the first reading.
     """
 
     partitions: tuple[PartitionProgress, ...]
@@ -22,7 +22,7 @@ class Snapshot:
 
     @classmethod
     def of_all(cls, snapshots: Sequence[Snapshot]) -> Snapshot:
-        """Return the readings of several copies, one after the other, as one."""
+        """Return the readings of several copies as one reading."""
         partitions = tuple(p for snapshot in snapshots for p in snapshot.partitions)
         return cls(partitions, min((s.as_of_ms for s in snapshots), default=0), sum(s.seconds for s in snapshots))
 
@@ -42,7 +42,7 @@ class Snapshot:
         return sum(p.left for p in self.partitions)
 
     def within(self, acceptable: int) -> bool:
-        """Whether every partition has a position, at most so many offsets behind."""
+        """Whether every partition has a position that is at most so many offsets behind."""
         return all(p.lag != NO_POSITION and p.lag <= acceptable for p in self.partitions)
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Snapshot:
 
 
 def size(count: float) -> str:
-    """Return a number of bytes as people read it: a small one is not none."""
+    """Return a number of bytes for people; a small number does not become 0."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= factor:
             return f"{count / factor:,.1f} {unit}"

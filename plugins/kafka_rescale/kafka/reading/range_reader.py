@@ -14,14 +14,14 @@ from kafka_rescale.kafka.client.failures import to_error
 
 STALL_SECONDS = 60.0
 _SETTINGS = {
-    # Nothing is committed: no group of this name ever comes to be.
+    # Nothing is committed, so this group never exists.
     "group.id": "kafka-rescale-read",
     "enable.auto.commit": False,
     "enable.partition.eof": True,
     "isolation.level": "read_committed",
     "auto.offset.reset": "error",
     "fetch.wait.max.ms": 20,
-    # Each replica is cleaned by itself, and what a log still has is asked of its leader.
+    # Each replica is cleaned by itself, but the leader is asked what a log still has. So read from the leader.
     "client.rack": "",
 }
 
@@ -37,9 +37,9 @@ def read_ranges(
     """Yield the records of some partitions, each partition in the order of its offsets.
 
     :param ranges: per partition, first offset and end (exclusive).
-    :param may_be_deleted: records at the beginning may go meanwhile; else that is an error.
-    :param committed: False also yields what aborted transactions have left, as to a ``read_uncommitted`` reader.
-    :raises ClusterOutage: nothing is heard of the brokers.
+    :param may_be_deleted: whether records at the beginning may be deleted meanwhile; otherwise that is an error.
+    :param committed: False also yields records of aborted transactions, as to a ``read_uncommitted`` reader.
+    :raises ClusterOutage: the brokers don't answer.
     """
     left = {p: end for p, (start, end) in ranges.items() if start < end}
     if not left:

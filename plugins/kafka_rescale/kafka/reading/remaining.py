@@ -1,4 +1,4 @@
-"""Where real records, not only transaction markers, lie between two offsets."""
+"""Which partitions have real records, not only transaction markers, between two offsets?"""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SETTINGS = {
     "isolation.level": "read_committed",
     "enable.partition.eof": True,
     "auto.offset.reset": "earliest",
-    # Where only markers lie, a broker answers after this time: asked within the pause.
+    # If there are only markers, a broker answers after this time. It is asked within the pause.
     "fetch.wait.max.ms": 20,
-    # Of each partition the first record is enough.
+    # The first record of each partition is enough.
     "queued.max.messages.kbytes": 1024,
     "fetch.message.max.bytes": 65_536,
 }
@@ -34,7 +34,7 @@ _SETTINGS = {
 def with_records(connection: KafkaConnection, ranges: Ranges) -> Iterator[cluster.TopicPartition]:
     """Yield the partitions in whose range a ``read_committed`` reader would find a record, as they are found.
 
-    One consumer asks for all of them: one each would be waited for one after the other, within the pause.
+    One consumer asks for all partitions: with a consumer for each, the waits would add up within the pause.
 
     :raises ClusterOutage: the brokers did not answer.
     """
@@ -65,7 +65,7 @@ def _found(consumer: Consumer, asked: dict[cluster.TopicPartition, int]) -> Iter
         end = asked.pop(of, None)
         if end is None:
             continue
-        # It has answered: what is left in it need not be fetched.
+        # It has answered, so its other records don't have to be fetched.
         consumer.pause([TopicPartition(*of)])
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         if error is None and int(message.offset() or 0) < end:

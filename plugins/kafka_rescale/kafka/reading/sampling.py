@@ -21,7 +21,7 @@ KEPT_VALUE_BYTES = 4096
 SECONDS = 20.0
 
 _SETTINGS = {
-    # Partitions are assigned by hand and nothing is committed: no group of this name ever comes to be.
+    # Partitions are assigned by hand and nothing is committed, so this group never exists.
     "group.id": "kafka-rescale-preflight",
     "enable.auto.commit": False,
     "enable.partition.eof": True,
@@ -39,9 +39,9 @@ _Partition = tuple[str, int]
 
 @dataclass(frozen=True)
 class Sampled:
-    """What was read.
+    """The samples.
 
-    :param unread: partitions that are not empty, but from which nothing was read in time.
+    :param unread: partitions that are not empty, but of which no record was read in time.
     """
 
     samples: tuple[Sample, ...]
@@ -50,14 +50,14 @@ class Sampled:
 
 @dataclass
 class _Reading:
-    """Slices still to be finished, and what they gave."""
+    """The slices that are still to be read, and the records so far."""
 
     pending: dict[_Partition, Slice]
     limit: int
     read: dict[_Partition, int] = field(default_factory=dict)
 
     def take(self, message: Message) -> Sample | None:
-        """Return the record if its slice wants it, and strike finished slices off."""
+        """Return the record if its slice wants it, and remove finished slices."""
         at = (str(message.topic()), int(message.partition() or 0))
         if at not in self.pending:
             return None
@@ -133,7 +133,7 @@ def _read(consumer: Consumer, reading: _Reading, deadline: float, trouble: Conne
 def _sample(message: Message, at: _Partition, offset: int) -> Sample:
     key, value, headers = _bytes(message.key()), _bytes(message.value()), tuple(message.headers() or ())
     batch_bytes = size_of(key, value, headers)
-    # Nobody looks at a part of a value; of large ones 20,000 would be too many to keep.
+    # No check reads a part of a value, and 20,000 large values would be too many to keep.
     value = None if value is not None and len(value) > KEPT_VALUE_BYTES else value
     return Sample(
         topic=at[0],

@@ -1,4 +1,4 @@
-"""What the configs of a topic mean for a process that reads it from time to time."""
+"""What a topic's configs mean for a process that reads it from time to time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from kafka_rescale.core.cluster import TopicDescription
 class SourceRules:
     """What the configs of a topic mean for its copy.
 
-    :param tombstone_ms: how long a reader may take from one end to the next without missing a tombstone; None
-        where nothing is compacted.
-    :param expires: records may leave at the log start by retention.
+    :param tombstone_ms: how long a reader may take from one end to the next without missing a tombstone; None if
+        the topic isn't compacted.
+    :param expires: whether retention may delete records at the log start.
     """
 
     tombstone_ms: int | None

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 CALL_SECONDS = 60.0
 STUCK_SECONDS = 30.0
-"""After so long a commit is given up: the library itself might wait for ever."""
+"""How long to wait for a commit: the library itself might wait for ever."""
 ABORT_SECONDS = 10.0
 FLUSH_SECONDS = 0.5
 QUEUE_FULL_SECONDS = 0.1
@@ -32,11 +32,11 @@ PARTITION_SECONDS = 30.0
 
 
 class UnitProducer:
-    """A producer that has fenced every older one of its transactional id.
+    """A producer that has fenced every older producer of its transactional id.
 
     :param what: what it is used for, for errors.
     :param batch_bytes: largest batch that the target accepts.
-    :param call_seconds: after so long a commit is given up, and the producer with it.
+    :param call_seconds: how long to wait for a commit; after that the producer can't be used any more.
     :param settings: instead of the settings that a copy needs.
     :raises Outage: the transaction coordinator does not answer.
     """
@@ -63,7 +63,7 @@ class UnitProducer:
                     on_delivery=self._delivered,
                 )
             )
-            # An open transaction of an older attempt is aborted here, hence before its position is read.
+            # This aborts an open transaction of an older attempt before its position is read.
             self._producer.init_transactions(CALL_SECONDS)
         except KafkaException as error:
             self._trouble.raise_if_refused()
@@ -71,7 +71,7 @@ class UnitProducer:
 
     @property
     def open_seconds(self) -> float:
-        """How long the open transaction has been one for the brokers, which is since its first record."""
+        """How long the transaction has been open for the brokers, which is since its first record."""
         return 0.0 if self._wrote_at is None or not self._open else time.monotonic() - self._wrote_at
 
     @contextmanager
@@ -87,7 +87,7 @@ class UnitProducer:
         try:
             if not self._open:
                 self._producer.begin_transaction()
-                # What is heard while a transaction is aborted says nothing of the next one.
+                # Reports that come while a transaction is aborted say nothing about the next one.
                 self._open, self._wrote_at, self._refused = True, None, None
             yield
             self._producer.poll(0)
@@ -118,16 +118,16 @@ class UnitProducer:
                 self._await_partition(topic, partition)
 
     def commit(self, offsets: Sequence[TopicPartition], consumer: Consumer) -> None:
-        """Make what was written visible and offsets of the consumer's group durable, all or none.
+        """Make the records visible and offsets of the consumer's group durable, all or nothing.
 
         :raises Fenced: a newer attempt has taken over; nothing was written.
         :raises Rewound: the transaction was aborted.
-        :raises StuckCall: the call did not return; whether it will have an effect shows when another producer has
-            taken the id.
+        :raises StuckCall: the call did not return. Whether it takes effect shows when another producer has taken
+            the id.
         """
         with self.transaction():
             self._bounded(self._flush, "flush")
-            # Asked of the consumer's own thread, without any timeout.
+            # The consumer's own thread answers this; the call has no timeout.
             metadata = self._bounded(consumer.consumer_group_metadata, "consumer_group_metadata")
             self._bounded(
                 lambda: self._producer.send_offsets_to_transaction(list(offsets), metadata, CALL_SECONDS),
@@ -137,7 +137,7 @@ class UnitProducer:
             self._open = False
 
     def abort(self) -> None:
-        """Give up what has been written since the last commit; errors don't matter any more."""
+        """Abort the records since the last commit; errors don't matter any more."""
         if self._open:
             self._open = False
             try:
@@ -146,7 +146,7 @@ class UnitProducer:
                 return
 
     def abandon(self) -> None:
-        """Leave the producer behind as it is: another one of its id aborts what it has open."""
+        """Leave the producer behind as it is: the next producer with its id aborts its open transaction."""
         self._open, self._is_abandoned = False, True
 
     def _bounded(self, action: Callable[[], T], call: str) -> T:
@@ -159,8 +159,8 @@ class UnitProducer:
     def _flush(self) -> None:
         """Wait until every record has arrived, or the brokers have refused a record.
 
-        Records behind a refused one are not sent any more, and neither a commit nor a flush returns while there
-        are any (librdkafka 2.16, seen).
+        Records behind a refused record are not sent any more, and as long as there are such records, neither a
+        commit nor a flush returns (librdkafka 2.16, seen).
         """
         deadline = time.monotonic() + CALL_SECONDS
         while self._producer.flush(FLUSH_SECONDS) and self._refused is None:
@@ -168,7 +168,7 @@ class UnitProducer:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
     def _await_partition(self, topic: str, partition: int) -> None:
-        """Ask for the topic until the partition shows: by itself the client would only look minutes later."""
+        """Ask for the topic until the partition shows: by itself, the client would only ask minutes later."""
         poll_until(
             lambda: partition in self._producer.list_topics(topic, CALL_SECONDS).topics[topic].partitions,
             seconds=PARTITION_SECONDS,
@@ -184,7 +184,7 @@ class UnitProducer:
             self._refused = self._refused or error
 
     def _failure(self, error: KafkaError) -> RescaleError | Rewound:
-        """Return what to raise; an abortable transaction has been aborted then."""
+        """Return the error to raise, after aborting the transaction if that is possible."""
         if error.code() == KafkaError._FATAL:
             # produce() only says that there was a fatal error.
             error = fatal_error(self._producer, ABORT_SECONDS) or error
@@ -212,14 +212,14 @@ class UnitProducer:
         return reason if isinstance(reason, Fenced) else Rewound(reason)
 
     def _hear_of_refusal(self) -> None:
-        """Wait a moment for the delivery report that says why: without it there is nothing but ``_STATE``."""
+        """Wait a moment for the delivery report with the reason: without it the error would only be ``_STATE``."""
         deadline = time.monotonic() + REPORT_SECONDS
         with suppress(KafkaException, SystemError):
             while self._refused is None and time.monotonic() < deadline:
                 self._producer.poll(QUEUE_FULL_SECONDS)
 
     def _lost(self) -> RescaleError:
-        """Return what to raise for a fatal error that confluent-kafka has lost among delivery reports.
+        """Return the error to raise if confluent-kafka has lost a fatal error among delivery reports.
 
         Its call then returns "NULL without setting an exception".
         """
@@ -236,7 +236,7 @@ class UnitProducer:
         )
 
     def _overtaken(self, error: KafkaError) -> RescaleError:
-        """Return what to raise where the brokers don't let this producer go on: fenced, or too slow."""
+        """Return the error to raise if brokers don't let this producer go on: it is fenced, or was too slow."""
         seconds = self.open_seconds
         self._open = False
         if seconds >= TRANSACTION_SECONDS:

@@ -1,17 +1,17 @@
-"""How large transactions may become, and the settings of their producers."""
+"""The limits of transactions, and the settings of their producers."""
 
 from __future__ import annotations
 
 from typing import Any
 
 LARGEST_MESSAGE_BYTES = 512 * 1024 * 1024
-"""The topic's own ``max.message.bytes`` decides; this only keeps librdkafka's 1 MB from deciding first."""
+"""The topic's own ``max.message.bytes`` decides; this only lifts librdkafka's default of 1 MB."""
 
 TRANSACTION_SECONDS = 60.0
 """``transaction.timeout.ms``: a transaction that is open for longer is aborted by its coordinator, and fenced."""
 
 COMMIT_SECONDS = 5.0
-"""After so long a transaction is ended, if there is much more to write."""
+"""A transaction is ended after this time, if there is much more to write."""
 
 MIB = 1024 * 1024
 BATCH_BYTES = 1_000_000

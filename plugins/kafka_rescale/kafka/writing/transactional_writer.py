@@ -1,4 +1,4 @@
-"""Small transactions on one partition by one transactional id; only the newest holder of the id gets through."""
+"""Small transactions on one partition by one transactional id; only the newest holder of the id can write."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FIRST_SECONDS = 3.0
 """How long a producer has to find its coordinator before a new one looks for it."""
 
 SILENCE_SECONDS = 4.0
-"""How long a request waits for a broker that is frozen; then the coordinator is looked for anew."""
+"""How long a request waits for a frozen broker, before the coordinator is looked for anew."""
 
 TRANSACTION_TIMEOUT_MS = 10_000
-"""A writer that dies within a transaction holds up every reader for that long."""
+"""A writer that dies within a transaction delays every reader for that long."""
 
 MESSAGE_MAX_BYTES = 10 * 1024 * 1024
 
@@ -33,7 +33,7 @@ MESSAGE_MAX_BYTES = 10 * 1024 * 1024
 class TransactionalWriter:
     """A producer that has fenced every earlier holder of its transactional id.
 
-    :param transactional_id: only the process that took it last may write.
+    :param transactional_id: only the latest process that took it may write.
     :raises ClusterOutage: the transaction coordinator doesn't answer.
     """
 
@@ -55,8 +55,8 @@ class TransactionalWriter:
     def _begin(self, settings: Mapping[str, Any]) -> Producer:
         """Return a producer that has fenced all others.
 
-        One that waits for a coordinator which is down may miss that another broker has taken over. A new one asks
-        for the coordinator anew.
+        A producer that waits for a coordinator which is down may miss that another broker has taken over. A new
+        producer asks for the coordinator anew.
         """
         deadline, seconds = time.monotonic() + BEGIN_SECONDS, FIRST_SECONDS
         while True:
@@ -72,7 +72,7 @@ class TransactionalWriter:
                 return producer
 
     def write(self, topic: str, records: Mapping[str, bytes | None]) -> None:
-        """Write all records to partition 0, or none.
+        """Write all records to partition 0, or no record.
 
         :param records: value per key; ``None`` deletes the key.
         :raises Fenced: another process has taken the transactional id.
@@ -84,7 +84,7 @@ class TransactionalWriter:
         refused: list[KafkaError] = []
         try:
             if self._undecided:
-                # A commit that was given up may still come, and has to before anything else.
+                # A commit that was given up may still take effect. It has to before any other call.
                 self._producer.commit_transaction(CALL_SECONDS)
             self._producer.begin_transaction()
             for key, value in records.items():
@@ -100,7 +100,7 @@ class TransactionalWriter:
                 # The producer is dead; librdkafka answers later calls with errors that hide why.
                 self._fenced = reason
                 raise reason from None
-            # Fails if there is no transaction any more; the first error is the one that tells.
+            # Fails if there is no transaction any more; the first error has the reason.
             with contextlib.suppress(KafkaException):
                 self._producer.abort_transaction(CALL_SECONDS)
                 self._undecided = False

@@ -28,7 +28,7 @@ DIRECTORY_VARIABLE = "KAFKA_RESCALE_APPLICATIONS"
 def application_files(runtime: str = KAFKA_STREAMS) -> list[Path]:
     """Return the application files of the directory in ``KAFKA_RESCALE_APPLICATIONS``, else ``applications/``.
 
-    :param runtime: only those of this one; a file that says nothing of it is of ``kafka-streams``.
+    :param runtime: the runtime of the files; a file that names no runtime is of ``kafka-streams``.
     :raises InvalidInput: the environment names a directory that does not exist.
     """
     named = os.environ.get(DIRECTORY_VARIABLE)
@@ -49,7 +49,7 @@ def files_in(directory: Path) -> list[Path]:
 
 
 def files_by_name(files: Iterable[Path]) -> dict[str, list[Path]]:
-    """Return the files by the application that they describe; one that can't be read says so elsewhere."""
+    """Return the files by the application that they describe; loading a file that can't be read reports it."""
     found: dict[str, list[Path]] = {}
     for file in files:
         try:
@@ -60,10 +60,10 @@ def files_by_name(files: Iterable[Path]) -> dict[str, list[Path]]:
 
 
 def refuse_namesakes(application_id: str, files: Sequence[Path]) -> None:
-    """Refuse an application that several files describe: which of them is followed would be left to their names.
+    """Refuse an application that several files describe: their names alone would decide which one counts.
 
     :param files: the files that describe it.
-    :raises InvalidInput: they are more than one.
+    :raises InvalidInput: there is more than one file.
     """
     if len(files) > 1:
         raise InvalidInput(
@@ -122,13 +122,13 @@ def topology_of(application: Application) -> Topology:
                 for number, s in enumerate(application.subtopologies)
             )
         )
-    # A name that ends as Kafka Streams' own topics do is no proof: the file says what comes from outside.
+    # A name like those of Kafka Streams' own topics proves nothing: the file tells which topics are external.
     topology = topology.with_external({i.topic for i in application.inputs})
     return topology.with_source_tables({s.name for s in application.stores if s.changelog == "source"})
 
 
 def runtime_of(path: Path) -> str:
-    """Return the runtime that a file names, or the default if it can't be read: loading it tells the error."""
+    """Return the file's runtime, or the default if the file can't be read (loading it reports the error)."""
     try:
         return runtime_in(fields_of(path))
     except InvalidInput:
@@ -136,7 +136,7 @@ def runtime_of(path: Path) -> str:
 
 
 def fields_of(path: Path) -> Mapping[str, object]:
-    """Return what a file says, unchecked.
+    """Return the fields of a file, unchecked.
 
     :raises InvalidInput: it can't be read, or has no fields.
     """
@@ -145,9 +145,9 @@ def fields_of(path: Path) -> Mapping[str, object]:
 
 
 def _document(path: Path, runtime: str) -> YamlDocument:
-    """Read a file as far as it is the same for all runtimes.
+    """Parse a file, and check what is the same for all runtimes.
 
-    :raises InvalidInput: it is no file for this runtime: only that is said, as its fields are others.
+    :raises InvalidInput: the file is for another runtime. Then only that is reported, as its fields are others.
     """
     document = parse_yaml(read_text(path), str(path))
     mistakes = list(runtime_mistakes(document.data, runtime)) or list(document.slips())
@@ -162,7 +162,7 @@ def _invalid(path: Path, document: YamlDocument, mistakes: Iterable[Mistake]) ->
 
 
 def _line_of(document: YamlDocument, location: Location) -> int:
-    """Return the line of a value; a field that YAML reads as a boolean is looked for by all words for it."""
+    """Return the line of a value. If YAML reads a field as a boolean, look for all words for that boolean."""
     if not location or not isinstance(location[-1], bool):
         return document.line_of(location)
     words = [word for word, value in yaml.SafeLoader.bool_values.items() if value is location[-1]]
@@ -171,16 +171,5 @@ def _line_of(document: YamlDocument, location: Location) -> int:
 
 
 def _finding(path: Path, line: int, mistake: Mistake) -> Finding:
-    where = _dotted(mistake.location)
-    return mistake.finding(f"{path}:{line}: {where}" if where else f"{path}:{line}")
-
-
-def _dotted(location: Location) -> str:
-    """Write ``inputs[0].policy``; the kind of a lifecycle, which pydantic adds to the path, is no field."""
-    text = ""
-    for index, part in enumerate(location):
-        if index == 1 and location[0] == "lifecycle" and part in {"shell", "python", "manual"}:
-            continue
-        is_index = isinstance(part, int) and not isinstance(part, bool)
-        text += f"[{part}]" if is_index else f".{str(part).lower() if isinstance(part, bool) else part}"
-    return text.removeprefix(".")
+    field = mistake.complaint.what
+    return Finding.of(mistake.complaint.about(f"{path}:{line}: {field}" if field else f"{path}:{line}"))

@@ -1,4 +1,4 @@
-"""Texts that an application file names, or has in it: the topology as printed, and Avro schemas."""
+"""Texts that an application file names or contains: the printed topology, and Avro schemas."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from kafka_rescale.core.application.field_errors import shown
-from kafka_rescale.core.application.mistakes import Location, Mistake
+from kafka_rescale.core.application.mistakes import Mistake
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.formats.avro_schemas import NUMBERED
 from kafka_rescale.core.formats.serdes import AVRO, AVRO_CONFLUENT
 from kafka_rescale.core.topology.describe import parse_describe
 
 _LONGEST_NAME = 255
-"""Of a file, on common file systems."""
+"""Longest name of a file on common file systems."""
 _SAVE_IT = "Save what Topology#describe() prints there, or paste it after `topology: |`."
 
 
 def with_texts(data: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[Mistake]]:
-    """Put the texts of the files that a file names in the place of their names.
+    """Replace the names of files in an application file by their texts.
 
     :param data: the fields of the file, unchecked.
-    :param path: of the file; those that it names are looked up next to it.
-    :return: the fields with the texts, and what is wrong with these; where there is none, its name is left.
+    :param path: of the file; files that it names are looked up next to it.
+    :return: the fields with the texts, and the mistakes in these. If there is no text, the name stays.
     """
     mistakes: list[Mistake] = []
     fields = dict(data)
@@ -34,7 +34,7 @@ def with_texts(data: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], lis
 
 
 def read_text(path: Path) -> str:
-    """Return what a file holds.
+    """Return the text of a file.
 
     :raises InvalidInput: it can't be read.
     """
@@ -55,7 +55,7 @@ def _resolve_topology(fields: dict[str, Any], path: Path, mistakes: list[Mistake
     if "topology" in fields and given in (None, "") and not fields.get("subtopologies"):
         expected = "a file with what Topology#describe() prints, or the text itself"
         mistakes.append(Mistake(("topology",), "nothing", expected, _SAVE_IT))
-        # Not left out, which would be told a second time.
+        # Keep the field: a missing field would be reported a second time.
         fields["topology"] = ""
         return
     if not isinstance(given, str):
@@ -64,14 +64,14 @@ def _resolve_topology(fields: dict[str, Any], path: Path, mistakes: list[Mistake
         try:
             fields["topology"], where = _text_beside(path, given, _SAVE_IT), given
         except InvalidInput as error:
-            mistakes.append(_mistake(("topology",), error, error.found))
+            mistakes.append(Mistake.of(("topology",), error.complaint))
             return
     try:
         parse_describe(fields["topology"], _lists_in(fields.get("source_patterns")))
     except InvalidInput as error:
         # `topology, line 6`: the line of the text, which is often another file's.
         where = ", ".join([where, *error.what.split(", ")[1:]])
-        mistakes.append(_mistake(("topology",), error, f"in {where}: {error.found}"))
+        mistakes.append(Mistake(("topology",), f"in {where}: {error.found}", error.expected, error.remedy))
 
 
 def _lists_in(patterns: object) -> dict[str, list[str]]:
@@ -97,12 +97,12 @@ def _resolve_schemas(fields: dict[str, Any], path: Path, mistakes: list[Mistake]
                 try:
                     store[field] = f"{kind}:{_with_schemas(path, named)}"
                 except InvalidInput as error:
-                    mistakes.append(_mistake(("snapshots", "stores", index, field), error, error.found))
+                    mistakes.append(Mistake.of(("snapshots", "stores", index, field), error.complaint))
     fields["snapshots"] = {**section, "stores": resolved}
 
 
 def _with_schemas(path: Path, named: str) -> str:
-    """Return a schema, or several with their ids, in the place of the names of their files."""
+    """Return a schema, or several with their ids, from the names of their files."""
     if not NUMBERED.match(named):
         return _schema(path, named)
     if any(mark in named for mark in '{["'):
@@ -118,7 +118,7 @@ def _schema(path: Path, named: str) -> str:
 
 def _text_beside(path: Path, named: str, remedy: str) -> str:
     file = path.parent / named
-    # `Path.is_file` raises where a name is too long: a text of one line that is no topology.
+    # `Path.is_file` raises if a name is too long, as for a text of one line that is no topology.
     if os.path.isfile(file):
         return read_text(file)
     raise InvalidInput(
@@ -127,7 +127,3 @@ def _text_beside(path: Path, named: str, remedy: str) -> str:
         expected=f"a file, its path as seen from {path.name}, or the text itself",
         remedy=remedy,
     )
-
-
-def _mistake(location: Location, error: InvalidInput, found: str) -> Mistake:
-    return Mistake(location, found, error.expected, error.remedy)

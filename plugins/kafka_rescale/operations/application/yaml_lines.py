@@ -1,4 +1,4 @@
-"""YAML with the line of every value, as error messages need it."""
+"""YAML with the line of every value, for error messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_rescale.core.errors import InvalidInput
 
 _INT = "tag:yaml.org,2002:int"
 _ODD_NUMBER = re.compile(r"[-+]?(0\d|\d[\d_]*:)")
-"""YAML 1.1 takes 012 for octal, and 1:30 for sixties."""
+"""YAML 1.1 reads 012 as an octal number, and 1:30 as a number to base 60."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class YamlDocument:
         return line + 1
 
     def slips(self) -> Iterator[Mistake]:
-        """Yield what YAML readers silently take for something else: second keys of a mapping, odd numbers."""
+        """Yield values that YAML silently reads otherwise than meant: second keys of a mapping, odd numbers."""
         yield from _slips(self.root, (), set())
 
 
@@ -58,7 +58,7 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
         raise _unreadable(error, text, file) from None
     except yaml.YAMLError as error:
         raise _malformed(error, file) from None
-    except ValueError as error:  # PyYAML lets Python's own through: February 30th, 0x_
+    except ValueError as error:  # PyYAML lets Python's own errors through, as for February 30th or 0x_.
         raise _no_such_value(root, error, file) from None
     if not isinstance(data, dict) or root is None:
         raise InvalidInput(
@@ -127,7 +127,7 @@ def _second_keys(node: yaml.MappingNode, location: Location) -> Iterator[Mistake
 
 
 def _no_such_value(root: yaml.Node | None, error: ValueError, file: str) -> InvalidInput:
-    """Return the message about the first scalar that stands for no value."""
+    """Return the error about the first scalar that YAML can't read as a value."""
     for node in _scalars(root):
         try:
             yaml.constructor.SafeConstructor().construct_object(node)

@@ -1,4 +1,4 @@
-"""What a cutover has to know of the jobs beside it: whether they are ready, and have copied the rest."""
+"""What a cutover asks about its jobs: are they ready, and have they copied the rest?"""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ log = logging.getLogger(__name__)
 
 READY_SECONDS = 600.0
 AGAIN_SECONDS = 90.0
-"""Airflow tries a failed job again after ten seconds, and a driver takes its time to come up."""
+"""Airflow tries a failed job again after ten seconds, and its driver needs time to come up."""
 FINAL = frozenset(error.__name__ for error in (Fenced, InvalidInput, Refused, UnsafeState))
-"""What Airflow does not try again, as a job's result names it."""
+"""The errors after which Airflow does not try a job again, as the job's result names them."""
 POLL_SECONDS = 0.05
 
 
@@ -28,10 +28,10 @@ def is_copied(result: JobResult | None, journal: Journal) -> bool:
 
 
 def await_copied(jobs: JobsBeside, journal: Journal, seconds: float) -> None:
-    """Wait until ``catch_up`` has copied all that was captured, beside a bridge that goes on if there is one.
+    """Wait until ``catch_up`` has copied all that was captured. If there is a bridge, it has to go on meanwhile.
 
     :param seconds: how long at most.
-    :raises Outage: it has not in time; or one of the two has failed, or is not to be heard of.
+    :raises Outage: ``catch_up`` has not copied it in time, or one of the two jobs has failed or gone silent.
     """
 
     def is_done() -> bool:
@@ -59,9 +59,9 @@ def signs_of(jobs: JobsBeside, needed: Iterable[str]) -> dict[str, int]:
 def await_signs(jobs: JobsBeside, seen: dict[str, int], seconds: float) -> None:
     """Wait for another sign of life of each job that the application is about to depend on.
 
-    :param seen: how many had been seen when it had been stopped.
+    :param seen: by job, the number of signs that had been seen when the application had been stopped.
     :param seconds: how long at most.
-    :raises Outage: there is none, or one says that it has failed.
+    :raises Outage: a job gives no further sign, or says that it has failed.
     """
 
     def are_alive() -> bool:
@@ -86,11 +86,11 @@ def _remedy(job: str) -> str:
 
 
 def await_ready(jobs: JobsBeside, job: str, what: str, remedy: str) -> None:
-    """Wait for a job's word, said since: a record left by one that has died says ``ready`` for ever.
+    """Wait until a job says from now on that it is ready. An older record doesn't count: its job may have died.
 
-    A failed one is waited for, too, as Airflow begins it again; not for long, and not if it does not.
+    A job that has failed gets some time, as Airflow tries it again after most errors.
 
-    :raises Outage: the job doesn't say so in time, or has failed and is not tried again.
+    :raises Outage: the job isn't ready in time, or has failed and Airflow does not try it again.
     """
     first, failures = jobs.signs(job), dict[int, float]()
 

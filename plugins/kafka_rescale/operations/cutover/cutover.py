@@ -1,16 +1,18 @@
 """The cutover: one resumable function over the journal's phases.
 
-1. ``WARMING``: wait until the running ``catch_up`` job (and a bridge, if there is one) says ready, in place the
-   ``move`` job; ask for the growth that is to come; protect green's records from compaction.
-2. ``QUIESCING``: hold the producers of paused inputs, drain, stop blue, prove it gone, capture what it left.
-3. ``QUIESCED``: ``catch_up`` copies the last delta and the in-flight records; wait for it. In place, what the
-   rehearsal has not seen is looked at.
+1. ``WARMING``: wait until the running ``catch_up`` job (and the bridge, if there is one) says that it is ready; in
+   place, wait for the ``move`` job. Ask the brokers whether they would grow the topics. Protect green's records
+   from compaction.
+2. ``QUIESCING``: hold the producers of paused inputs, drain these, stop blue, prove it gone, capture what it left.
+3. ``QUIESCED``: wait until ``catch_up`` has copied the last delta and the in-flight records. In place, check the
+   records that the rehearsal has not seen.
 4. ``CAUGHT_UP`` → ``PROMOTED``: the point of no return, one transaction.
-5. ``PROMOTED``: in place its own topics grow, and ``move`` moves what moves. Grow the inputs, give green its
-   offsets, start it, release the producers, see that blue has not come back. A bridge goes on by itself from here.
+5. ``PROMOTED``: in place, grow the application's own topics and wait until ``move`` has moved their records. Grow
+   the inputs, give green its offsets, start it, release the producers, see that blue has not come back. The bridge
+   goes on by itself from here.
 
-Inputs are grown only after promotion: a grown input can't shrink, and blue would die on it, so a failure between
-growth and promotion could not be rolled back.
+Inputs are grown only after the promotion. A grown input can't shrink, and blue would die of it: if they were grown
+earlier, a failure before the promotion could not be rolled back.
 """
 
 from __future__ import annotations
@@ -50,9 +52,9 @@ log = logging.getLogger(__name__)
 def run_cutover(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, float]:
     """Cut over from blue to green, or in place to more partitions, or go on with a cutover that was interrupted.
 
-    A failure before promotion rolls back at once, so that blue is down no longer than needed. That the brokers
-    don't answer is no failure: every step is tried again until the limit of the pause is reached, and after the
-    promotion for as long as it takes.
+    A failure before promotion rolls back at once, so that blue is down no longer than needed. Brokers that don't
+    answer are no failure: the cutover tries every step again, before the promotion until the limit of the pause is
+    reached, after it for as long as it takes.
 
     :param owner: the run that holds the lease.
     :returns: seconds per part of the downtime.
@@ -64,7 +66,7 @@ def run_cutover(application: Application, connection: KafkaConnection, *, owner:
     try:
         cutover.until_promoted()
     except Exception as error:
-        # Whatever it is: blue is down, and nobody else would start it before the last try has failed.
+        # Whatever the error is: blue is down, and no other task starts it before this one has failed for good.
         log.error("the cutover failed before promotion: %s", error)
         done = roll_back(application, connection, owner=owner, reason=str(error))
         if done.was_done_before or not done.is_done:
@@ -100,7 +102,7 @@ class Cutover:
             )
 
     def until_promoted(self) -> Journal:
-        """Run everything up to and including the promotion, and go on while the pause may last."""
+        """Run everything up to and including the promotion; try failed steps again while the pause may last."""
         left_before = within(READY_SECONDS)
 
         def left() -> float:
@@ -115,7 +117,7 @@ class Cutover:
                 self._jobs.close()
 
     def _step_by_step(self) -> Journal:
-        """Go on from the phase that the journal tells: it knows what has been done."""
+        """Go on from the phase in the journal, which knows what has been done."""
         try:
             journal = self._read()
             self._timings = Timings({**journal.timings, **self._timings})
@@ -142,17 +144,17 @@ class Cutover:
         return journal
 
     def is_promoted_after_all(self) -> bool:
-        """Whether the promotion has happened in spite of an error, and this owner has to go on."""
+        """Whether the promotion has happened in spite of an error, so that this owner has to go on."""
         state = insist(self._rescale.control.read, self._told)
         ours = state.lease is not None and state.lease.holder == self._rescale.owner
         return ours and state.journal is not None and state.journal.phase is Phase.PROMOTED
 
     def let_go(self) -> None:
-        """Undo what this process has done beside another one that has rolled the attempt back, or is about to.
+        """Undo what this process has done, if another process has rolled the attempt back or is about to.
 
-        The other process has started what was stopped when it looked. What this process stopped a moment later is
-        still down, and is started here. The other process may also have taken the lease and given it back. If an
-        expansion has begun since that needs blue down, nothing is started.
+        The other process has started whatever was already stopped when it looked. What this process stopped a
+        moment later is still down: it is started here. The other process may also have taken the lease and given
+        it back. If another expansion has begun since and needs blue down, this starts nothing.
         """
         journal = insist(self._rescale.control.read, self._told).journal
         if journal is None or journal.is_promoted or journal.phase in BLUE_STOPPED:
@@ -165,7 +167,7 @@ class Cutover:
                 start(self._rescale.lifecycle, blue(journal.plan), self._told)
 
     def after_promotion(self) -> dict[str, float]:
-        """Run everything after the promotion; only forward, so every step is retried until the cluster answers."""
+        """Run everything after the promotion: only forward, so every step is tried until the cluster answers."""
         return insist(self._forward, self._told)
 
     def _forward(self) -> dict[str, float]:
@@ -184,8 +186,8 @@ class Cutover:
         await_positions(self._rescale, journal.plan)
         assert_may_grow(self._rescale.admin, journal.plan)
         assert_as_pinned(self._rescale)
-        # Verify compares green below the offsets captured at promotion; a record there must not be compacted
-        # away by a newer one that green writes afterwards. Undone when verify has passed.
+        # Verify compares green's records below the offsets captured at promotion. Newer records that green writes
+        # must not let compaction remove them before. Released when verify has passed.
         hold_compaction(self._rescale, journal)
         blue_ran = self._rescale.lifecycle.is_running(blue(journal.plan))
         self._timings = Timings({})
@@ -209,7 +211,7 @@ class Cutover:
 
     def _await_delta(self, journal: Journal) -> Journal:
         jobs, mode = self._beside(journal), mode_of(journal.plan)
-        # Asked for since the stop: while the inputs were drained, a job may have died.
+        # Signs from after the stop: while the inputs were drained, a job may have died.
         self._signs = signs_of(jobs, mode.jobs_behind(journal.plan))
         with self._part(*mode.delta):
             mode.await_delta(self._rescale, journal, jobs, lambda: self._seconds_left(journal))
@@ -233,7 +235,7 @@ class Cutover:
             )
 
     def _beside(self, journal: Journal) -> JobsBeside:
-        """Return what follows the jobs: opened before the pause, if this process has seen its beginning."""
+        """Return the follower of the jobs, opened before the pause unless another process began the pause."""
         if self._jobs is None:
             self._jobs = JobsBeside(self._rescale, journal.plan)
         return self._jobs
@@ -248,7 +250,7 @@ class Cutover:
 
     @contextmanager
     def _part(self, name: str, what: str) -> Iterator[None]:
-        """Measure a part of the pause, and tell what is waited for meanwhile."""
+        """Measure a part of the pause, and log meanwhile what the cutover waits for."""
         self._doing = what
         with self._timings.part(name):
             yield

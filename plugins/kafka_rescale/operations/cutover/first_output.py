@@ -20,9 +20,9 @@ def watch_first_output(rescale: Rescale, journal: Journal, outputs_before: Parti
     """Watch green until it writes output, or until it is ready and there is nothing to process.
 
     :param outputs_before: ends of the output topics before green was started.
-    :returns: seconds of ``restore`` (from the start command's return to green's first write to an internal topic,
-        or to a stable group if there is no input) and ``first_output`` (from there to the first output record);
-        time spent in vain is returned as ``watched_in_vain`` so that it is not counted as downtime.
+    :returns: seconds by part. ``restore`` lasts from the return of the start command to green's first write to an
+        internal topic, or to a stable group if there is no input. ``first_output`` lasts from there to the first
+        output record. ``watched_in_vain`` is the time in which nothing came; it does not count as downtime.
     """
     internal = [m.target for m in journal.plan.moves]
     began = time.monotonic()
@@ -44,7 +44,7 @@ def watch_first_output(rescale: Rescale, journal: Journal, outputs_before: Parti
 
 
 def _is_idle(rescale: Rescale, journal: Journal) -> bool:
-    """Whether green is ready but has got no record to work on, nor will get one through a bridge."""
+    """Whether green is ready, but neither its topics nor a bridge have a record for it to work on."""
     sources = [i.green_topic for i in journal.plan.inputs]
     sources += [m.target for m in journal.plan.repartitions]
     expected = {t: journal.green_start[t] for t in sources}

@@ -1,4 +1,4 @@
-"""Between stop and start of an application that grows in place: nobody but this may work on its topics."""
+"""Between stop and start of an application that grows in place: only the expansion may work on its topics."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ WRITTEN_WITHIN_MS = 600_000
 
 
 def assert_still_stopped(rescale: Rescale, journal: Journal) -> None:
-    """Check that nobody has started the application since it was stopped for its growth.
+    """Check that the application has not been started since it was stopped for its growth.
 
-    :raises UnsafeState: it runs: it would die of the growth, or has read what is being moved.
+    :raises UnsafeState: it runs. It would die of the growth, or has read what is being moved.
     """
     if rescale.is_alive(green(journal.plan)):
         raise UnsafeState(
@@ -31,7 +31,7 @@ def assert_still_stopped(rescale: Rescale, journal: Journal) -> None:
 
 
 def assert_may_grow(admin: ClusterAdmin, plan: Plan) -> None:
-    """Ask the brokers whether they would grow what is to grow after the promotion.
+    """Ask the brokers whether they would grow the topics that have to grow after the promotion.
 
     :raises RescaleError: a limit, a policy or a missing permission is in the way.
     """
@@ -46,9 +46,9 @@ def grow_own_topics(admin: ClusterAdmin, plan: Plan) -> None:
 
 
 def assert_movable(rescale: Rescale, journal: Journal) -> None:
-    """Look at what the rehearsal has not seen: what was written since, and what is in flight.
+    """Check the records that the rehearsal has not seen: those written since, and those in flight.
 
-    :raises UnsafeState: a record that could not be moved; the application can still be started as it was.
+    :raises UnsafeState: a record can't be moved. The application can still be started as it was.
     """
     assert journal.captured is not None
     result = rescale.control.read().results.get("rehearse")
@@ -62,7 +62,7 @@ def assert_movable(rescale: Rescale, journal: Journal) -> None:
         start, end = starts.get(unit.source, 0), ends[topic][partition]
         rehearse_unit(rescale.connection, unit, start, end, limits[unit.move.target])
 
-    # The application is down: brokers that have little to say are waited for together.
+    # The application is down, and most of this is waiting for brokers: wait for all of them together.
     with ThreadPoolExecutor(max_workers=LOOKING_THREADS) as pool:
         list(pool.map(look, units_of(journal.plan.growing)))
 
@@ -70,7 +70,7 @@ def assert_movable(rescale: Rescale, journal: Journal) -> None:
 def assert_untouched(rescale: Rescale, journal: Journal) -> None:
     """Check that the application's committed offsets are those that it was stopped with.
 
-    :raises UnsafeState: somebody has started it meanwhile.
+    :raises UnsafeState: something has started it meanwhile.
     """
     assert journal.captured is not None
     stopped = {t: {p: start for p, (start, _) in of.items()} for t, of in journal.captured.in_flight.items()}
@@ -86,14 +86,14 @@ def assert_untouched(rescale: Rescale, journal: Journal) -> None:
 
 
 def started_elsewhere(plan: Plan, found: str) -> UnsafeState:
-    """Return the error about an application that something else than this expansion has started.
+    """Return the error about an application that was started from outside this expansion.
 
-    :param found: by which it shows.
+    :param found: the traces that the start has left.
     """
     return UnsafeState(
         f"application {plan.green}",
         found=found,
-        expected="nobody to start it before the cutover does",
+        expected="no start before the cutover starts it",
         remedy="Stop it. What it has processed since may be processed again: look at its output, set its offsets "
         "back, and clear this task.",
     )

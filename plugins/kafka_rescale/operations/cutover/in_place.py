@@ -1,10 +1,10 @@
 """Growing an application's own topics between its stop and its start, within one cutover.
 
-1. Its internal topics grow, the most downstream stage first. They can't shrink again: the promotion has come
-   before, and there is only forward.
-2. The ``move`` job, which has been ready since before the stop, copies what moves, leaves tombstones where it was,
-   and writes the records in flight again.
-3. What it has done is proven, and noted together with where the application is to start.
+1. The internal topics grow, the most downstream stage first. They can't shrink again. The promotion has happened
+   by now, so there is only forward.
+2. The ``move`` job has been ready since before the stop. It copies the records that move, leaves tombstones where
+   they were, and writes the records in flight again.
+3. The cutover proves that everything was moved, and notes the offsets that the application has to start from.
 """
 
 from __future__ import annotations
@@ -30,18 +30,20 @@ from kafka_rescale.operations.expansion.timings import Timings
 log = logging.getLogger(__name__)
 
 SILENT_SECONDS = 300.0
-"""A job that has died is begun again by Airflow within a minute; a person may have to clear it."""
+"""Airflow tries a job that has died again within a minute; if not, a person has to clear it."""
 POLL_SECONDS = 0.1
 
 
 def grow_and_move(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
-    """Grow its topics and have everything moved; may be killed at any instruction and called again.
+    """Grow the application's topics and let ``move`` move their records.
+
+    This may be killed at any instruction and called again.
 
     :param journal: in phase ``PROMOTED``.
-    :param timings: the parts so far; those of this are added.
-    :returns: the journal with the ends of its topics, and the offsets to start from.
-    :raises Outage: the job that moves has not been heard of for long.
-    :raises UnsafeState: something has not been moved, or the application has run meanwhile.
+    :param timings: the parts so far; this adds its own.
+    :returns: the journal with the ends of the topics, and the offsets to start from.
+    :raises Outage: the ``move`` job has been silent for too long.
+    :raises UnsafeState: a record has not been moved, or the application has run meanwhile.
     """
     if journal.green_start:
         return journal
@@ -55,12 +57,12 @@ def grow_and_move(rescale: Rescale, journal: Journal, timings: Timings) -> Journ
 
 
 def _await_moved(rescale: Rescale, journal: Journal) -> None:
-    """Wait for as long as it takes: only silence is a failure. A job that has failed is told of at once."""
+    """Wait for as long as the job takes: only its silence is an error. Log at once that a job has failed."""
     with rescale.control.follow() as follower:
         (heard, last), since, told = follower.heard("move"), time.monotonic(), -math.inf
         while not is_copied(last, journal):
             if time.monotonic() - since > SILENT_SECONDS:
-                # If it does not answer, the silence is the cluster's.
+                # This read fails if the cluster does not answer: then the silence is the cluster's, not the job's.
                 rescale.control.read()
                 raise _silent(journal, last)
             if last is not None and last.state in OVER and time.monotonic() - told > TELL_SECONDS:
@@ -88,12 +90,12 @@ def _tell_over(journal: Journal, last: JobResult) -> None:
 
 
 def _record_ends(rescale: Rescale, journal: Journal, timings: Mapping[str, float]) -> Journal:
-    """Note where everything ends and where the application is to start: once, before it can write again."""
+    """Note the ends of all topics and the offsets to start from: once, before the application can write again."""
     plan, admin = journal.plan, rescale.admin
     assert journal.captured is not None
     assert_still_stopped(rescale, journal)
     assert_untouched(rescale, journal)
-    # A worker of a killed attempt may still be alive: what it has not committed by now is never to be seen.
+    # A worker of a killed attempt may still be alive. The fence keeps it from committing anything from now on.
     fence(rescale.connection, plan, plan.moves)
     _assert_moved(rescale, journal)
     targets = [m.target for m in plan.moves]

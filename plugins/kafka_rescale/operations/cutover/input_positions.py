@@ -1,4 +1,4 @@
-"""Where blue is in its inputs: it must have a position wherever they have records."""
+"""Blue's positions in its inputs: it must have one in every partition that has records."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ COMMIT_SECONDS = 60
 
 
 def await_positions(rescale: Rescale, plan: Plan) -> None:
-    """Wait until blue has committed a position wherever its inputs have records; it is not asked to stop before.
+    """Wait, before blue is stopped, until it has committed a position in every input partition that has records.
 
-    One that has just been started has none until its first commit.
+    If blue has just been started, it has no positions until its first commit.
 
-    :raises UnsafeState: it has none for longer than that, or does not run.
+    :raises UnsafeState: a position is missing for longer than a commit takes, or blue does not run.
     """
     found: dict[str, list[int]] = {}
 
@@ -53,11 +53,13 @@ def unread_partitions(
     begins: Mapping[int, int],
     ends: Mapping[int, int],
 ) -> list[int]:
-    """Return the partitions that blue had a task for, and that have records but no position of it.
+    """Return the partitions that blue has a task for, and that have records but no committed position.
 
-    Aborted transactions and markers are none: who reads committed records never comes to commit behind them.
+    Aborted transactions and markers don't count as records. A consumer of committed records gets none of them, and
+    so commits nothing behind them.
 
-    :param begins: of the input's partitions, as ``ends``.
+    :param begins: log starts of the input's partitions.
+    :param ends: log ends of the same partitions.
     :raises Outage: the broker did not answer.
     """
     known = range(read.earlier or len(ends))
@@ -67,7 +69,7 @@ def unread_partitions(
 
 
 def never_read(topic: str, partitions: Sequence[int]) -> UnsafeState:
-    """Return the error about partitions without a position: where blue would begin there can only be guessed."""
+    """Return the error about partitions without a position: where blue begins there could only be guessed."""
     return UnsafeState(
         f"input {topic}",
         found=f"records but no committed offset in partitions {list(partitions)}",

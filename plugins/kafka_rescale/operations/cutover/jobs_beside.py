@@ -1,7 +1,7 @@
-"""The jobs beside a cutover, as their records in the control topic tell: at work, failed, or not to be heard of.
+"""The jobs beside a cutover: at work, failed or silent, as their records in the control topic tell.
 
-Within the pause a driver gives a sign every half second (``Job.sign``), from its own process: one that hangs is as
-silent as one that was killed. A driver that lives and whose Spark tasks have died leaves ``failed`` by itself.
+Within the pause a driver gives a sign every half second (``Job.sign``) from its own process. A driver that hangs
+is therefore as silent as a driver that was killed. If only its Spark tasks have died, it writes ``failed``.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.operations.expansion.rescale import Rescale
 
 SILENT_SECONDS = 4.0
-"""Eight signs. The silence is measured by this process's clock: clocks of two machines are never compared."""
+"""The time of eight signs. Only this process's clock measures it: clocks of two machines are never compared."""
 SLOW_SECONDS = 1.0
 AFTER_OUTAGE_SECONDS = 30.0
-"""A request of the job to a broker that was frozen or killed ends after its own 20 s, and is made again."""
+"""A job's request to a frozen or killed broker ends after 20 s; then the job repeats it."""
 REASON_SHOWN = 300
 OVER = frozenset({"failed", "stopped"})
 
 
 class JobsBeside:
-    """Follows the results of jobs; of the control topic only what is new is read.
+    """Follows the results of jobs. It reads only what is new in the control topic.
 
-    :param plan: of the expansion that they work for.
+    :param plan: of the expansion that the jobs work for.
     """
 
     def __init__(self, rescale: Rescale, plan: Plan) -> None:
@@ -42,22 +42,22 @@ class JobsBeside:
         return self._look(job)[1]
 
     def signs(self, job: str) -> int:
-        """Return how many signs of life of a job have been seen; only more of them mean anything."""
+        """Return how many signs of life of a job have been seen. Only a growing number says that it lives."""
         return self._look(job)[0]
 
     def note_outage(self) -> None:
-        """Take note that the cluster did not answer: silence says nothing for a while."""
+        """Note that the cluster did not answer: for a while, a job's silence says nothing about the job."""
         self._unwell_at = time.monotonic()
 
     def assert_at_work(self, job: str, remedy: str) -> None:
-        """Check that a job goes on, as far as its records tell.
+        """Check by a job's records that it goes on.
 
-        :param remedy: what is to be done about a job that doesn't.
-        :raises Outage: it has failed or stopped, or has given no sign of life although the brokers answer.
+        :param remedy: what a person has to do if it doesn't.
+        :raises Outage: the job has failed or stopped, or is silent although the brokers answer.
         """
         _, result = self._look(job)
         if result is not None and result.state in OVER:
-            # Of a Spark that failed it is a page long; the task's log has all of it.
+            # Spark's own failures are a page long; the task's log has all of it.
             reason = " ".join(result.detail.split())[:REASON_SHOWN] or "no reason given"
             raise self._gone(job, f"{result.state}: {reason}", remedy)
         if time.monotonic() - self._heard[job][1] > SILENT_SECONDS and self._is_cluster_well():
@@ -68,7 +68,7 @@ class JobsBeside:
         count, result = self._follower.heard(job)
         now = time.monotonic()
         if now - self._looked_at > SLOW_SECONDS:
-            # This process did something else, or stood still itself: what has not arrived says nothing.
+            # This process did something else, or stood still itself: it may not have read the job's signs yet.
             self._heard.clear()
         self._looked_at = now
         if self._heard.get(job, (-1, 0.0))[0] != count:
@@ -76,9 +76,9 @@ class JobsBeside:
         return count, result
 
     def _is_cluster_well(self) -> bool:
-        """Whether every broker is up, those that lead something of this expansion answer, and have for a while.
+        """Whether every broker is up, and all that lead partitions of this expansion have answered for a while.
 
-        A job can't be heard while the broker that it writes to, or the coordinator of its transactions, is away.
+        A job seems silent while the broker that it writes to, or its transaction coordinator, is away.
         """
         began = time.monotonic()
         if began - self._probed_at > SLOW_SECONDS:
@@ -86,7 +86,7 @@ class JobsBeside:
             admin = self._rescale.admin
             try:
                 admin.end_offsets(sorted(topics), read_committed=False)
-                # Leaders move at once; the job may still wait for a coordinator that was on a broker that is down.
+                # Leaders move at once, but the job may still wait for a coordinator on the broker that is down.
                 is_whole = admin.is_whole()
             except ClusterOutage:
                 is_whole = False
@@ -95,7 +95,7 @@ class JobsBeside:
             self._probed_at = time.monotonic()
             if self._probed_at - began > SLOW_SECONDS:
                 self.note_outage()
-            # The question was a pause of its own.
+            # Asking took time in which no sign could be read: it must not count as silence.
             self._looked_at = self._probed_at
         return time.monotonic() - self._unwell_at > AFTER_OUTAGE_SECONDS
 

@@ -1,8 +1,8 @@
-"""Going on while the brokers don't answer: what begins a pause, or ends it, does not give up for that.
+"""Going on while the brokers don't answer: the steps that begin or end a pause don't give up because of that.
 
-``kafka.client.waiting`` waits for a condition of a cluster that answers, ``lease.update_despite_races`` for a race
-that is over within a second. This one waits for the cluster itself, and tells all the while what nothing processes
-for.
+``kafka.client.waiting`` waits for a condition of a cluster that answers. ``lease.update_despite_races`` waits for
+a race that is over within a second. This module waits for the cluster itself, and logs all the while what the
+pause waits for.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ log = logging.getLogger(__name__)
 TELL_SECONDS = 5.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 2.0
 COMMAND_SECONDS = 60.0
-"""How long a ``start`` that fails is called again before its task fails, and a person is told."""
+"""How long a failing ``start`` is called again before the task fails and a person is told."""
 OUTAGE_SECONDS = 600.0
-"""How long steps wait for the cluster that nothing is stopped for."""
+"""How long a step waits for the cluster while no application is stopped for it."""
 
 
 def insist(
@@ -39,12 +39,13 @@ def insist(
     seconds_left: Callable[[], float] = lambda: math.inf,
     again: type[RescaleError] = ClusterOutage,
 ) -> T:
-    """Return what a step returns, and call it again for as long as it fails because the brokers don't answer.
+    """Call a step until it returns, as long as it fails only because the brokers don't answer.
 
     :param step: it may be killed at any instruction and called again.
-    :param told: what is waited for, as the log tells it every few seconds, also while the step hangs.
-    :param seconds_left: how long it may still be tried; asked after every failure.
-    :param again: what is tried again; everything else is raised at once.
+    :param told: returns the sentence about the wait; it is logged every few seconds, also while the step hangs.
+    :param seconds_left: returns how long the step may still be tried; called after every failure.
+    :param again: the errors after which the step is called again; any other error is raised at once.
+    :returns: what the step returns.
     :raises RescaleError: the last failure, once no time is left.
     """
     pause = FIRST_PAUSE_SECONDS
@@ -61,19 +62,19 @@ def insist(
 
 
 def start(lifecycle: Lifecycle, instance: Instance, told: Callable[[], str]) -> None:
-    """Start an instance set, and try a command that fails again for a while.
+    """Start an instance set; if the command fails, call it again for a while.
 
-    :param told: as of ``insist``.
-    :raises Outage: it still fails.
+    :param told: as in ``insist``.
+    :raises Outage: the command still fails.
     """
     insist(lambda: lifecycle.start(instance), told, seconds_left=within(COMMAND_SECONDS), again=Outage)
 
 
 def state_of_pause(application: str, journal: Journal | None, what: str) -> str:
-    """Return the sentence that says what is waited for, and whether anything processes meanwhile.
+    """Return the sentence about a wait: what for, and whether a generation processes the inputs meanwhile.
 
     :param journal: as last seen; None while it has not been read.
-    :param what: is waited for.
+    :param what: what the cutover waits for.
     """
     waiting = f"waiting for {what}"
     if journal is None:
@@ -91,7 +92,7 @@ def state_of_pause(application: str, journal: Journal | None, what: str) -> str:
 
 
 class _Telling:
-    """Tells every few seconds what is waited for, from a thread: the step itself may hang in a request."""
+    """Logs every few seconds what a step waits for, from a thread of its own: the step may hang in a request."""
 
     def __init__(self, told: Callable[[], str]) -> None:
         self.last: RescaleError | None = None

@@ -1,4 +1,4 @@
-"""What must hold at the moment when green is given the inputs; after it there is no way back."""
+"""What must hold when green is given the inputs. After that moment there is no way back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka_rescale.operations.expansion.rescale import Rescale, blue
 def assert_promotable(rescale: Rescale, journal: Journal) -> None:
     """Check what may have changed since blue was proven gone.
 
-    :raises UnsafeState: blue has been started again, a producer was not held, or a topic isn't as it was planned.
+    :raises UnsafeState: blue runs again, a producer was not held, or a topic isn't as it was planned.
     """
     _assert_counts(rescale, journal.plan)
     assert_held(rescale, journal)
@@ -26,15 +26,15 @@ def assert_promotable(rescale: Rescale, journal: Journal) -> None:
 def green_offsets(
     rescale: Rescale, journal: Journal, begins: PartitionOffsets, seconds: float
 ) -> dict[str, PartitionOffsets]:
-    """Return what the journal keeps of green: where its topics end, and where it starts to read.
+    """Return what the journal keeps about green: the ends of its topics, and the offsets that it starts from.
 
     :param begins: log starts of green's topics.
-    :param seconds: how long their last transactions may take.
+    :param seconds: how long the last transactions on these topics may take to end.
     """
     plan = journal.plan
     assert journal.captured is not None
     targets = [m.target for m in plan.moves]
-    # A commit's markers may arrive after it has been answered: until then the end is too low.
+    # The brokers may write a commit's markers after they have answered it. Until then the end is too low.
     wait_until_complete(rescale.admin, targets, seconds=seconds, longest_pause=0.02)
     carried = {m.target: begins[m.target] for m in plan.repartitions}
     start = {**input_starts(plan.inputs, journal.captured.committed), **carried}
@@ -42,7 +42,7 @@ def green_offsets(
 
 
 def _assert_counts(rescale: Rescale, plan: Plan) -> None:
-    """An input with more partitions than planned can't shrink, and green could never run on it."""
+    """Refuse inputs with more partitions than planned: they can't shrink, and green could never run on them."""
     inputs = {i.topic: i for i in plan.inputs}
     for topic, described in rescale.admin.describe_topics(inputs).items():
         planned = max(inputs[topic].current, 0 if inputs[topic].successor else inputs[topic].target)
@@ -51,18 +51,18 @@ def _assert_counts(rescale: Rescale, plan: Plan) -> None:
                 f"input topic {topic!r}",
                 found=f"{described.partitions} partitions",
                 expected=f"{inputs[topic].current} as when the expansion was planned, or {planned} as it aims at",
-                remedy="Somebody has grown it meanwhile, which ends a running Kafka Streams application, and it "
+                remedy="It was grown meanwhile, which ends a running Kafka Streams application, and it "
                 f"can't shrink. Trigger the expansion again with a target that suits {described.partitions}.",
             )
 
 
 def _assert_still_gone(rescale: Rescale, journal: Journal) -> None:
-    """What blue processes from here on, green would process again."""
+    """Refuse if blue works again: green would process once more what blue processes from here on."""
     if signs := _signs_of_life(rescale, journal):
         raise UnsafeState(
             f"application {journal.plan.blue}",
             found=signs,
-            expected="nobody to start it since it was proven gone",
+            expected="no start since it was proven gone",
             remedy="Find what has started it (a supervisor, an autoscaler, a deployment tool, a person), switch "
             "that off for the cutover, and trigger the expansion again.",
         )
@@ -87,9 +87,9 @@ def _signs_of_life(rescale: Rescale, journal: Journal) -> str:
 
 
 def assert_held(rescale: Rescale, journal: Journal) -> None:
-    """Check that nothing has come into the inputs that are about to grow since blue has stopped.
+    """Check that the inputs that are about to grow have got no record since blue has stopped.
 
-    :raises UnsafeState: a producer was not held: its records lie as with the old count.
+    :raises UnsafeState: a producer was not held. The old count has decided the partitions of its records.
     """
     assert journal.captured is not None
     for grown in grown_by_key(journal.plan):
@@ -106,7 +106,7 @@ def assert_held(rescale: Rescale, journal: Journal) -> None:
                 "stop it too, and wait until its transaction.timeout.ms has passed.",
             )
         ranges = {p: (max(fence.get(p, 0), begins[p]), end) for p, end in ends.items()}
-        # What retention deletes meanwhile green can't read either; what comes behind that is still found.
+        # Green can't read what retention deletes meanwhile. Later records are still found.
         late = next(read_ranges(rescale.connection, grown.topic, ranges, may_be_deleted=True), None)
         if late is not None:
             raise UnsafeState(
@@ -119,9 +119,9 @@ def assert_held(rescale: Rescale, journal: Journal) -> None:
 
 
 def assert_unused(rescale: Rescale, plan: Plan) -> None:
-    """Check that nobody has written to a successor: its first records have to be those that the bridge carries on.
+    """Check that every successor is empty: the first records in it have to be those that the bridge copies.
 
-    :raises UnsafeState: somebody has.
+    :raises UnsafeState: a producer has written to a successor.
     """
     topics = [m.target for m in plan.bridges]
     for topic, ends in rescale.admin.end_offsets(topics, read_committed=False).items():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 
+from kafka_rescale.core.application.generation_names import blue_names
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.control.journal import Captured, PartitionOffsets
 from kafka_rescale.core.errors import UnsafeState
@@ -12,6 +14,7 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.client.waiting import wait_until, within
 from kafka_rescale.kafka.reading.remaining import with_records
+from kafka_rescale.operations.application.load import topology_of
 from kafka_rescale.operations.cutover.input_positions import never_read, unread_partitions
 from kafka_rescale.operations.expansion.rescale import Rescale, blue
 
@@ -19,21 +22,28 @@ log = logging.getLogger(__name__)
 
 
 def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
-    """Wait until blue has processed every record of the paused inputs.
+    """Wait until blue has processed every record of the paused inputs that grow.
 
-    After the growth an old partition belongs to another set of keys, so nothing may be left in it. Transaction
-    markers at the end of the log are no records and are not waited for; open transactions are, as they hide what
-    lies behind them.
+    After the growth an old partition belongs to another set of keys, so no record may be left in it. Transaction
+    markers at the end of the log are no records; this does not wait for them. It does wait for open transactions,
+    as they hide the records behind them. An input that blue writes itself is filled from the topics ahead of it.
+    As long as blue runs, all of them have to be empty at the same time: what blue reads from them before it stops
+    still comes to the input.
 
     :raises Outage: a transaction stays open; it is named.
     """
-    topics = [i.topic for i in plan.inputs if i.policy is InputPolicy.PAUSED and i.target != i.current]
-
+    grown = [i.topic for i in plan.inputs if i.policy is InputPolicy.PAUSED and i.target != i.current]
+    if not grown:
+        return
+    ahead = _ahead_of_own_inputs(rescale, plan, grown)
+    if ahead and not rescale.lifecycle.is_running(blue(plan)):
+        ahead = []
+    topics = list(dict.fromkeys([*grown, *ahead]))
     left = within(seconds)
 
     def drained() -> bool:
-        # In this order: what the application has written to one of the topics itself, before it committed these
-        # positions, lies before the ends that are asked for when its transactions are complete.
+        # In this order: the application may write to one of the topics itself. What it wrote before it committed
+        # these positions lies below ends that are read later, once its transactions are complete.
         committed = rescale.admin.committed(plan.blue)
         wait_until_complete(rescale.admin, topics, seconds=max(0.0, left()))
         ends = rescale.admin.end_offsets(topics)
@@ -44,25 +54,33 @@ def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
         }
         return next(with_records(rescale.connection, ranges), None) is None
 
-    if topics:
-        wait_until(
-            drained,
-            seconds=seconds,
-            what=f"inputs {', '.join(topics)} to be processed to their ends by {plan.blue}",
-            remedy="Producers may still be writing, or the application is too far behind to drain in a pause; if "
-            "it is stopped, start it until it has processed them.",
-        )
+    wait_until(
+        drained,
+        seconds=seconds,
+        what=f"inputs {', '.join(topics)} to be processed to their ends by {plan.blue}",
+        remedy="Producers may still be writing, or the application is too far behind to drain in a pause; if "
+        "it is stopped, start it until it has processed them.",
+    )
+
+
+def _ahead_of_own_inputs(rescale: Rescale, plan: Plan, grown: Collection[str]) -> list[str]:
+    """Return the topics from which blue fills the inputs that it writes itself: other inputs and repartitions."""
+    topology = topology_of(rescale.application)
+    names = blue_names(rescale.application, plan.blue)
+    full = {i.declared: i.topic for i in plan.inputs} | {t: names.repartition(t) for t in topology.repartitions}
+    ahead = [t for i in plan.inputs if i.topic in grown for t in topology.upstream_of(i.declared)]
+    return [full[topic] for topic in ahead if topic in full]
 
 
 def prove_gone(rescale: Rescale, plan: Plan, seconds: float) -> Captured:
     """Prove that blue has stopped for good and return what it left.
 
-    The proof: the deployment says stopped; the group has no members (dead ones are removed: of the classic
-    protocol they linger for their session timeout after a clean close, of the streams protocol if they were
-    killed); no transaction is open on its topics; and offsets and ends do not move between two readings with an
-    empty group after each.
+    The proof has four parts. The deployment says that blue is stopped. Its group has no members; dead members are
+    removed first, as they linger for their session timeout (of the classic protocol after a clean close, of the
+    streams protocol if they were killed). No transaction is open on its topics. Offsets and ends do not move
+    between two readings, and the group is still empty after each.
 
-    :raises UnsafeState: something of blue is still alive.
+    :raises UnsafeState: an instance of blue is still alive.
     :raises Outage: a transaction stays open; it is named.
     """
     if rescale.lifecycle.is_running(blue(plan)):
@@ -137,7 +155,7 @@ def _fence(rescale: Rescale, read: InputPlan, committed: PartitionOffsets) -> di
 
 
 def _tell_expired(rescale: Rescale, plan: Plan, fence: PartitionOffsets) -> None:
-    """Log what was deleted unread: no cutover brings it back, and nobody else will miss it."""
+    """Log how many records were deleted unread: no cutover brings them back, and no later check finds the loss."""
     committed = rescale.admin.committed(plan.blue)
     for topic, offsets in fence.items():
         for partition, offset in offsets.items():

@@ -1,4 +1,4 @@
-"""What follows the promotion: the inputs are grown, green gets its offsets and is started. Only forward."""
+"""After the promotion: grow the inputs, give green its offsets, start it. There is only forward."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from kafka_rescale.operations.modes.choice import mode_of
 
 
 def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
-    """Grow the inputs, commit green's start, start it and release the producers, also if it does not start.
+    """Grow the inputs, commit the offsets that green starts from, start it and release the producers.
 
-    Every step may be killed at any instruction and called again until it succeeds.
+    The producers are released even if green does not start. Every step may be killed at any instruction and called
+    again until it succeeds.
 
     :param journal: in phase ``PROMOTED``.
     :param timings: the parts so far.
-    :returns: the journal in phase ``STARTED``, with the downtime in its parts.
+    :returns: the journal in phase ``STARTED``, with the parts of the downtime.
     :raises Outage: green has not come up.
     :raises UnsafeState: blue has come back beside it.
     """
@@ -40,7 +41,7 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
             with timings.part("start"):
                 start(rescale.lifecycle, green(plan), lambda: _starting(journal))
     except Exception:
-        # The inputs have grown, nothing is in the producers' way. That green is down stays this task's error.
+        # The inputs have grown, so the producers may go on. This task still fails, as green is down.
         with suppress(RescaleError):
             producers.release(rescale)
         raise
@@ -59,35 +60,36 @@ def _starting(journal: Journal) -> str:
 
 
 def _is_started(rescale: Rescale, journal: Journal) -> bool:
-    """Whether an earlier try has started green; one that runs without its offsets is stopped."""
+    """Whether an earlier try has started green. If green runs without its offsets, stop it."""
     plan = journal.plan
     if not rescale.lifecycle.is_running(green(plan)):
         return False
     if not _lacking(rescale, plan, journal.green_start):
         return True
-    # Not started by this step, which commits first.
+    # This step commits the offsets first, so something else has started green.
     mode_of(plan).stop_unprepared(rescale, plan)
     return False
 
 
 def _measured(rescale: Rescale, journal: Journal, timings: Timings, outputs: PartitionOffsets) -> Timings:
-    """Return the downtime in its parts, once green works.
+    """Return the parts of the downtime, once green works.
 
-    :param outputs: ends of the output topics before it was started.
+    :param outputs: ends of the output topics before green was started.
     """
     parts = watch_first_output(rescale, journal, outputs)
     if "restore" not in parts:
-        # It may be restoring for hours. Not to be there at all is another thing: then nobody runs.
+        # Green may restore for hours. If it is not there at all, however, neither generation runs.
         rescale.assert_up(green(journal.plan))
     total = (now_ms() - journal.pause_started_ms) / 1000 - parts.pop("watched_in_vain", 0.0)
     return Timings({**timings, **parts, "total": round(total, 3)})
 
 
 def _commit_start(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> None:
-    """Commit green's start, unless it has begun to work already (a step that is repeated after a crash).
+    """Commit the offsets that green starts from, unless green works already (after a crash the step is repeated).
 
-    Its members are removed before anything is read: a try that freezes behind that, while another one starts
-    green, finds nothing lacking, or members, beside which brokers let nobody commit.
+    Green's members are removed before anything is read. If this try freezes after that, another try may start
+    green. This try then finds either all offsets committed, or members, and brokers refuse commits from outside a
+    group that has members.
     """
     rescale.admin.remove_members(plan.green)
     wanted = _lacking(rescale, plan, start)
@@ -97,7 +99,7 @@ def _commit_start(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> None
 
 
 def _lacking(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> PartitionOffsets:
-    """Return the part of green's start that its group has not come to; never sets an offset back."""
+    """Return the offsets to start from that are ahead of the group's. An offset is never set back."""
     committed = rescale.admin.committed(plan.green)
     missing = {
         topic: {p: o for p, o in partitions.items() if committed.get(topic, {}).get(p, -1) < o}

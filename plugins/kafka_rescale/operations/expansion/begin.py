@@ -28,10 +28,10 @@ def begin(
 ) -> Journal:
     """Take the lease and write or continue the journal.
 
-    A run that died while blue was stopped is rolled back first: blue must not stay down while copies go on. What a
-    run that died has left behind the warm-up gate is stopped.
+    If a run died while blue was stopped, it is rolled back first: blue must not stay down while copies go on. If a
+    run died during a pre-warming, green is stopped behind the warm-up gate.
 
-    :param airflow: which Airflow the owner is a run of.
+    :param airflow: the Airflow that the owner is a run of.
     :raises LeaseHeld: another run that has not ended rescales this application.
     :raises Refused: an expansion with another plan is in progress, or the bridge of the last one has not ended.
     """

@@ -1,7 +1,7 @@
-"""Waiting until a bridge has carried on what the old topics held at a moment: when a producer may be moved.
+"""Waiting until a bridge has copied all records that the old topics held at a moment: then a producer may move.
 
-While other producers write on, "0 behind" may never be seen. What one producer has flushed lies below the ends of
-the moment at which it asks, and the bridge passes those.
+While other producers still write, "0 behind" may never show. But the records that one producer has flushed lie
+below the ends at the moment of its question, and the bridge passes these ends.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Passed:
-    """What a bridge has passed.
+    """The result of the wait.
 
     :param ends: of the old topics when the wait began (exclusive), open transactions included.
-    :param records: offsets below them that had not been carried on then.
+    :param records: number of offsets below these ends that had not been copied then.
     :param successors: the new topic of each.
     """
 
@@ -45,9 +45,9 @@ def wait_until_bridged(
 
     :param topic: the only old topic to wait for; empty for all of them.
     :param seconds: how long to wait at most.
-    :param say: is told how many records are left, every few seconds.
-    :raises InvalidInput: no bridge carries that topic on.
-    :raises Refused: the expansion has not been promoted, so that its new topics take no records yet.
+    :param say: gets the number of records that are left, every few seconds.
+    :raises InvalidInput: no bridge copies that topic.
+    :raises Refused: the expansion has not been promoted, so its new topics must not get records yet.
     :raises Outage: the bridge has not passed them in time.
     """
 
@@ -103,7 +103,7 @@ def _ends(progress: Sequence[PartitionProgress], topics: Collection[str]) -> Par
 
 
 def _bridged(journal: Journal | None, application_id: str, topic: str) -> dict[str, str]:
-    """Return the old topics that are waited for, with their new ones."""
+    """Return the old topics to wait for, with their new topics."""
     found = {m.source: m.target for m in journal.plan.bridges} if journal is not None else {}
     if not found or (topic and topic not in found):
         raise InvalidInput(

@@ -1,6 +1,6 @@
 """Green's changelogs keep every record from the first step that relies on it until verify has passed.
 
-In place these are the application's own; from before the first tombstone on, nothing of what it cleans may go.
+In place these are the application's own changelogs. They keep every record from before the first tombstone on.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ HELD = (MIN, MAX)
 
 
 def hold_compaction(rescale: Rescale, journal: Journal) -> Journal:
-    """Protect green's changelogs from compaction, and keep in the journal what ``finish`` is to put back.
+    """Protect green's changelogs from compaction; the journal keeps the settings that ``finish`` restores.
 
-    :param journal: in phase ``WARMING``; may have been here before.
+    :param journal: in phase ``WARMING``; this may have been called before.
     """
     moves = journal.plan.changelogs
     described = rescale.admin.describe_topics([t for m in moves for t in (m.source, m.target)])
@@ -36,13 +36,13 @@ def hold_compaction(rescale: Rescale, journal: Journal) -> Journal:
         max_compaction_lags=before(journal.max_compaction_lags, MAX),
     )
     for topic in (m.target for m in moves):
-        # The defaults of the brokers may force compaction, too: a topic's own config goes first.
+        # The brokers' defaults may also force compaction. A topic's own config overrides them.
         rescale.admin.alter_configs(topic, dict.fromkeys(HELD, KEEP_ALL))
     return journal
 
 
 def release_compaction(rescale: Rescale, journal: Journal) -> None:
-    """Put back what was there before."""
+    """Restore the earlier settings."""
     for topic, value in journal.compaction_lags.items():
         changes = {MIN: value or None}
         if topic in journal.max_compaction_lags:  # an expansion that an earlier version has begun did not hold it
@@ -53,10 +53,10 @@ def release_compaction(rescale: Rescale, journal: Journal) -> None:
 def without_held(
     journal: Journal, topic: str, configs: Mapping[str, str], present: TopicDescription | None
 ) -> dict[str, str]:
-    """Return the configs that may be set on a topic of green now: all but the ones that are held.
+    """Return the configs that may be set on a topic of green now: all configs except those that are held.
 
-    A rollback releases only the application's own topics: what a pre-warming has left on disk relies on every
-    deletion. The next attempt's journal doesn't know that green's are held, and a maximum alone would be refused.
+    A rollback releases only the application's own topics: local state of a pre-warming relies on every deletion.
+    The next attempt's journal doesn't know that green's topics are held, and brokers would refuse a maximum alone.
 
     :param present: the topic, if it exists.
     """
@@ -69,6 +69,6 @@ def _is_held(topic: TopicDescription) -> bool:
 
 
 def _own(move: Move, described: Mapping[str, TopicDescription]) -> Mapping[str, str]:
-    """Return the overrides that a changelog of green has, or will have: those of blue's, if it is held already."""
+    """Return the overrides of a changelog of green; if it is held already, those of blue's changelog."""
     target = described[move.target]
     return described.get(move.source, target).overrides if _is_held(target) else target.overrides

@@ -1,4 +1,4 @@
-"""The end of an expansion that has been verified: protections undone, callback called, lease given back."""
+"""The end of a verified expansion: undo protections, call the callback, give the lease back."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ log = logging.getLogger(__name__)
 
 
 def finish(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, object]:
-    """Close a verified expansion; called again after its end, it answers as before.
+    """Close a verified expansion; called again after its end, this returns the same.
 
     :param owner: the run that holds the lease.
-    :returns: the report, the downtime in its parts, what pre-warming has saved or would have, and of copies that
-        began with a snapshot what they have read.
+    :returns: the report, the parts of the downtime, the effect of pre-warming, and what copies that began with a
+        snapshot have read.
     :raises Outage: green doesn't run.
     :raises UnsafeState: verify has not passed, blue runs or has written after it was proven gone, records of a
         grown input lie in partitions of its old count, or ``on_partition_expansion`` may have been called already.
@@ -51,7 +51,7 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
 
 
 def _ended(state: ControlState, owner: str) -> Journal | None:
-    """Return the journal if this run has done everything and given its lease back: only its answer was lost."""
+    """Return the journal if this run has done everything and given its lease back: only its answer got lost."""
     journal, held = state.journal, state.lease
     if journal is None or held is None or journal.phase is not Phase.COMPLETE:
         return None
@@ -59,7 +59,7 @@ def _ended(state: ControlState, owner: str) -> Journal | None:
 
 
 def _close(rescale: Rescale, state: ControlState) -> Journal:
-    """Do what is left to be done, and give the lease back."""
+    """Do the remaining steps, and give the lease back."""
     journal = _patiently(rescale, "the control topic to be read", rescale.journal)
     if journal.phase is Phase.STARTED:
         journal = _patiently(
@@ -69,14 +69,14 @@ def _close(rescale: Rescale, state: ControlState) -> Journal:
         held = journal
         _patiently(rescale, "the topics' compaction to be released", lambda: release_compaction(rescale, held))
         _on_partition_expansion(rescale, journal)
-        # By itself: the callback has returned, and is not to be called again because the end was not recorded.
+        # A step of its own: if recording the end fails, the callback must not be called again.
         journal = _patiently(rescale, "the end to be recorded", lambda: rescale.advance(Phase.COMPLETE))
     _patiently(rescale, "the lease to be given back", lambda: lease.release(rescale.control, rescale.owner))
     return journal
 
 
 def _patiently(rescale: Rescale, what: str, step: Callable[[], T]) -> T:
-    """Return what a step returns, waiting some minutes for the cluster: green works meanwhile."""
+    """Call a step, and wait some minutes for the cluster if need be: green works meanwhile."""
     told = f"{rescale.application.application_id}: waiting for {what}"
     return insist(step, lambda: told, seconds_left=within(OUTAGE_SECONDS))
 
@@ -88,10 +88,10 @@ def _record_verified(rescale: Rescale, state: ControlState) -> Journal:
     _assert_passed(state, journal)
     mode_of(journal.plan).assert_finishable(rescale, journal, state.acceptances)
     rescale.assert_up(green(journal.plan))
-    # Looked at again: verify has ended, and metadata of producers may be older than that.
+    # Check again: verify has ended, and producers' metadata may be older than that.
     inputs = look_for_misrouted(rescale.connection, journal, state.acceptances)
     refuse_misrouted(inputs)
-    # What was accepted since verify ended is reported all the same.
+    # Findings that were accepted since verify ended are reported as well.
     report = Report.model_validate(state.report).model_copy(update={"inputs": inputs})
     report = report.concluded(state.acceptances)
     return rescale.advance(Phase.VERIFIED, records=lambda _: {Concern.REPORT: report})
@@ -110,7 +110,7 @@ def _on_partition_expansion(rescale: Rescale, journal: Journal) -> None:
         begun[:] = [following.callback_begun_ms]
         return following
 
-    # Decided inside the compare-and-set: of two attempts of one run, only one may call.
+    # Decide inside the compare-and-set: if one run has two attempts, only one of them may call.
     _patiently(
         rescale,
         f"the beginning of {callback.name} to be recorded",

@@ -1,13 +1,13 @@
 """Pre-warming: green is started behind the warm-up gate, restores its stores, and is stopped again.
 
-What is left to restore at the cutover is what has been copied since.
+At the cutover, green then only has to restore the records that were copied since.
 
-1. Whatever an earlier attempt left behind the gate is stopped, and every writer of the copies is fenced: from here
-   on the ends of green's topics move only if green itself writes. They are kept in the journal.
-2. Green is started by ``start_gated``; the gate tells the restore consumer's position in every changelog. If an
-   instance ends meanwhile, or comes late, what was restored is not where it is needed: it is begun anew.
-3. Green is stopped, and its members are removed from its group: no start waits for a session timeout.
-4. Proof that it committed nothing and wrote nothing. If it did, that is undone: blue was never touched.
+1. Stop whatever an earlier attempt left behind the gate, and fence every writer of the copies. From here on, the
+   ends of green's topics move only if green itself writes. The journal keeps them.
+2. Start green by ``start_gated``. The gate reports the restore consumer's position in every changelog. If an
+   instance ends meanwhile, or comes late, the restored state is not where it is needed: begin anew.
+3. Stop green, and remove its members from its group, so that no start waits for a session timeout.
+4. Prove that green committed nothing and wrote nothing. If it did, undo that: blue was never touched.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def prewarm(
     """Let green restore its stores ahead of the cutover; may be killed at any instruction and called again.
 
     :param owner: the run that holds the lease.
-    :param local_state_deleted: a person's word that nothing is left of an earlier pre-warming.
+    :param local_state_deleted: whether a person says that no local state of an earlier pre-warming is left.
     :returns: seconds per part; None, and the log says why, if it can't be pre-warmed.
     :raises Refused: it can't be pre-warmed, and an earlier pre-warming has left local state.
     :raises Outage: green could not be started, or did not restore in time.
-    :raises UnsafeState: green committed or wrote something; it has been undone, and blue was never touched.
+    :raises UnsafeState: green committed or wrote something. That has been undone, and blue was never touched.
     """
     rescale = Rescale.open(application, connection, owner)
     journal = rescale.journal()
@@ -78,9 +78,9 @@ def prewarm(
 
 
 def _restore(rescale: Rescale, journal: Journal, start: Callable[[Instance], object]) -> Timings:
-    """Let green restore its stores by members that stay, and return the seconds per part.
+    """Let green restore its stores with the same members to the end, and return the seconds per part.
 
-    :raises Outage: they have not stayed, in every try.
+    :raises Outage: in every try, the members have changed.
     """
     given_up = 0.0
     for left in reversed(range(TRIES)):
@@ -90,7 +90,8 @@ def _restore(rescale: Rescale, journal: Journal, start: Callable[[Instance], obj
         try:
             with timings.part("restore"):
                 start(green(journal.plan))
-                _await_restored(rescale, journal)
+                stable_at = _await_restored(rescale, journal)
+            timings.split("restore", "start", stable_at - began)
         except Changed as error:
             if not left:
                 raise _not_the_same(journal.plan, str(error)) from None
@@ -116,9 +117,9 @@ def _not_the_same(plan: Plan, found: str) -> Outage:
 
 
 def _assert_cold(rescale: Rescale, journal: Journal, *, deleted: bool) -> None:
-    """Refuse local state that will not be deleted: its copies may have been made anew, without later deletions.
+    """Refuse local state that will not be deleted: the copies may have been made anew, without later deletions.
 
-    Green would restore on top of it and keep those entries, and ``verify`` reads changelogs only.
+    Green would restore on top of this state and keep deleted entries, and ``verify`` reads only changelogs.
     """
     if not journal.was_warm or journal.phase is not Phase.WARMING:
         return
@@ -154,7 +155,7 @@ def _close(rescale: Rescale, journal: Journal) -> None:
 
 
 def _open_gate(rescale: Rescale, journal: Journal) -> Journal:
-    """Prepare everything that the gate and the proof need, and note that green may run from here on."""
+    """Prepare everything that the gate and the proof need, and note in the journal that green may run."""
     plan, admin = journal.plan, rescale.admin
     targets = [m.target for m in plan.moves]
     assert_nothing_committed(rescale, plan)
@@ -168,7 +169,8 @@ def _open_gate(rescale: Rescale, journal: Journal) -> Journal:
     return journal
 
 
-def _await_restored(rescale: Rescale, journal: Journal) -> None:
+def _await_restored(rescale: Rescale, journal: Journal) -> float:
+    """Return when (monotonic clock) the members were complete, once they have restored everything."""
     plan, admin, seconds = journal.plan, rescale.admin, rescale.application.max_restore_seconds
     ends: PartitionOffsets = {m.target: journal.gate_ends[m.target] for m in plan.changelogs}
     begins = admin.begin_offsets(ends)
@@ -180,7 +182,7 @@ def _await_restored(rescale: Rescale, journal: Journal) -> None:
     def restored() -> bool:
         nonlocal told
         decision = watch.look()
-        # Of one that has ended, the members stay in the group until their session times out.
+        # Members of an ended instance stay in the group until their session times out.
         _assert_alive(rescale, plan)
         if decision.is_open and watch.is_stable:
             return watch.all_live()
@@ -201,6 +203,7 @@ def _await_restored(rescale: Rescale, journal: Journal) -> None:
         ),
         longest_pause=POLL_SECONDS,
     )
+    return watch.first_at
 
 
 def _assert_alive(rescale: Rescale, plan: Plan) -> None:

@@ -1,4 +1,4 @@
-"""The producers of ``paused`` inputs: held while the inputs are drained and grown, released afterwards."""
+"""The producers of ``paused`` inputs: hold them while inputs are drained and grown, release them afterwards."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from kafka_rescale.operations.expansion.rescale import Rescale, running_instance
 log = logging.getLogger(__name__)
 
 AT_CUTOVER = (*BLUE_STOPPED, Phase.PROMOTED)
-"""Phases of an application's own expansion that need it stopped, and end with a start."""
+"""Phases of an application's own expansion that need it stopped, and that end with its start."""
 
 
 def upstream(application: Application) -> list[Application]:
     """Return the applications that are held as producers.
 
-    :raises InvalidInput: one of them has no file.
+    :raises InvalidInput: an application has no file.
     """
     return [_application_named(p.application) for _, p in _declared(application) if p.application is not None]
 
 
 def commands(application: Application) -> Iterator[tuple[str, list[str]]]:
-    """Yield the commands that hold and release producers: a name for errors, and the argument vector."""
+    """Yield the commands that hold and release producers, each as a name for errors and an argument vector."""
     for declared, producers in _declared(application):
         for name, command in producers.commands.items():
             yield f"{name} command of the producers of {declared.topic}", words(command, "producers'")
@@ -55,14 +55,14 @@ def hold(rescale: Rescale) -> None:
         _assert_not_rescaled(rescale, producers.application, state.journal)
         lifecycle, instance = _running(rescale, producers.application, state)
         lifecycle.stop(instance)
-        # A classic member lingers after a clean close; the start that follows would wait for its session timeout.
+        # A classic member lingers after a clean close, so the next start would wait for its session timeout.
         rescale.admin.remove_members(instance.application_id)
 
 
 def release(rescale: Rescale) -> None:
-    """Start the producers of every ``paused`` input again, also after those of another one could not be started.
+    """Start the producers of every ``paused`` input again, even if others can't be started.
 
-    :raises RescaleError: the first that failed; the log has all of them.
+    :raises RescaleError: the first failure; the log has all of them.
     """
     failed: list[RescaleError] = []
     for declared, producers in _declared(rescale.application):
@@ -81,7 +81,7 @@ def _release(rescale: Rescale, declared: Input, producers: Producers) -> None:
         return
     state = ControlTopic(rescale.connection, producers.application).read()
     if state.journal is not None and state.journal.phase in AT_CUTOVER:
-        # Its expansion has begun since it was held.
+        # Its own expansion has begun since it was held.
         at = f"its own expansion is in phase {state.journal.phase}, and starts it at its end or rollback"
         log.warning("%s is not started: %s; see that it runs then", producers.application, at)
         return
@@ -108,7 +108,7 @@ def _assert_not_rescaled(rescale: Rescale, name: str, journal: Journal | None) -
 def _running(rescale: Rescale, name: str, state: ControlState) -> tuple[Lifecycle, Instance]:
     """Return the running generation of another application of this cluster, and how it is started.
 
-    :param state: what is known of it.
+    :param state: its control state.
     """
     application = _application_named(name)
     instance = running_instance(application, state.generations, _counts_set_by(application, rescale.admin))
@@ -125,7 +125,7 @@ def _counts_set_by(application: Application, admin: ClusterAdmin) -> list[int]:
 def _application_named(name: str) -> Application:
     for file in application_files():
         try:
-            # Called within the pause: of many files, only those that mention the name are worth parsing.
+            # Called within the pause, so among many files, parse only those that mention the name.
             if name not in file.read_text(errors="replace"):
                 continue
             application = load_application(file)

@@ -1,4 +1,4 @@
-"""One expansion in the hands of one owner: the adapters, and the journal written under the lease."""
+"""One expansion of one owner: the adapters, and the journal, which is written under the lease."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 
 LEASE_MS = 24 * 3600 * 1000
-"""An owner that can't be asked whether it has finished keeps its lease for a day after its last step."""
+"""If an owner can't be asked whether it has finished, its lease lasts a day after its last step."""
 
 Records = Callable[[ControlState], Mapping[str, Value]]
-"""What is written beside the journal, made from the present state."""
+"""Returns the records that are written beside the journal, from the present state."""
 
 
 @dataclass
 class Rescale:
-    """What every step needs.
+    """The adapters and the application that every step needs.
 
     :param owner: the run that must hold the lease for anything to be changed.
     """
@@ -44,7 +44,7 @@ class Rescale:
 
     @classmethod
     def open(cls, application: Application, connection: KafkaConnection, owner: str) -> Rescale:
-        """Return a rescale over real adapters; nothing is contacted yet."""
+        """Return a rescale over real adapters, without contacting the cluster yet."""
         admin = ClusterAdmin(connection)
         return cls(
             application=application,
@@ -56,13 +56,13 @@ class Rescale:
         )
 
     def is_alive(self, instance: Instance) -> bool:
-        """Whether an instance runs, as its deployment or its group says."""
+        """Whether an instance runs, according to its deployment or its group."""
         return self.lifecycle.is_running(instance) or self.admin.describe_group(instance.application_id).is_live
 
     def assert_up(self, instance: Instance) -> None:
         """Check that an instance runs, as its deployment and its group say.
 
-        :raises Outage: it doesn't, although its start command has returned.
+        :raises Outage: it doesn't run, although its start command has returned.
         """
         signs = {
             "its status is stopped": self.lifecycle.is_running(instance),
@@ -90,12 +90,12 @@ class Rescale:
         return self.change(lambda journal: journal.advanced(phase, now_ms=now_ms(), **changes), records)
 
     def change(self, change: Callable[[Journal], Journal], records: Records | None = None) -> Journal:
-        """Write what ``change`` makes of the journal in one transaction, together with other records if given.
+        """Write the changed journal in one transaction, together with other records if given.
 
-        The lease is checked inside the same compare-and-set: an attempt that was overtaken changes nothing.
+        The same compare-and-set checks the lease, so an attempt that was overtaken changes nothing.
 
-        :param change: given the present journal; what it raises is passed on, and nothing written.
-        :param records: given everything that is known at present.
+        :param change: gets the present journal and returns the new one. If it raises, nothing is written.
+        :param records: gets the present control state and returns further records.
         """
 
         def under_lease(state: ControlState) -> Mapping[str, Value]:
@@ -138,8 +138,8 @@ def running_instance(
     """Return the instance set of the generation that owns the inputs, when no expansion is in progress.
 
     :param generations: None is the first.
-    :param counts: of the topics whose counts its program sets: they tell what the first one was started with,
-        while its file says what it is to be expanded to.
+    :param counts: of the topics whose counts its program sets. They tell the count that the first generation was
+        started with; the file has the count of its expansion.
     """
     inputs = {i.topic: i.topic for i in application.inputs}
     if generations is None:

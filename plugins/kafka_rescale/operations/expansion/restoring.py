@@ -1,9 +1,9 @@
-"""Whether green's instances restore to the end behind the warm-up gate, all of them, each its own tasks.
+"""Do all of green's instances restore to the end behind the warm-up gate, each its own tasks?
 
-What an instance restores is on its disk only if it lives until it is stopped. A group counts one that has died
-among its members until its session times out, 45 s by default, and then another one restores its tasks: both times
-every changelog is told to be at its end. So the members of the first assignment have to be those at the end, and
-every instance that has told a position has to tell that it lives after the last position was told.
+The state that an instance restores is on its disk only if it lives until it is stopped. If an instance dies, its
+group counts it as a member until its session times out, 45 s by default. Then another instance restores its tasks.
+Both times every changelog is reported to be at its end. So the members of the first assignment must be the members
+at the end. And every instance that has reported a position must report that it lives after the last position.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 log = logging.getLogger(__name__)
 
 SILENT_SECONDS = 30.0
-"""An instance tells every second that it lives."""
+"""An instance reports every second that it lives."""
 
 
 class Changed(Exception):
-    """The members are not those of the first assignment: what was restored may not be where it is needed."""
+    """The members are not those of the first assignment, so restored state may not be where it is needed."""
 
 
 @dataclass
@@ -32,11 +32,12 @@ class Restoring:
     """One pre-warming, from the first assignment to the end.
 
     :param begins: log starts of green's changelogs.
-    :param ends: where they end (exclusive).
-    :param is_stable: whether the group was when it was looked at last.
-    :param first: what each member was assigned when it was for the first time.
-    :param counted: the instances' counts when all was restored; None before.
-    :param restored_at: monotonic clock then.
+    :param ends: their ends (exclusive).
+    :param is_stable: whether the group was stable at the last look.
+    :param first: assignment of each member when the group was stable for the first time.
+    :param first_at: monotonic clock at that moment.
+    :param counted: the instances' counts when everything was restored; None before.
+    :param restored_at: monotonic clock at that moment.
     """
 
     admin: ClusterAdmin
@@ -45,6 +46,7 @@ class Restoring:
     ends: PartitionOffsets
     is_stable: bool = False
     first: Assigned = field(default_factory=dict)
+    first_at: float = 0.0
     counted: dict[str, int] | None = None
     restored_at: float = 0.0
 
@@ -58,16 +60,16 @@ class Restoring:
         self.is_stable = group.state == "Stable"
         if self.is_stable:
             if not self.first:
-                self.first = group.assigned
+                self.first, self.first_at = group.assigned, time.monotonic()
                 log.info("behind the gate: %s members restore", len(self.first))
             elif told := change(self.first, group.assigned):
                 raise Changed(told)
         return decision
 
     def all_live(self) -> bool:
-        """Whether every instance has told that it lives, since this was asked for the first time.
+        """Whether every instance has reported that it lives, since this was called for the first time.
 
-        :raises Changed: one has not for so long that it must have ended.
+        :raises Changed: an instance has been silent for so long that it must have ended.
         """
         now = beats(self.admin.committed_metadata(gate_group(self.green)), self.ends)
         if self.counted is None:

@@ -1,4 +1,4 @@
-"""Delete what is left of the generations before the running one; only ever by an explicit run of its own."""
+"""Delete what is left of earlier generations. Only an explicit run of its own does this."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def retire(
 ) -> dict[str, list[str]]:
     """Delete the internal topics and the groups of every generation before the running one.
 
-    May be killed at any instruction and called again.
+    This may be killed at any instruction and called again.
 
-    :param dry_run: only say what would be deleted.
+    :param dry_run: only report what would be deleted.
     :returns: the topics per ``application.id``, the oldest first.
     :raises Refused: the running generation is not proven, an expansion from it is in progress or has left nothing,
         or an old generation runs.
@@ -47,7 +47,7 @@ def retire(
 
 
 def _proven(application: Application, state: ControlState) -> tuple[Journal, Generations]:
-    """Return what is known, provided that the running generation was verified and nothing is under way."""
+    """Return the control state if the running generation was verified and no expansion is in progress."""
     journal, generations = state.journal, state.generations
     if journal is None or generations is None or not _is_settled(journal, generations):
         raise Refused(
@@ -61,7 +61,7 @@ def _proven(application: Application, state: ControlState) -> tuple[Journal, Gen
 
 def _is_settled(journal: Journal, generations: Generations) -> bool:
     if journal.phase is Phase.ROLLED_BACK:
-        # It could only be begun when the one before was complete: what had been proven by then still is.
+        # It could only begin when the one before was complete, so what was proven by then still holds.
         return journal.plan.generation > generations.generation
     return journal.phase is Phase.COMPLETE
 
@@ -80,7 +80,7 @@ def _assert_stopped(rescale: Rescale, journal: Journal, found: Sequence[Remains]
 
 
 def _delete(rescale: Rescale, old: Remains) -> None:
-    # Groups first: as long as there are topics, a run that follows a killed one knows of them.
+    # Groups first: as long as there are topics, a run after a killed one still finds the generation.
     for group in old.groups:
         rescale.admin.delete_group(group)
     rescale.admin.delete_topics(old.topics)

@@ -1,4 +1,4 @@
-"""Back to blue as it was; possible until the promotion, because nothing of blue has been changed by then."""
+"""Back to blue as it was. This is possible until the promotion, because blue has not been changed by then."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ START_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class RollBack:
-    """What became of a rollback.
+    """The result of a rollback.
 
     :param is_done: whether the attempt is rolled back, by this call or earlier by a task of the same run.
-    :param told: what was done or why not, in a sentence.
+    :param told: a sentence that says what was done, or why nothing was done.
     :param was_done_before: whether another run or person had already rolled the attempt back.
     """
 
@@ -56,13 +56,13 @@ def roll_back(
 ) -> RollBack:
     """Start blue again if it was stopped, and close the attempt.
 
-    Copies stay where they are: a new run continues with them. While the brokers don't answer, it goes on asking:
-    only the end of its process ends that.
+    Copies stay where they are: a new run continues with them. While the brokers don't answer, this tries again and
+    again; only the end of the process stops it.
 
-    :param owner: the run that holds the lease; without it nothing is changed.
-    :param reason: goes to the journal, with what has failed of the jobs; a reason that is there already stays.
-    :param take_over: take the lease from its present holder: a person's decision.
-    :param airflow: which Airflow the owner is a run of, if it takes over.
+    :param owner: the run that holds the lease; without the lease nothing is changed.
+    :param reason: goes to the journal, together with the failures of jobs; a reason that is there already stays.
+    :param take_over: whether to take the lease from its present holder, as a person has decided.
+    :param airflow: the Airflow that the owner is a run of, if it takes over.
     """
     rescale = Rescale.open(application, connection, owner)
     known: list[Journal] = []
@@ -70,10 +70,10 @@ def roll_back(
     def told(what: str) -> Callable[[], str]:
         return lambda: state_of_pause(rescale.application.application_id, known[-1] if known else None, what)
 
-    # Blue is never started without an answer, not by the process that has stopped it either. Its own promotion may
-    # have been committed with only the answer lost; and cut off from the brokers, it can't know whether another
-    # try of its task, or a person's run that has taken the lease, has promoted green meanwhile: both would process
-    # the same input. Without brokers blue could not process anything anyway.
+    # No process starts blue without an answer, not even the process that has stopped it. Its own promotion may
+    # have been committed although the answer got lost. Cut off from the brokers, it also can't know whether
+    # another try of its task, or a person's run that has taken the lease, has promoted green meanwhile: then both
+    # generations would process the same input. Without brokers blue could not process any record anyway.
     journal = insist(
         lambda: _mark(rescale.control, owner, reason, airflow, take_over=take_over),
         told("an answer of the control topic; what was stopped is started again as soon as there is one"),
@@ -83,14 +83,14 @@ def roll_back(
     known.append(journal)
     log.warning("rolling back %s: %s", journal.plan.green, journal.rollback_reason)
     _resume(rescale, journal, told)
-    # From here on blue is what it was.
+    # From here on blue is as it was.
     known.append(journal.model_copy(update={"stop_asked": False}))
     insist(lambda: close_gate(rescale, journal), told("what is behind the warm-up gate to be stopped"))
     undo = mode_of(journal.plan).roll_back
     insist(lambda: undo(rescale, journal), told("the topics' compaction to be released"))
     insist(lambda: rescale.advance(Phase.ROLLED_BACK), told("the rollback to be recorded"))
     if take_over:
-        # A run that rolls itself back may go on in its next try; of one that a person has ended, nothing is left.
+        # A run that rolls itself back may go on in its next try. A run that a person has ended may not.
         insist(lambda: lease.release(rescale.control, owner), told("the lease to be given back"))
     return RollBack(True, f"rolled back; {_of_blue(journal)}")
 
@@ -99,7 +99,7 @@ def _resume(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[[
     """Let the producers of blue go on, and start it if it was stopped."""
     unanswered = False
     try:
-        # At once: their sources may not be able to wait, and blue reads what they write when it is up.
+        # At once: their sources may not be able to wait, and blue reads their records when it is up.
         if journal.pause_started_ms:
             producers.release(rescale)
     except ClusterOutage as outage:
@@ -113,7 +113,7 @@ def _resume(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[[
 
 
 def _mark(control: ControlTopic, owner: str, reason: str, airflow: str, *, take_over: bool) -> Journal | RollBack:
-    """Mark the attempt as one that is rolled back, in the name of this owner; or return why it isn't."""
+    """Mark the attempt as being rolled back by this owner, or return why it isn't."""
 
     def mark(state: ControlState) -> Change:
         present = _attempt(state, owner, take_over=take_over)
@@ -122,7 +122,7 @@ def _mark(control: ControlTopic, owner: str, reason: str, airflow: str, *, take_
         held = state.lease
         whose = held.airflow if held is not None and held.owner == owner else airflow
         taken = lease.granted(held, owner, present.plan.partitions, now_ms() + LEASE_MS, whose)
-        # Of several that roll back one attempt, the first one knows why; those who find it failed only find that.
+        # If several tasks roll back one attempt, the first knows the reason; the others only find that it failed.
         why = present.rollback_reason or "; ".join([reason, *failed_jobs(state)])
         marked = present.advanced(Phase.ROLLING_BACK, now_ms=now_ms(), rollback_reason=why)
         return {Concern.LEASE: taken, Concern.JOURNAL: marked}
@@ -131,14 +131,14 @@ def _mark(control: ControlTopic, owner: str, reason: str, airflow: str, *, take_
     found = _attempt(control.read(), owner, take_over=take_over)
     if isinstance(found, RollBack):
         return found
-    # It may be promoted by now, and then the lease has to stay where it is: who else would start green? So lease
-    # and phase are one compare-and-set. Before blue is started: a cutover that wakes up late must find that it has
-    # lost. What it had done until then is in the journal that is returned.
+    # It may be promoted by now. Then the lease has to stay where it is, as only its holder would start green. So
+    # lease and phase are one compare-and-set. It comes before blue is started: a cutover that wakes up late must
+    # find that it has lost. The returned journal has what that cutover had done until then.
     return _attempt(lease.update_despite_races(control, mark), owner, take_over=take_over)
 
 
 def _attempt(state: ControlState, owner: str, *, take_over: bool) -> Journal | RollBack:
-    """Return the attempt that is to be rolled back, or why nothing is."""
+    """Return the attempt to roll back, or why there is nothing to roll back."""
     journal = state.journal
     if journal is None or state.lease is None or not journal.in_progress:
         return _nothing_to_do(state, owner)
@@ -169,16 +169,19 @@ def _of_blue(journal: Journal) -> str:
 def _restart_blue(rescale: Rescale, journal: Journal, told: Callable[[], str]) -> None:
     """Start blue, whether it runs, is stopped, or is being stopped.
 
-    A ``stop`` command outlives a killed task: blue may look alive and go down a moment later. Stopping it for good
-    first makes the outcome certain; where that fails, what can run has to run all the same. Blue owns the inputs.
-    Once is enough: what a later try finds running was started since, by an earlier one or by a person.
+    A ``stop`` command outlives a killed task: blue may look alive and go down a moment later. So this first stops
+    blue completely, which makes the outcome certain. If that fails, blue is started all the same, as it owns the
+    inputs. Stopping once is enough: if a later try finds blue running, an earlier try or a person has started it
+    since.
     """
     instance = blue(journal.plan)
     if not journal.stopped_again:
         _stop_for_good(rescale, instance)
     insist(lambda: start(rescale.lifecycle, instance, told), told)
     if not journal.blue_ran:
-        log.warning("%s did not run before this cutover either; nobody waits for it", journal.plan.blue)
+        log.warning(
+            "%s did not run before this cutover either; the rollback does not wait for it", journal.plan.blue
+        )
         return
     insist(
         lambda: wait_until(

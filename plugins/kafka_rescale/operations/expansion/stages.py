@@ -1,4 +1,4 @@
-"""The admin half of a stage: outputs grown, green's topics created or grown; and how far its copies are."""
+"""The admin half of a stage: grow outputs, create or grow green's topics; and the progress of its copies."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kafka_rescale.operations.expansion.rescale import Rescale
 
 
 def expand_stage(application: Application, connection: KafkaConnection, *, owner: str, stage: int) -> list[str]:
-    """Grow a stage's outputs and create green's topics, its new inputs among them, with blue's own configs.
+    """Grow a stage's outputs and create green's topics, including its new inputs, with blue's own configs.
 
-    In place only the outputs: its own topics grow when it has been stopped. Idempotent: only the difference is
-    acted upon, and nothing any more once green owns the inputs: what its topics are then is its own affair.
+    In place this grows only the outputs: the application's own topics grow when it has been stopped. It is
+    idempotent: it only changes what differs, and changes nothing once green owns the inputs.
 
     :param owner: the run that holds the lease.
     :param stage: counting from 1 at the most downstream.
-    :returns: what was changed, one line each.
+    :returns: one line for each change.
     :raises Fenced: another run has taken over.
     :raises UnsafeState: a green topic exists with another count.
     """
@@ -58,7 +58,7 @@ def lags(connection: KafkaConnection, plan: Plan, index: int | None) -> list[Par
     """Return position and end of every changelog partition being copied.
 
     :param index: one stage, or all for ``None``.
-    :returns: ``position`` is ``NO_POSITION`` where nothing has been copied yet; ``end`` is exclusive.
+    :returns: ``position`` is ``NO_POSITION`` if a copy has not begun; ``end`` is exclusive.
     """
     admin = ClusterAdmin(connection)
     moves = plan.changelogs if index is None else plan.stage(index).changelogs

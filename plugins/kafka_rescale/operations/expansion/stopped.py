@@ -1,4 +1,4 @@
-"""A person says that a program has been stopped: its group needn't find out by itself."""
+"""A person says that a program has been stopped, so its group doesn't have to find out by itself."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _POLL_SECONDS = 0.5
 
 
 def say_stopped(application: Application, connection: KafkaConnection) -> tuple[str, int]:
-    """Remove the members of the instance set that a person was asked to stop, and see that none comes back.
+    """Remove the members of the instance set that a person was asked to stop, and check that no member comes back.
 
-    Members of a classic Kafka Streams group stay in it when they close, until ``session.timeout.ms`` is over; the
-    task that waits for an empty group would wait for that with them. One that lives after all comes back with its
-    next heartbeat, after a rebalance.
+    When members of a classic Kafka Streams group close, they stay in it until ``session.timeout.ms`` is over. The
+    task that waits for an empty group would wait as long. A member that still lives comes back with its next
+    heartbeat, after a rebalance.
 
-    :returns: the group, and how many members were removed: none if it was empty already.
-    :raises InvalidInput: stops of this application are not a person's.
+    :returns: the group, and how many members were removed; 0 if it was empty already.
+    :raises InvalidInput: this application is not stopped by a person.
     :raises Refused: an expansion is in progress, and no stop has been asked for.
     :raises UnsafeState: an instance is alive.
     """
@@ -58,7 +58,7 @@ def say_stopped(application: Application, connection: KafkaConnection) -> tuple[
 
 
 def _asked_to_stop(application: Application, state: ControlState) -> str:
-    """Return the group of the instance set that a step waits for, or that is held as another one's producer."""
+    """Return the group of the instance set that a step waits for, or that another application holds."""
     journal = state.journal
     if journal is None or not journal.in_progress:
         return state.generations.running if state.generations else application.application_id
@@ -75,8 +75,8 @@ def _asked_to_stop(application: Application, state: ControlState) -> str:
 
 
 def _waits_for_blue(journal: Journal) -> bool:
-    # A rollback stops blue once more before it starts it: its stop for the cutover may not have been reported.
-    # What is still behind the gate then is green's, and asked for after blue has been started.
+    # A rollback stops blue once more before it starts it: the stop for the cutover may not have been reported. If
+    # green is still behind the gate then, its stop is asked for after blue has been started.
     if journal.phase is Phase.ROLLING_BACK:
         return not journal.gate_ends
     return journal.phase is Phase.QUIESCING

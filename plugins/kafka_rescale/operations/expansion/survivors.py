@@ -12,9 +12,9 @@ from kafka_rescale.operations.expansion.rescale import Rescale, blue
 
 
 def assert_alone(rescale: Rescale, plan: Plan) -> None:
-    """Refuse a blue that runs beside green: the proof that it is gone has removed its members, too.
+    """Refuse a blue that runs beside green: the proof that it was gone has also removed its members.
 
-    :raises UnsafeState: it does.
+    :raises UnsafeState: blue runs.
     """
     if rescale.is_alive(blue(plan)):
         members = ", ".join(rescale.admin.describe_group(plan.blue).members) or "none"
@@ -31,8 +31,8 @@ def assert_alone(rescale: Rescale, plan: Plan) -> None:
 def assert_still(admin: ClusterAdmin, journal: Journal, acceptances: Acceptances) -> None:
     """Check that blue's changelogs end where they ended when it was proven gone.
 
-    :param acceptances: writes that a person has seen to are passed over, all later ones are not.
-    :raises UnsafeState: it has written since, or a changelog isn't what it was.
+    :param acceptances: writes that a person has accepted are passed over; later writes are not.
+    :raises UnsafeState: blue has written since, or a changelog was deleted or made anew.
     """
     assert journal.captured is not None
     ends = admin.end_offsets(list(journal.captured.changelog_ends))
@@ -42,7 +42,7 @@ def assert_still(admin: ClusterAdmin, journal: Journal, acceptances: Acceptances
             f"application {journal.plan.blue}",
             found=f"other topics by the names {', '.join(lost)}, or none",
             expected="its changelogs as they were when it was proven gone",
-            remedy="Somebody has deleted them, or an instance of it is alive beside the promoted one and has made "
+            remedy="They were deleted, or an instance of it is alive beside the promoted one and has made "
             "them anew: stop it, and compare its output.",
         )
     known = acceptances.of(journal.plan.fingerprint)

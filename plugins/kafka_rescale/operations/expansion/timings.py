@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 class Timings(dict[str, float]):
-    """Seconds per part; a part that is done again after an interruption or a failure adds to what it took."""
+    """Seconds per part. If a part is done again after an interruption or a failure, its times add up."""
 
     def __init__(self, known: Mapping[str, float]) -> None:
         super().__init__(known)
@@ -25,3 +25,11 @@ class Timings(dict[str, float]):
         finally:
             self[name] = round(self.get(name, 0.0) + time.monotonic() - began, 3)
             log.info("part %s took %.3f s", name, self[name])
+
+    def split(self, whole: str, head: str, seconds: float) -> None:
+        """Make the beginning of a part a part of its own.
+
+        :param seconds: how long the beginning took.
+        """
+        self[head] = round(min(max(seconds, 0.0), self[whole]), 3)
+        self[whole] = round(self[whole] - self[head], 3)

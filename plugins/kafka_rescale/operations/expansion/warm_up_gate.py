@@ -1,4 +1,4 @@
-"""The warm-up gate as every step sees it: nothing is behind it but during pre-warming, and nothing comes of it."""
+"""Closing the warm-up gate: green runs behind it only during pre-warming, and must leave nothing."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ log = logging.getLogger(__name__)
 
 
 def close_gate(rescale: Rescale, journal: Journal) -> str:
-    """Stop what a pre-warming has started, if one has, and undo whatever it has committed or written.
+    """Stop green if a pre-warming has started it, and undo whatever it has committed or written.
 
-    Called by each step that may find what a killed one left behind.
+    Each step calls this that may come after a killed one.
 
     :returns: what was found and undone, for a person; empty if green has only restored its stores.
     :raises UnsafeState: an instance is alive after ``stop``.
@@ -35,9 +35,9 @@ def close_gate(rescale: Rescale, journal: Journal) -> str:
 
 
 def cool_down(rescale: Rescale, plan: Plan) -> tuple[str, ...]:
-    """Stop green for good, and leave nothing of it in the groups.
+    """Stop green completely, and remove it from its groups.
 
-    :returns: what the gate has refused until the very end: a cache is flushed when its store is closed.
+    :returns: the writes that the gate has refused until the very end, as a cache is flushed when its store closes.
     :raises UnsafeState: an instance is alive after ``stop``.
     """
     instance = green(plan)
@@ -56,9 +56,9 @@ def cool_down(rescale: Rescale, plan: Plan) -> tuple[str, ...]:
 
 
 def assert_nothing_committed(rescale: Rescale, plan: Plan) -> None:
-    """Refuse offsets in green's group: at its start it would skip what lies before them.
+    """Refuse offsets in green's group: at its start, green would skip the records before them.
 
-    :raises UnsafeState: there are some.
+    :raises UnsafeState: there are such offsets.
     """
     committed = rescale.admin.committed(plan.green)
     if committed:

@@ -1,4 +1,4 @@
-"""A next generation is built beside the running one: its own topics are filled, and it is started anew."""
+"""Mode ``blue_green``: a next generation with topics of its own is built beside the running one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class BlueGreen:
     def offsets_at_promotion(
         self, rescale: Rescale, journal: Journal, seconds_left: Callable[[], float]
     ) -> tuple[PartitionOffsets, dict[str, PartitionOffsets]]:
-        """Return where green's topics begin and end, and where it starts to read."""
+        """Return the begins and ends of green's topics, and the offsets that it starts from."""
         begins = rescale.admin.begin_offsets(m.target for m in journal.plan.moves)
         return begins, green_offsets(rescale, journal, begins, seconds_left())
 
@@ -73,13 +73,13 @@ class BlueGreen:
         was_running: bool,
         measure: Callable[[], Timings],
     ) -> Journal:
-        """See green at work, and that blue does not come back beside it."""
-        # Of what has been stopped since an earlier try, dead members may be left.
+        """Check that green works, and that blue does not come back beside it."""
+        # Dead members may be left of instances that were stopped since an earlier try.
         rescale.admin.remove_members(journal.plan.blue)
         emptied = time.monotonic()
         if not (was_running and "total" in timings):
             timings = measure()
-            # The pause is over, whatever the wait brings.
+            # The pause is over, whatever the result of the wait is.
             rescale.advance(Phase.PROMOTED, timings=timings)
         time.sleep(max(0.0, REJOIN_SECONDS - (time.monotonic() - emptied)))
         assert_alone(rescale, journal.plan)
@@ -94,15 +94,15 @@ class BlueGreen:
         """Do nothing: the copies stay, and the next attempt goes on with them."""
 
     def only_forward(self, plan: Plan) -> str:
-        """Return that green owns the inputs, and how to end the expansion."""
+        """Return the sentence that green owns the inputs, and how to end the expansion."""
         return (
             f"not rolled back: {plan.green} owns the inputs since its promotion; only forward. End this "
-            "expansion: clear the failed task; what verify found and nobody can mend, a person can accept "
+            "expansion: clear the failed task; findings of verify that can't be mended, a person can accept "
             f"(`python -m kafka_rescale accept FILE`). {self.way_back(plan)}"
         )
 
     def way_back(self, plan: Plan) -> str:
-        """Return that another expansion leads back."""
+        """Return the sentence that another expansion leads back."""
         before = blue(plan).partitions
         return (
             f"Then back to {before} partitions: trigger expand_{plan.application} with target {before}; "
@@ -110,7 +110,7 @@ class BlueGreen:
         )
 
     def assert_left(self, plan: Plan) -> None:
-        """Accept that everything has been retired before."""
+        """Allow it: earlier generations were retired before."""
 
 
 def _assert_green_is_cold(rescale: Rescale, plan: Plan) -> None:

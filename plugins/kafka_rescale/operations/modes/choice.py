@@ -1,4 +1,4 @@
-"""Which mode an expansion has: its plan tells it, whatever the application file says by now."""
+"""The mode of an expansion: its plan tells it, whatever the application file says by now."""
 
 from __future__ import annotations
 

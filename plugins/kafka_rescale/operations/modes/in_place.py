@@ -1,4 +1,4 @@
-"""The application keeps its topics, which grow while it is stopped; only keys that move are copied."""
+"""Mode ``in_place``: the application's own topics grow while it is stopped; only keys that move are copied."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ class InPlace:
     delta = ("rehearse", "a look at what the rehearsal has not seen")
 
     def prepare(self, rescale: Rescale, plan: Plan, jobs: JobsBeside) -> None:
-        """Wait until ``move`` is up: a driver that only started after the stop would be most of the pause."""
+        """Wait until ``move`` is up: starting its driver after the stop would take most of the pause."""
         if plan.growing:
             await_ready(jobs, "move", "be up", "Look at the log of the move task.")
 
     def was_stopped_before(self, journal: Journal) -> bool:
         """Whether the user has stopped the application: then a rollback must not start it.
 
-        The group doesn't tell: classic members linger after a clean close. One that lives is found by the proof.
+        The group doesn't tell it: classic members linger after a clean close. The proof finds a member that lives.
         """
         return not journal.stop_asked and not journal.blue_ran
 
     def await_delta(
         self, rescale: Rescale, journal: Journal, jobs: JobsBeside, seconds_left: Callable[[], float]
     ) -> None:
-        """Look at what the rehearsal has not seen.
+        """Check the records that the rehearsal has not seen.
 
-        It is moved after the promotion: it needs partitions that can't be taken away again.
+        They are moved after the promotion, as they need partitions that can't be removed again.
         """
         assert_movable(rescale, journal)
 
     def jobs_behind(self, plan: Plan) -> list[str]:
-        """Return ``move``, if anything moves."""
+        """Return ``move``, if records move."""
         return ["move"] if plan.growing else []
 
     def offsets_at_promotion(
@@ -56,11 +56,11 @@ class InPlace:
         return {}, {}
 
     def before_start(self, rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
-        """Let the application's own topics grow, and have everything moved."""
+        """Grow the application's own topics, and wait until ``move`` has moved their records."""
         return grow_and_move(rescale, journal, timings)
 
     def stop_unprepared(self, rescale: Rescale, plan: Plan) -> None:
-        """Refuse: this expansion has not started it, and it has processed something."""
+        """Refuse: this expansion has not started the application, and it may have processed records."""
         raise started_elsewhere(plan, "a running instance without the offsets that it is to start from")
 
     def confirm_start(
@@ -72,7 +72,7 @@ class InPlace:
         was_running: bool,
         measure: Callable[[], Timings],
     ) -> Journal:
-        """See the application at work."""
+        """Check that the application works."""
         return rescale.advance(Phase.STARTED, timings=measure())
 
     def assert_finishable(self, rescale: Rescale, journal: Journal, acceptances: Acceptances) -> None:
@@ -83,7 +83,7 @@ class InPlace:
         release_compaction(rescale, journal)
 
     def only_forward(self, plan: Plan) -> str:
-        """Return that topics can't shrink."""
+        """Return the sentence that topics can't shrink."""
         return (
             f"not rolled back: the topics of {plan.green} grow, and none can shrink; only forward. Clear "
             "the failed task, or trigger the expansion again: it goes on where it is"

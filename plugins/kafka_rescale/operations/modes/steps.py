@@ -15,7 +15,7 @@ from kafka_rescale.operations.expansion.timings import Timings
 
 
 class ModeSteps(Protocol):
-    """What ``BlueGreen`` and ``InPlace`` both have.
+    """The steps that ``BlueGreen`` and ``InPlace`` both have.
 
     Each step may be killed at any instruction and called again.
     """
@@ -27,17 +27,17 @@ class ModeSteps(Protocol):
     def prepare(self, rescale: Rescale, plan: Plan, jobs: JobsBeside) -> None:
         """Wait until the jobs beside the cutover are ready, while the application runs.
 
-        :raises UnsafeState: something uses already what green is going to have.
+        :raises UnsafeState: topics or groups that green needs are already in use.
         :raises Outage: a job is not ready in time, or has failed and is not tried again.
         """
 
     def was_stopped_before(self, journal: Journal) -> bool:
-        """Whether blue was stopped by a person before the cutover, so that nothing has to be stopped."""
+        """Whether a person stopped blue before the cutover, so that the cutover does not have to."""
 
     def await_delta(
         self, rescale: Rescale, journal: Journal, jobs: JobsBeside, seconds_left: Callable[[], float]
     ) -> None:
-        """Return when nothing that blue has left is in the way of the promotion.
+        """Wait until blue's remaining records do not prevent the promotion any more.
 
         :param seconds_left: how long the pause may still last; it raises when the time is over.
         :raises UnsafeState: a record can't be moved.
@@ -45,29 +45,29 @@ class ModeSteps(Protocol):
         """
 
     def jobs_behind(self, plan: Plan) -> list[str]:
-        """Return the jobs that the application depends on as soon as it has been promoted."""
+        """Return the jobs that the application depends on from its promotion on."""
 
     def offsets_at_promotion(
         self, rescale: Rescale, journal: Journal, seconds_left: Callable[[], float]
     ) -> tuple[PartitionOffsets, dict[str, PartitionOffsets]]:
-        """Return the log starts of green's topics, and what the journal keeps of green, as far as they are known.
+        """Return the log starts of green's topics, and the journal's fields about green, as far as they are known.
 
-        :param seconds_left: as of ``await_delta``.
+        :param seconds_left: as in ``await_delta``.
         """
 
     def before_start(self, rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
-        """Do behind the promotion what green needs before it can start.
+        """Do what green needs between the promotion and its start.
 
         :param journal: in phase ``PROMOTED``.
-        :param timings: the parts so far; those of this step are added.
-        :raises Outage: a job is not to be heard of.
-        :raises UnsafeState: something has not been moved, or the application has run meanwhile.
+        :param timings: the parts so far; this step adds its own.
+        :raises Outage: a job is silent.
+        :raises UnsafeState: a record has not been moved, or the application has run meanwhile.
         """
 
     def stop_unprepared(self, rescale: Rescale, plan: Plan) -> None:
         """Stop a green that runs without its offsets, or refuse to go on beside it.
 
-        :raises UnsafeState: it can't be stopped, or has processed something.
+        :raises UnsafeState: it can't be stopped, or has processed records.
         """
 
     def confirm_start(
@@ -79,7 +79,7 @@ class ModeSteps(Protocol):
         was_running: bool,
         measure: Callable[[], Timings],
     ) -> Journal:
-        """See green at work, and record that it has been started.
+        """Check that green works, and record that it has been started.
 
         :param timings: the parts so far.
         :param was_running: whether an earlier try has started green.
@@ -90,12 +90,12 @@ class ModeSteps(Protocol):
     def assert_finishable(self, rescale: Rescale, journal: Journal, acceptances: Acceptances) -> None:
         """Check before the end of the run that blue is gone.
 
-        :param acceptances: what a person has accepted.
-        :raises UnsafeState: it runs, or has written since it was proven gone.
+        :param acceptances: findings that a person has accepted.
+        :raises UnsafeState: blue runs, or has written since it was proven gone.
         """
 
     def roll_back(self, rescale: Rescale, journal: Journal) -> None:
-        """Undo what was done to topics before the promotion."""
+        """Undo the changes to topics from before the promotion."""
 
     def only_forward(self, plan: Plan) -> str:
         """Return why a promoted expansion is not rolled back, and what to do instead, in sentences."""
@@ -104,7 +104,7 @@ class ModeSteps(Protocol):
         """Return how to get back to the earlier count; empty if there is no way."""
 
     def assert_left(self, plan: Plan) -> None:
-        """Refuse to retire where no topics of earlier generations have been found.
+        """Refuse to retire if there can't be topics of earlier generations; called if none have been found.
 
-        :raises Refused: there can't be any.
+        :raises Refused: this mode leaves no such topics.
         """

@@ -1,4 +1,4 @@
-"""Asks the user's own commands, or class, what they can tell before anything is touched."""
+"""Asks the user's own commands or class for their answers before the expansion changes anything."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from kafka_rescale.operations.expansion.rescale import running_instance
 log = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 60.0
-"""Members that died linger for their session timeout, by default 45 s; a dead application may be expanded."""
+"""Dead members linger for their session timeout, by default 45 s. A dead application may be expanded."""
 _POLL_SECONDS = 1.0
 
 
 def deployment_of(described: Described, admin: ClusterAdmin, upstream: Iterable[Application]) -> Deployment:
-    """Return what the deployment says of both generations; nothing is started or stopped.
+    """Return the deployment's answers about both generations, without starting or stopping any.
 
-    Of an expansion in progress the generations are in between, and only the commands themselves are looked at.
+    While an expansion is in progress, the generations are in between, so only the commands themselves are checked.
 
     :param upstream: the applications that are held as producers.
     """
@@ -45,7 +45,7 @@ def deployment_of(described: Described, admin: ClusterAdmin, upstream: Iterable[
 
 
 def _can_answer(application: Application, instance: Instance) -> bool:
-    """Whether `status` can be called. If so, its answer is told together with what hinders the other commands."""
+    """Whether `status` can be called. Then its answer is reported together with findings about other commands."""
     spec = application.lifecycle
     if isinstance(spec, ShellLifecycle):
         return not hindrance(command_line(spec.status, instance))
@@ -63,7 +63,7 @@ def _of_lifecycle(application: Application, instance: Instance) -> Iterator[Find
     try:
         lifecycle_of(application, lambda _: False)
     except RescaleError as error:
-        yield _finding(error)
+        yield Finding.of(error.complaint)
 
 
 def _of_producers(application: Application, upstream: Iterable[Application]) -> Iterator[Finding]:
@@ -90,12 +90,12 @@ def _answers(described: Described, lifecycle: Lifecycle, admin: ClusterAdmin, bl
         green = _green(described, blue)
         green_runs = lifecycle.is_running(green) if green.application_id != blue.application_id else None
     except RescaleError as error:
-        return Deployment((_finding(error),))
+        return Deployment((Finding.of(error.complaint),))
     return Deployment((), runs, members, green_runs)
 
 
 def _settled(lifecycle: Lifecycle, admin: ClusterAdmin, blue: Instance) -> tuple[bool, int]:
-    """Return the answer about blue, and how many members of its group contradict it for long."""
+    """Return the answer about blue, and how many members of its group still contradict it after a wait."""
     deadline = time.monotonic() + SETTLE_SECONDS
     told = False
     while True:
@@ -117,7 +117,3 @@ def _green(described: Described, blue: Instance) -> Instance:
         partitions=described.target,
         inputs={**blue.inputs, **described.successors()},
     )
-
-
-def _finding(error: RescaleError) -> Finding:
-    return Finding(error.what, error.found, error.expected, error.remedy)

@@ -1,4 +1,4 @@
-"""Whether the permissions of an application also cover topics or groups of applications declared beside it."""
+"""Do the permissions of an application also cover topics or groups of applications declared beside it?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _beside(file: Path, application_id: str) -> list[OtherApplication]:
         try:
             fields = fields_of(each)
         except InvalidInput:
-            continue  # It says what is wrong with it where it is used.
+            continue  # The file's own mistakes are reported where it is used.
         name = str(fields.get("application_id", ""))
         if name not in {"", application_id}:
             prefix = str(fields.get("internal_topic_prefix") or name)

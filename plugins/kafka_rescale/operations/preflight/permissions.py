@@ -1,4 +1,4 @@
-"""Before anything else is asked of the brokers: is every role allowed what it will need?"""
+"""The first question to brokers: has every role the permissions that it will need?"""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Connections = Mapping[Role, KafkaConnection]
 
 
 def permitted_state(application: Application, topology: Topology, connections: Connections) -> ControlState:
-    """Return what the control topic knows, provided that every role has the permissions that it needs.
+    """Return the control state, provided that every role has the permissions that it needs.
 
-    :param connections: of the roles to check; ``plan``, by which the topic is read, among them.
+    :param connections: of the roles to check. ``plan`` must be among them, as it reads the topic.
     :raises PreflightRefused: with a finding, and the command that mends it, per missing permission.
     """
     acls = [acl for acl in needed_acls(application, topology) if acl.role in connections]
@@ -49,9 +49,10 @@ def permitted_state(application: Application, topology: Topology, connections: C
 def lacking_to_retire(
     application: Application, topology: Topology, connections: Connections, state: ControlState
 ) -> list[str]:
-    """Return a line for each permission that is missing only to retire what earlier generations have left.
+    """Return a line for each missing permission that only ``retire`` needs, for topics of earlier generations.
 
-    No reason to refuse an expansion, which doesn't need them; and where nothing is left, nobody has to grant them.
+    This is no reason to refuse an expansion, which doesn't need them. If no such topics are left, no person has to
+    grant them.
 
     :param connections: as in ``permitted_state``.
     """
@@ -71,7 +72,7 @@ def lacking_to_retire(
 
 
 def _topics(application: Application, topology: Topology, state: ControlState) -> list[str]:
-    """Return the running generation's topics and the next one's, its inputs among them."""
+    """Return the topics of the running and of the next generation, including their inputs."""
     target = Target(application, topology, application.partitions, state)
     now = topics_of(application, topology, target.blue, target.renamed)
     next_inputs = [
@@ -80,12 +81,12 @@ def _topics(application: Application, topology: Topology, state: ControlState) -
         if each.policy is InputPolicy.REPARTITIONED
     ]
     names = [*now, *green_names(application, target.green).all_of(topology), *next_inputs]
-    # Preflight tells of the others; brokers answer no question about them.
+    # Brokers can't answer about names that are too long; preflight reports these.
     return [name for name in names if is_topic_name(name)]
 
 
 def _rights(acls: Iterable[Acl], connections: Connections, topics: list[str]) -> list[Right]:
-    """Ask by each connection for what the roles need that have it: of another principal it tells nothing."""
+    """Ask by each connection only for the needs of its own roles: it can't tell the rights of other principals."""
     wanted = list(acls)
     rights: list[Right] = []
     for connection, roles in _by_connection(connections):

@@ -1,4 +1,4 @@
-"""Looks at everything, touches nothing, and refuses what can't work with every reason at once."""
+"""Checks everything without changing anything, and refuses what can't work with all reasons at once."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from kafka_rescale.core.preflight.counts import changes_anything
 from kafka_rescale.core.preflight.deployment import NOT_ASKED, Deployment
 from kafka_rescale.core.preflight.described import Described, Target
 from kafka_rescale.core.preflight.expected_state import ExpectedState
+from kafka_rescale.core.preflight.placed_keys import MayHaveGrown
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topology import Topology
@@ -32,11 +33,11 @@ from kafka_rescale.operations.preflight.permissions import lacking_to_retire, pe
 
 @dataclass(frozen=True)
 class Preflight:
-    """The result of a preflight that found nothing to object to.
+    """The result of a preflight without findings.
 
     :param plan: what to do; None if there is nothing to do.
-    :param noop: the application is already at the target.
-    :param messages: what is worth knowing, one line each.
+    :param noop: whether the application is already at the target.
+    :param messages: hints for a person, one line each.
     """
 
     plan: Plan | None
@@ -57,16 +58,16 @@ def preflight(
     others: Mapping[Role, KafkaConnection] | None = None,
     runs_commands: bool = True,
 ) -> Preflight:
-    """Check everything and return the plan; nothing is written to the cluster.
+    """Check everything and return the plan, without writing to the cluster.
 
     :param target: partitions wanted.
-    :param owner: the run that asks, as the lease would name it.
+    :param owner: the run that asks, by its name in the lease.
     :param now_ms: wall clock, in ms since the epoch.
-    :param owner_is_finished: whether another owner's run has ended; None if that can't be found out.
-    :param expected: whether the application has to run, or to be stopped.
+    :param owner_is_finished: tells whether another owner's run has ended; None if that is unknown.
+    :param expected: whether the application must run, or must be stopped.
     :param others: connections of other roles than ``plan`` whose permissions are checked as well.
-    :param runs_commands: whether the commands of the file are run on this machine, so that they can be looked at.
-    :raises InvalidInput: no connection can be had with these settings.
+    :param runs_commands: whether this machine runs the commands of the file, so that they can be checked here.
+    :raises InvalidInput: these settings give no connection.
     :raises LeaseHeld: another run that has not ended rescales this application.
     :raises PreflightRefused: with every finding.
     """
@@ -81,11 +82,10 @@ def preflight(
     wanted = Target(application, topology, target, control)
     asked = partial(deployment_of, upstream=held) if runs_commands else _not_asked
     compression = connections.get(Role.COPY, connection).compression
-    situation, unread = look_around(
-        wanted, connection, asked, compression=compression, expected=expected, now_ms=now_ms
+    look = partial(
+        look_around, wanted, connection, asked, compression=compression, expected=expected, now_ms=now_ms
     )
-    if findings := checks.check(situation):
-        raise PreflightRefused(findings)
+    situation, unread = _checked(look, connection)
     lacking = lacking_to_retire(application, topology, connections, control)
     messages = (*checks.messages(situation), *unread, *lacking)
     if checks.is_continued(situation):
@@ -99,6 +99,28 @@ def preflight(
     return Preflight(situation.plan, False, messages)
 
 
+def _checked(
+    look: Callable[[], tuple[Situation, tuple[str, ...]]], connection: KafkaConnection
+) -> tuple[Situation, tuple[str, ...]]:
+    """Look around and check; do both again if a static partitioner needs partitions that have come meanwhile.
+
+    :param look: gathers what the checks look at.
+    :returns: what ``look`` has returned last.
+    :raises PreflightRefused: with every finding.
+    """
+    while True:
+        seen = look()
+        situation, _ = seen
+        findings = checks.check(situation)
+        if not findings:
+            return seen
+        refusal = PreflightRefused(findings)
+        if not any(isinstance(each, MayHaveGrown) for each in findings):
+            raise refusal
+        counted = {name: topic.partitions for name, topic in situation.cluster.topics.items()}
+        ClusterAdmin(connection).await_growth(counted, refusal)
+
+
 def look_around(
     target: Target,
     connection: KafkaConnection,
@@ -108,12 +130,12 @@ def look_around(
     expected: ExpectedState,
     now_ms: int,
 ) -> tuple[Situation, tuple[str, ...]]:
-    """Gather what the checks look at.
+    """Gather everything that the checks look at.
 
-    :param asked: returns what the user's own commands say; called last, as it may wait.
+    :param asked: returns the answers of the user's own commands; called last, as it may wait.
     :param compression: ``compression.type`` of the connection that copies.
-    :param expected: as of ``preflight``.
-    :param now_ms: as of ``preflight``.
+    :param expected: as in ``preflight``.
+    :param now_ms: as in ``preflight``.
     :returns: the situation, and one line per partition that could not be sampled in time.
     """
     admin = ClusterAdmin(connection)
@@ -149,7 +171,7 @@ def _not_asked(_: Described, __: ClusterAdmin) -> Deployment:
 
 
 def _sample(known: Described, admin: ClusterAdmin, connection: KafkaConnection) -> tuple[Sampled, dict[str, str]]:
-    """Sample what has keys that decide partitions; an expansion in progress was sampled when it began.
+    """Sample topics whose keys decide partitions; for an expansion in progress that was done when it began.
 
     :returns: samples, and the codecs of the topics that are compressed.
     """

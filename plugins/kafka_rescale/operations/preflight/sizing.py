@@ -1,4 +1,4 @@
-"""Measures a running generation twice and samples its keys, for a recommendation; nothing is written."""
+"""Measures a running generation twice and samples its keys, for a recommendation. It writes nothing."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def advise(
     """Return a recommendation for every topic whose keys decide where state is.
 
     :param seconds: between the two readings: longer than ``commit.interval.ms``, as committed offsets are read.
-    :param threads: stream threads that shall have something to do; else the members of the group.
-    :raises InvalidInput: the application isn't there, or nothing of it could be measured.
+    :param threads: number of stream threads that shall get a task; by default the number of group members.
+    :raises InvalidInput: the application doesn't exist, or could not be measured.
     """
     admin = ClusterAdmin(connection)
     control = ControlTopic(connection, application.application_id).read()

@@ -1,4 +1,4 @@
-"""What a backfill needs: a past interval and what the state at its start follows from; and what it can't have."""
+"""Checks of a backfill: all records that its interval needs must exist, and its processors are fixed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_rescale.kafka.reading.log_batches import log_batches
 
 
 def require_live(application: PipelineApplication, processors: int, backfill: Backfill | None) -> None:
-    """Refuse processors for a backfill.
+    """Refuse a change of processors for a backfill.
 
     :raises Refused: there is an interval.
     """
@@ -28,11 +28,11 @@ def require_live(application: PipelineApplication, processors: int, backfill: Ba
 
 
 def require_interval(connection: KafkaConnection, topology: Topology, backfill: Backfill) -> None:
-    """Refuse an interval whose records are partly gone.
+    """Refuse an interval if some of its records are gone.
 
-    Only compacted topics are looked at batch by batch, from their beginnings: a table is made of all its records.
+    Only compacted topics are read batch by batch, from their beginning: a table depends on all of its records.
 
-    :raises Refused: they were deleted or compacted away.
+    :raises Refused: records were deleted or compacted away.
     """
     admin = ClusterAdmin(connection)
     described, begins = admin.describe_topics(topology.inputs), admin.begin_offsets(topology.inputs)

@@ -1,4 +1,4 @@
-"""Clients of a pipeline that are given up, and started again."""
+"""Giving up clients of a pipeline, and starting them again."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def remove_clients(
     client_id: str | None = None,
     tag: tuple[str, str] | None = None,
 ) -> list[str]:
-    """Give clients up, because they are lost or shall be: from the next run on others have their tasks.
+    """Give clients up because they are lost, or shall go: from the next run on, other clients have their tasks.
 
-    :param client_id: of one client.
+    :param client_id: id of one client.
     :param tag: key and value of a tag, for all clients that have it: a lost rack.
     :returns: ids of the clients that had not ended before.
     :raises InvalidInput: the file has no such client.
@@ -41,7 +41,7 @@ def start_clients(
 ) -> list[str]:
     """Let clients that have ended, or are absent, begin anew with the next run.
 
-    :param client_id: of one client; None are all of them.
+    :param client_id: id of one client; None for all clients.
     :returns: ids of the clients that begin anew.
     :raises InvalidInput: the file has no such client.
     :raises Refused: the pipeline has never run.

@@ -1,4 +1,4 @@
-"""What is done about a stream thread whose ``spark-submit`` has failed, was killed, or has vanished."""
+"""How to go on after a stream thread's ``spark-submit`` has failed, was killed, or has vanished."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Attempt:
 
     :param run: ``<dag_id>/<run_id>``.
     :param job: the name of its result, ``process/<level>/<thread>``.
-    :param thread: as it was called when the run began.
-    :param number: counts from 1.
+    :param thread: its name when the run began.
+    :param number: number of the attempt, from 1.
     """
 
     run: str
@@ -47,7 +47,7 @@ def handle_failure(
 def take_over(
     application: PipelineApplication, connection: KafkaConnection, attempt: Attempt
 ) -> Processing | None:
-    """Let the handler decide about the thread of an earlier attempt, if that has never said what became of it.
+    """Let the handler decide about the thread of an earlier attempt that never reported its end.
 
     :returns: the clients as they are now; None if another run's assignment is in force.
     """
@@ -66,7 +66,7 @@ def _bury(
     reason: str,
     is_dead: Callable[[JobResult | None], bool],
 ) -> Processing | None:
-    """Let a thread be dead by the handler's decision, for which the handler is asked once."""
+    """Record a thread as dead with the handler's decision. The handler is asked only once."""
 
     def change(state: ControlState) -> Change:
         processing, result = state.processing, state.results.get(attempt.job)
@@ -79,18 +79,18 @@ def _bury(
     control = ControlTopic(connection, application.application_id)
     found = control.read()
     if not is_dead(found.results.get(attempt.job)):
-        # The usual case costs no transaction.
+        # The usual case needs no transaction.
         return found.processing if found.processing and found.processing.run == attempt.run else None
     decision = exception_handler(application.uncaught_exception_handler)(
         _died_of(attempt, found.results.get(attempt.job), reason)
     )
-    # All threads of a run may die at once, and each is said by a task of its own.
+    # All threads of a run may die at once, and a task of its own reports each of them.
     processing = update_despite_races(control, change, lost=(Fenced,)).processing
     return processing if processing is not None and processing.run == attempt.run else None
 
 
 def _died_of(attempt: Attempt, result: JobResult | None, reason: str) -> Exception:
-    """Return what the handler is given: what the job has said of its end, or that it has said nothing."""
+    """Return the error for the handler: the one that the job has reported, or that it has reported none."""
     is_own = result is not None and (result.run, result.attempt) == (attempt.run, attempt.number)
     if is_own and result is not None and result.failure is not None:
         return result.failure.error
@@ -103,7 +103,7 @@ def _died_of(attempt: Attempt, result: JobResult | None, reason: str) -> Excepti
 
 
 def _closed(attempt: Attempt, result: JobResult | None, reason: str) -> Mapping[str, JobResult]:
-    """Say in the name of the dead job that it has failed, unless it has said so itself."""
+    """Record in the name of the dead job that it has failed, unless the job has done so itself."""
     if result is not None and result.run == attempt.run and result.state != "running":
         return {}
     known = result if result is not None and result.run == attempt.run else None

@@ -1,4 +1,4 @@
-"""What keeps standbys and warm-ups going: whose have something to read, and when to see whether it is enough."""
+"""Which clients' standbys and warm-ups have records to read, and when does a run check whether they caught up?"""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Probe:
-    """Whether a run shall be triggered, only to look whether warm-ups have caught up (KIP-441).
+    """Whether to trigger a run only to check whether warm-ups have caught up (KIP-441).
 
-    :param run_id: of the run; the same for every caller after the same rebalance. Empty if no run is needed.
-    :param reason: why, or why not.
+    :param run_id: id of the run, the same for every caller after the same rebalance; empty if no run is needed.
+    :param reason: why a run is needed, or why not.
     """
 
     run_id: str
@@ -31,9 +31,9 @@ class Probe:
 
 
 def due_clients(application: PipelineApplication, connection: KafkaConnection) -> list[str]:
-    """Return the clients whose standbys and warm-ups have something to read.
+    """Return the clients whose standbys and warm-ups have records to read.
 
-    A client whose ``state.dir`` can't be reached has none: the next rebalance finds it absent.
+    A client whose ``state.dir`` can't be reached is left out: the next rebalance finds it absent.
     """
     processing = ControlTopic(connection, application.application_id).read().processing
     if processing is None:
@@ -54,7 +54,7 @@ def due_clients(application: PipelineApplication, connection: KafkaConnection) -
 
 
 def probe(application: PipelineApplication, connection: KafkaConnection) -> Probe:
-    """Return whether something warms up, and the last rebalance was ``probing.rebalance.interval.ms`` ago."""
+    """Return whether tasks warm up, and the last rebalance was ``probing.rebalance.interval.ms`` ago."""
     processing = ControlTopic(connection, application.application_id).read().processing
     if processing is None or not processing.assignment.is_probing_rebalance_needed:
         return Probe("", "Nothing warms up: everything is where it should be.")
@@ -63,7 +63,7 @@ def probe(application: PipelineApplication, connection: KafkaConnection) -> Prob
     if elapsed < interval:
         due = (interval - elapsed) // 1000
         return Probe("", f"{len(processing.movements)} tasks warm up; a rebalance is due in {due} s.")
-    # A run of this name exists once: where it has failed before its rebalance, the next interval has another one.
+    # A run of this name exists only once. If it fails before its rebalance, the next interval has another name.
     return Probe(
         f"probing__{processing.at_ms + elapsed // interval * interval}",
         f"{len(processing.movements)} tasks warm up, and {interval // 1000} s are over since the last rebalance.",

@@ -1,4 +1,4 @@
-"""What the clients of a pipeline say of themselves at a rebalance: what state they have, and how old it is."""
+"""The clients of a pipeline at a rebalance: which state they have, and how far it is behind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka_rescale.kafka.processing.changelogs import KnownState
 from kafka_rescale.spark.processing.state_files import StateFiles
 
 AT_A_TIME = 8
-"""Directories that are looked into at a time: on an object store each takes tens of milliseconds."""
+"""Directories that are read at a time: on an object store each takes tens of milliseconds."""
 
 
 def members_of(
@@ -23,8 +23,9 @@ def members_of(
 ) -> list[Member]:
     """Return every client of the file with the state that it has.
 
-    One whose ``state.dir`` can't be reached, or is no longer where it took part, is absent. The only client of a
-    file without `clients` is never: nobody else could have its tasks, and what it lacks is in the changelogs.
+    A client is absent if its ``state.dir`` can't be reached, or is no longer the place where it took part. The
+    only client of a file without `clients` is never absent: no other client could have its tasks, and missing
+    state is in the changelogs.
     """
     if not application.clients:
         (alone,) = application.members
@@ -57,7 +58,7 @@ def _member(
 
 
 def _absence(application_id: str, client: DeclaredClient, before: Processing | None) -> str:
-    """Return why a client can't take part, if it can't; one that is new gets its directory."""
+    """Return why a client can't take part, or an empty text; create the directory of a new client."""
     record = before.client(client.client_id) if before is not None else None
     place = StateFiles(client.state_dir, application_id)
     try:
@@ -74,7 +75,7 @@ def _absence(application_id: str, client: DeclaredClient, before: Processing | N
 def lags_of(
     application_id: str, state_dir: str, logs: Mapping[TaskId, StoreLogs], now_ms: int
 ) -> dict[TaskId, int]:
-    """Return by how many records a client's state is behind, for each task whose state it has.
+    """Return how many records a client's state is behind, for each task whose state it has.
 
     :param logs: of all stateful tasks.
     """

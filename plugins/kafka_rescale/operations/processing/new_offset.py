@@ -1,4 +1,4 @@
-"""An offset of a pipeline that a person sets, without losing what is committed beside it."""
+"""Setting an offset of a pipeline by hand, without losing the metadata that is committed beside it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from kafka_rescale.spark.processing.work import full_names
 def set_offset(
     application: PipelineApplication, connection: KafkaConnection, source: TopicPartition, to: str
 ) -> int:
-    """Set where a pipeline goes on with a partition, and return it.
+    """Set the offset from which a pipeline goes on with a partition, and return it.
 
-    A task that processes the partition now is fenced, and writes nothing more. Stream time, counters and the
+    A task that processes the partition now is fenced, and writes no more records. Stream time, counters and the
     number of processors are kept; Kafka's own tools would delete them with the offset's metadata. State is not
-    changed: records that are processed again count again, and records that are passed over are never counted.
+    changed: records that are processed again count again, and records that are passed over never count.
 
-    :param application: under the id of the generation.
-    :param source: by its full name.
+    :param application: with the id of the generation.
+    :param source: the partition, by the topic's full name.
     :param to: an offset, ``earliest`` or ``latest``.
     :raises InvalidInput: no task reads it, or the log has no such offset.
     :raises Outage: the brokers don't answer.

@@ -1,4 +1,4 @@
-"""Before a run of a pipeline: its internal topics are there, and every task has its thread."""
+"""Before a run of a pipeline: create its internal topics, and give every task a thread."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from kafka_rescale.spark.processing.work import works_of
 
 @dataclass(frozen=True)
 class Prepared:
-    """What was found and done.
+    """The result of the preparation.
 
     :param created: internal topics that were missing.
-    :param revoked: tasks that were taken from a client which may still have been processing them.
-    :param expansions: what has become of processors that were asked for.
-    :param scaled: what comes of inputs that have grown.
+    :param revoked: tasks that were taken from a client that may still have been processing them.
+    :param expansions: messages about processors that were asked for.
+    :param scaled: what follows from inputs that have grown.
     """
 
     processing: Processing
@@ -72,16 +72,16 @@ def prepare(
     asked: Adjustments = NOTHING_ASKED,
     backfill: Backfill | None = None,
 ) -> Prepared:
-    """Create what is missing of the internal topics, and give every task to a thread for this run: a rebalance.
+    """Create missing internal topics, and rebalance: give every task to a thread for this run.
 
-    Idempotent: the same run gets the same assignment again. A task that moves away from a thread which may still
-    be at work is revoked first, so that this thread can't commit any more; then another thread gets it. New
-    processors get their partitions here, once they have almost caught up: between two runs nothing is processed.
+    This is idempotent: the same run gets the same assignment again. If a task moves away from a thread that may
+    still be at work, it is revoked first, so that this thread can't commit any more. Then another thread gets it.
+    New processors get their partitions here, once they have almost caught up, as no task runs between two runs.
 
-    :param application: under the id of its generation.
+    :param application: with the id of its generation.
     :param run: ``<dag_id>/<run_id>``.
-    :param asked: changes before the rebalance, once per run.
-    :param backfill: the interval that the generation is for.
+    :param asked: changes before the rebalance; they are made once per run.
+    :param backfill: the interval that the generation processes.
     :raises InvalidInput: the pipeline, its handler of exceptions or its rule for racks can't be imported.
     :raises Refused: a topic that the pipeline reads or writes doesn't exist, or has grown in a way that would tear
         keys from their state; what the interval needs is gone; or no client can take part.
@@ -90,7 +90,7 @@ def prepare(
     :raises Fenced: an old run has come in while processors were given their partitions; run again.
     """
     pipeline, control = pipeline_named(application.pipeline), ControlTopic(connection, application.application_id)
-    # As long as nothing has begun.
+    # As long as no task has begun.
     exception_handler(application.uncaught_exception_handler)
     _rack_assignor(application)
     asked = still_asked(control.read().processing, run, asked)
@@ -112,7 +112,7 @@ def prepare(
     known = known_state(
         ClusterAdmin(connection), application.application_id, pipeline, expansions.processors.tasks
     )
-    # Also what an attempt that was killed between its two rebalances has left.
+    # This also covers an attempt that was killed between its two rebalances.
     revoked = to_fence = before.revoked if before is not None else ()
     while True:
         for task in to_fence:
@@ -133,7 +133,7 @@ def _rebalance(
     run: str,
     asked: Adjustments,
 ) -> Processing:
-    """Assign, unless this run has its assignment; processors that have switched are noted with it."""
+    """Assign, unless this run has its assignment; note with it the processors that have switched."""
 
     def assigned(state: ControlState) -> Mapping[str, Value]:
         before, at_ms = state.processing, now_ms()
@@ -162,7 +162,7 @@ def _rack_assignor(application: PipelineApplication) -> RackStandbyTaskAssignor 
 
 
 def _wait_for_end(control: ControlTopic, thread: str | None, timeout_seconds: float | None) -> None:
-    """Wait for a thread that shall be removed, if a run that was thought dead still has it."""
+    """Wait for the end of a thread that shall be removed, if a run that seemed dead still has it."""
     if thread is None or timeout_seconds is None:
         return
     poll_until(
@@ -178,7 +178,7 @@ def _wait_for_end(control: ControlTopic, thread: str | None, timeout_seconds: fl
 
 
 def at_work(state: ControlState) -> set[str]:
-    """Return the threads that may still be processing: what their jobs have said last is not their end."""
+    """Return the threads that may still be processing: their jobs have not reported their end."""
     processing = state.processing or Processing()
     return {
         processing.thread_for(result.job.split("/", 2)[2])
@@ -192,7 +192,7 @@ def is_idle(
 ) -> bool:
     """Return whether a thread has nothing to do, so that no driver has to be started for it.
 
-    :param run: ``<dag_id>/<run_id>``; the job itself refuses what was assigned by another one.
+    :param run: ``<dag_id>/<run_id>``; the job itself refuses an assignment of another run.
     """
     pipeline, name = pipeline_named(application.pipeline), application.application_id
     state = ControlTopic(connection, name).read()
@@ -209,7 +209,7 @@ def is_idle(
     except Outage:
         return False  # a transaction of a killed attempt is open: the job ends it
     ends = {source: end for work in works for source, end in work.ends.items()}
-    # What moved to new processors has to be deleted where it was, in whichever run that comes to be done.
+    # Keys that moved to new processors still have to be deleted in their old place, in this run or a later one.
     as_of = {source: work.processors for work in works for source in work.ends if work.processors > work.initial}
     progress = TaskProgress(connection, name, ends, 0)
     try:

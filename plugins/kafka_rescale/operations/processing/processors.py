@@ -1,4 +1,4 @@
-"""The processors of a pipeline: remembered from its first start, and expanded while it runs (KIP-287)."""
+"""The processors of a pipeline: they are recorded from its first start, and expanded while it runs (KIP-287)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.partitioning.user_function import NotThereYet
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.backfill import Backfill
@@ -34,9 +35,9 @@ from kafka_rescale.spark.processing.work import expansion_of
 
 @dataclass(frozen=True)
 class Expansions:
-    """What has become of the processors that were asked for.
+    """The state of expansions that were asked for.
 
-    :param processors: with the new ones that have their partitions now.
+    :param processors: the record, with new processors that have their partitions now.
     :param messages: a line for each sub-topology that was being expanded.
     """
 
@@ -45,7 +46,7 @@ class Expansions:
     switched: tuple[int, ...] = ()
 
     def applied_to(self, known: PipelineProcessors) -> PipelineProcessors:
-        """Return the record as it is now, with the sub-topologies that have switched."""
+        """Return the present record with the sub-topologies that have switched."""
         changed = {number: self.processors.sub_topologies[number] for number in self.switched}
         return known.model_copy(update={"sub_topologies": {**known.sub_topologies, **changed}})
 
@@ -53,12 +54,12 @@ class Expansions:
 def expand_processors(
     application: PipelineApplication, connection: KafkaConnection, target: int, chosen: Collection[int] = ()
 ) -> PipelineProcessors:
-    """Ask for more processors, and return what is known of them; they warm up from the next run on.
+    """Ask for more processors, and return their record; they warm up from the next run on.
 
-    Idempotent. Repartition topics are grown as far as needed, inputs are not.
+    This is idempotent. It grows repartition topics as far as needed, but no inputs.
 
-    :param target: processors of each of the sub-topologies.
-    :param chosen: sub-topologies by number; none are all of them.
+    :param target: number of processors for each of the sub-topologies.
+    :param chosen: sub-topologies by number; if empty, all of them.
     :raises InvalidInput: there is no such sub-topology, or the pipeline has never run.
     :raises Refused: an input has fewer partitions, or there are more processors already.
     """
@@ -75,7 +76,7 @@ def expand_processors(
 
 
 def is_split(application_id: str, connection: KafkaConnection, client_id: str) -> bool:
-    """Return whether new processors are being split from what a client has."""
+    """Return whether new processors are being split from a client's tasks."""
     state = ControlTopic(connection, application_id).read()
     client = state.processing.client(client_id) if state.processing is not None else None
     return client is not None and not state.processors.split.isdisjoint(client.active)
@@ -88,13 +89,13 @@ def remember(
     control: ControlTopic,
     backfill: Backfill | None = None,
 ) -> tuple[PipelineProcessors, tuple[str, ...]]:
-    """Note what has begun and what has grown, and make the internal topics so.
+    """Record new and grown topics, and create or grow the internal topics accordingly.
 
-    :param application: under the id of its generation.
-    :param backfill: the interval that the generation is for.
-    :returns: the record, and which internal topics were created.
-    :raises Refused: a topic doesn't exist, or has changed in a way that would tear keys from their state; or what
-        the interval needs is gone.
+    :param application: with the id of its generation.
+    :param backfill: the interval that the generation processes.
+    :returns: the record, and the internal topics that were created.
+    :raises Refused: a topic doesn't exist, or has changed in a way that would separate keys from their state; or
+        records that the interval needs are gone.
     :raises UnsafeState: keys are not where linear hashing puts them, an internal topic has another count, or
         offsets are gone, or the state that they stand for.
     """
@@ -112,7 +113,13 @@ def remember(
     said = positions_of(before.results.values())
     begins = {} if backfill is not None else admin.begin_offsets(now.names[topic] for topic in found.topics)
     require_offsets(with_begun(found, now.names, committed, said), now.names, committed, begins, said)
-    _check_samples(connection, admin, now, found)
+    try:
+        _check_samples(connection, admin, now, found)
+    except NotThereYet as outside:
+        # The input may have grown once more since it was counted; if not, the answer stands.
+        counted = {now.names[topic]: known.partitions for topic, known in found.topics.items()}
+        admin.await_growth(counted, outside)
+        return remember(application, pipeline, connection, control, backfill)
     created = now.ensure(found, before.autoscaling.target if before.autoscaling else 0)
 
     def noted(state: ControlState) -> Mapping[str, PipelineProcessors]:
@@ -130,7 +137,7 @@ def hand_over(
     processors: PipelineProcessors,
     run: str,
 ) -> Expansions:
-    """Give new processors their partitions, where they have almost caught up.
+    """Give new processors their partitions, if they have almost caught up.
 
     :param run: ``<dag_id>/<run_id>``, which has no assignment yet.
     :raises Fenced: an old run has come in between; run again.
@@ -159,7 +166,7 @@ def hand_over(
 def _committed(
     connection: KafkaConnection, now: PipelineTopics, record: PipelineProcessors
 ) -> Collection[TopicPartition]:
-    """Return the source partitions that have an offset, whatever a killed attempt has left open."""
+    """Return the source partitions that have an offset, even if a killed attempt has left a transaction open."""
     sources = [(now.names[topic], p) for topic, known in record.topics.items() for p in range(known.partitions)]
     with closing_consumer(connection, now.group, **AT_ONCE) as consumer:
         return read_committed(consumer, sources).keys()
@@ -168,9 +175,9 @@ def _committed(
 def _check_samples(
     connection: KafkaConnection, admin: ClusterAdmin, now: PipelineTopics, record: PipelineProcessors
 ) -> None:
-    """Look at some records of every input that has grown: are they where the declared partitioner puts them?"""
+    """Check some records of every input that has grown: are they where the declared partitioner puts them?"""
     grown = {
-        # The oldest records may be from before the last expansion, when all of these had fewer processors.
+        # The oldest records may be from before the last expansion, when there were fewer processors.
         found.topic: replace(found, processors=found.initial)
         for part in now.parts
         if part.stores
@@ -193,7 +200,7 @@ def _check_samples(
 def _settled(
     application: PipelineApplication, admin: ClusterAdmin, now: PipelineTopics, record: PipelineProcessors
 ) -> PipelineProcessors:
-    """Note the ends of topics that have grown so long ago that every producer knows."""
+    """Record the ends of topics that grew so long ago that every producer knows it."""
     before = now_ms() - application.growth_settle_ms
     for topic, found in record.topics.items():
         if not found.is_settled and found.grown_at_ms <= before:

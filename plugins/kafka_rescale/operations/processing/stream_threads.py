@@ -1,7 +1,8 @@
-"""Stream threads that are added and removed while a pipeline is in operation (KIP-663).
+"""Adding and removing stream threads while a pipeline is in operation (KIP-663).
 
-A thread is one ``spark-submit`` of each run: one that was added has its part from the next run on, and one that
-was removed keeps its tasks until the run in progress has ended: within that run no other thread may have them.
+A thread is one ``spark-submit`` of each run. A thread that was added takes part from the next run on. A thread
+that was removed keeps its tasks until the run in progress has ended, as no other thread may have them within that
+run.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ def add_stream_thread(
 ) -> str | None:
     """Add a thread, and return its name; None if the pipeline has never run, or the client is not running.
 
-    :param client_id: of the client that gets it; None is the only one.
+    :param client_id: of the client that gets it; None is the only client.
     :param timeout_seconds: how long to wait for its start, ``math.inf`` without a limit; None returns at once.
     :param say: is told what is waited for.
     :raises InvalidInput: there is no such client, or there are several.
     :raises Outage: it has not started in time; it still will. Or the brokers don't answer.
-    :raises UnsafeState: it has ended before it has started.
+    :raises UnsafeState: it ended before it had started.
     """
     control = ControlTopic(connection, application_id)
     name = _change(control, lambda processing: thread_added(processing, client_id))
@@ -77,10 +78,10 @@ def remove_stream_thread(
     client_id: str | None = None,
     say: Say = log.info,
 ) -> str | None:
-    """Ask a thread to end, and return its name; None if there is none or the client can't lose one.
+    """Ask a thread to end, and return its name; None if the client has no thread or can't lose one.
 
     :param timeout_seconds: how long to wait for its end, ``math.inf`` without a limit; None returns at once.
-    :param client_id: of the client that loses it; None is the only one.
+    :param client_id: of the client that loses it; None is the only client.
     :param say: is told what is waited for.
     :raises InvalidInput: there is no such client, or there are several.
     :raises Outage: it has not ended in time; it still will.
@@ -105,7 +106,7 @@ def remove_stream_thread(
 
 
 def now_and_then(say: Say) -> Say:
-    """Return how to say something that may be the same for long: when it is new, and every half minute."""
+    """Return a function that passes a sentence on if it is new, and otherwise every half minute."""
     last, said_at = "", 0.0
 
     def tell(text: str) -> None:
@@ -123,7 +124,7 @@ def _thread(control: ControlTopic, name: str) -> ThreadRecord | None:
 
 
 def _wait(condition: Callable[[], bool], seconds: float, what: str, remedy: str) -> None:
-    """Wait for what the next run does."""
+    """Wait for an effect of the next run."""
     poll_until(
         condition,
         seconds=seconds,

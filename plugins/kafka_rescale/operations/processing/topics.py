@@ -1,4 +1,4 @@
-"""The topics of a pipeline: what there is, how many partitions each ought to have, and making it so."""
+"""The topics of a pipeline: their present counts, the counts that they need, and creating or growing them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from kafka_rescale.spark.processing.work import full_names
 def external_counts(pipeline: Pipeline, admin: ClusterAdmin, backfill: Backfill | None = None) -> dict[str, int]:
     """Return the partitions of the inputs and outputs, by full names.
 
-    :param backfill: which has outputs of its own.
-    :raises Refused: one doesn't exist.
+    :param backfill: if there is one, its outputs replace the pipeline's own.
+    :raises Refused: a topic doesn't exist.
     """
     wanted = {*topics_of(pipeline.topology, backfill)}
     found = admin.describe_topics(wanted)
@@ -54,12 +54,12 @@ def _refuse_long_names(internal: Collection[str]) -> None:
 
 
 class PipelineTopics:
-    """The topics of a generation of a pipeline as they are now, and what they ought to be.
+    """The topics of a generation of a pipeline as they are now, and the counts that they need.
 
-    :param application: under the id of the generation.
-    :param backfill: the interval that the generation is for.
-    :raises Refused: an input or an output doesn't exist, or Kafka takes no topic of such a name.
-    :raises InvalidInput: what is declared under ``linear_hashing`` or ``static_partitioners`` isn't true.
+    :param application: with the id of the generation.
+    :param backfill: the interval that the generation processes.
+    :raises Refused: an input or an output doesn't exist, or Kafka does not allow the name of a topic.
+    :raises InvalidInput: a declaration under ``linear_hashing`` or ``static_partitioners`` is wrong.
     """
 
     def __init__(
@@ -89,30 +89,30 @@ class PipelineTopics:
     def record(self, known: PipelineProcessors) -> PipelineProcessors:
         """Return the record as of now.
 
-        :raises Refused: a topic has changed in a way that would tear keys from their state, or topics that are
-            joined have different counts.
+        :raises Refused: a topic has changed in a way that would separate keys from their state, or joined topics
+            have different counts.
         """
         known = self._with_those_of_older_versions(known)
         anew = {part.id for part in self.parts if self._begins_anew(part, known)}
         counts = self.counts(known, anew)
         found = observed(known, self.parts, counts, self.declared, anew, self._at_ms)
         require_copartitioned(self.pipeline, found, counts, self.declared)
-        # A person who deletes all changelogs begins the pipeline anew, its parts without state included.
+        # A person who deletes all changelogs begins the pipeline anew, including its parts without state.
         every = tuple(sorted(self.changelogs))
         found = found.model_copy(update={"changelogs": every})
         return found if not every or self._existing.keys() & set(every) else found.forgotten(self._at_ms)
 
     @property
     def changelogs(self) -> dict[str, list[str]]:
-        """What the tasks read that fill a changelog, by its name; all by full names."""
+        """By changelog, the topics that its tasks read; all by full names."""
         return {
             name: [self.names[t] for t in part.sources] for part in self.parts for name in self._changelogs(part)
         }
 
     def require_names(self, known: PipelineProcessors) -> None:
-        """Refuse a pipeline that has been edited so that topics of the run before would be left behind.
+        """Refuse a pipeline whose edits would leave topics of the run before behind.
 
-        :raises Refused: some would.
+        :raises Refused: there are such topics.
         """
         repartitions = (t for t in known.topics if t.endswith(REPARTITION_SUFFIX))
         before = {*known.changelogs, *(internal_topic(self.group, topic) for topic in repartitions)}
@@ -122,12 +122,12 @@ class PipelineTopics:
     def require_changelogs(self, known: PipelineProcessors, committed: Collection[TopicPartition]) -> None:
         """Refuse to go on from offsets whose state is gone.
 
-        :raises UnsafeState: a changelog of the run before is.
+        :raises UnsafeState: a changelog of the run before is gone.
         """
         require_changelogs(known, self.changelogs, self._existing, committed)
 
     def counts(self, known: PipelineProcessors, anew: Collection[int]) -> dict[str, int]:
-        """Return the partitions of every source topic: as they are, or as they shall be."""
+        """Return the partition count of every source topic: the present one, or the one that it shall get."""
         inputs = {topic: self._external[topic] for topic in self.pipeline.topology.inputs}
         derived = partition_counts(self.pipeline.topology, inputs, self.pipeline.enforced_partitions)
         wanted = dict(inputs)
@@ -142,9 +142,9 @@ class PipelineTopics:
         return wanted
 
     def ensure(self, record: PipelineProcessors, aimed_at: int = 0) -> tuple[str, ...]:
-        """Create internal topics that are missing, and grow the ones that shall have more partitions.
+        """Create missing internal topics, and grow those that need more partitions.
 
-        :param aimed_at: partitions that autoscaling tries to come to: some changelogs may have them before others.
+        :param aimed_at: number of partitions that autoscaling tries to reach; some changelogs may have it already.
         """
         factor = min(3, self._admin.broker_count())
         counts = {topic: found.partitions for topic, found in record.topics.items()}
@@ -162,7 +162,7 @@ class PipelineTopics:
         return tuple(created)
 
     def _begins_anew(self, part: SubTopology, known: PipelineProcessors) -> bool:
-        """Whether nothing is left: no changelog; or, where there never was one, fewer partitions."""
+        """Whether no state is left: no changelog exists or, without changelogs, a topic has fewer partitions."""
         if part.id not in known.sub_topologies:
             return True
         if changelogs := self._changelogs(part):
@@ -173,7 +173,7 @@ class PipelineTopics:
         )
 
     def _with_those_of_older_versions(self, known: PipelineProcessors) -> PipelineProcessors:
-        """Of a pipeline that ran before processors were remembered, the changelogs say how many there were."""
+        """Return the record; if an older version didn't record processors, the changelogs tell their number."""
         found = {
             part.id: ProcessorCounts(initial=count, count=count)
             for part in self.parts

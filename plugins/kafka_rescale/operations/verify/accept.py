@@ -1,4 +1,4 @@
-"""A person accepts what verify has found, so that the expansion can be brought to its end."""
+"""A person accepts findings of verify, so that the expansion can end."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ log = logging.getLogger(__name__)
 def accept(
     application: Application, connection: KafkaConnection, *, findings: Sequence[str], by: str, reason: str
 ) -> tuple[Acceptance, ...]:
-    """Write down that findings are known and seen to; verify reports them as accepted from then on.
+    """Record that a person has accepted findings; from then on verify reports them as accepted.
 
-    Nothing else is changed: what fails because of them has to be run again.
+    This changes nothing else: tasks that failed because of the findings have to run again.
 
-    :param findings: their names, as verify and the callback report them; all are accepted or none.
+    :param findings: their names, as verify and the callback report them; all are accepted, or none.
     :param by: the person who accepts them.
     :param reason: why that is right, for the readers of the report.
-    :returns: one for each finding; what was accepted before stays as it was.
-    :raises InvalidInput: no finding, or no reason.
-    :raises Refused: nothing is to be verified, or a finding is not what lies on the brokers.
+    :returns: one acceptance for each finding; earlier acceptances stay as they were.
+    :raises InvalidInput: no finding or no reason is given.
+    :raises Refused: there is nothing to verify, or a finding does not agree with the brokers.
     """
     _assert_said(findings, reason)
     control = ControlTopic(connection, application.application_id)
@@ -86,9 +86,9 @@ def _to_be_verified(application: Application, state: ControlState) -> Journal:
 def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journal, finding: str) -> int:
     """Return how many misrouted records, offsets or violations a finding has.
 
-    Misrouted records are looked up on the brokers, and have to be the first and the last of the range, and what
-    blue has written ends where its log does: so nobody can accept what has not been written yet. What was compared
-    has to be in the last report.
+    Misrouted records are looked up on the brokers, and must be the first and the last record of the range. A range
+    of blue's late writes must end where its log ends. So a person can't accept records that have not been written
+    yet. A comparison must be in the last report.
     """
     within = OffsetRange.parse(finding)
     if within is not None and journal.captured and within.topic in journal.captured.changelog_ends:

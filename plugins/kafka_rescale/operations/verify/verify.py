@@ -1,7 +1,7 @@
-"""The proof of an expansion: what to compare is taken from the journal, the report goes to the control topic.
+"""The proof of an expansion: the journal tells what to compare, and the report goes to the control topic.
 
-May run while green is working. Blue's topics must still be there, and green's must have been kept from compaction
-since the cutover; both hold until the expansion is finished.
+It may run while green is working. Blue's topics must still exist, and green's topics must have been kept from
+compaction since the cutover. Both hold until the expansion is finished.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ log = logging.getLogger(__name__)
 PLANS_PER_STORE = 3
 TOLD_SECONDS = 15.0
 STORES_AT_ONCE = 4
-"""One store alone leaves cores idle while its jobs are planned and its last tasks end."""
+"""Stores compared at a time. One store leaves cores idle while its jobs are planned and its last tasks end."""
 
 
 def verify(
     spark: SparkSession, connection: KafkaConnection, application: str, *, clock_ms: Callable[[], int] = now_ms
 ) -> Report:
-    """Compare blue and green over the whole state and leave the report in the control topic.
+    """Compare blue and green over the whole state and write the report to the control topic.
 
-    A repetition after the expansion was finished returns the report that it was finished with.
+    Called again after the end of the expansion, this returns the report that the expansion ended with.
 
     :param application: base name of the application.
     :param clock_ms: wall clock in ms since the epoch.
-    :raises Refused: there is nothing to verify yet, or no longer.
+    :raises Refused: there is nothing to verify yet, or nothing any more.
     :raises Fenced: a newer attempt has begun.
     """
-    # Taken before anything is read: of two attempts at once, the newer one's report stands.
+    # Take the transactional id before reading: if two attempts run at once, the report of the newer one stands.
     writer = TransactionalWriter(connection, f"kafka-rescale-{application}/{Concern.REPORT}")
     state = ControlTopic(connection, application).read()
     journal = to_be_verified(application, state.journal)
@@ -71,9 +71,9 @@ def compare_expansion(
     *,
     clock_ms: Callable[[], int] = now_ms,
 ) -> Report:
-    """Compare everything that a journal names, and write nothing.
+    """Compare everything that a journal names, without writing anything.
 
-    :param acceptances: findings that a person has accepted; they are reported, and fail nothing.
+    :param acceptances: findings that a person has accepted; they are reported, but don't make the proof fail.
     """
     began, as_of_ms = time.monotonic(), clock_ms()
     plan, captured, admin = journal.plan, _captured(journal), ClusterAdmin(connection)
@@ -81,7 +81,7 @@ def compare_expansion(
         plan.inputs,
         stopped=captured.committed,
         started=journal.green_start,
-        # By partition: of a whole group, brokers leave out the topics that the asker may not see.
+        # Ask by partition: for a whole group, brokers leave out topics that the asker may not see.
         committed=admin.committed(plan.green, {topic: len(of) for topic, of in journal.green_start.items()}),
     )
     inputs = look_for_misrouted(connection, journal, acceptances)
@@ -107,7 +107,7 @@ def compare_expansion(
 
 
 def active_tasks(spark: SparkSession) -> tuple[int, int]:
-    """Return how many tasks of the stages that Spark is at work on have ended, and of how many."""
+    """Return how many tasks of Spark's present stages have ended, and how many there are."""
     tracker = spark.sparkContext.statusTracker()
     found = [info for i in tracker.getActiveStageIds() if (info := tracker.getStageInfo(i)) is not None]
     return sum(info.numCompletedTasks for info in found), sum(info.numTasks for info in found)
@@ -116,12 +116,12 @@ def active_tasks(spark: SparkSession) -> tuple[int, int]:
 def await_all(
     compared: Sequence[Future[StoreReport]], tasks: Callable[[], tuple[int, int]], seconds: float = TOLD_SECONDS
 ) -> tuple[StoreReport, ...]:
-    """Return the results of comparisons that are at work, and log how many have ended meanwhile.
+    """Wait for the results of comparisons, and log meanwhile how many have ended.
 
-    Several stores are compared at once, so that the first one may take as long as all of them: Spark's tasks tell
-    that it goes on.
+    Several stores are compared at once, so the first may take as long as all of them. Spark's tasks show that it
+    goes on.
 
-    :param tasks: how many Spark tasks of the present stages have ended, and of how many.
+    :param tasks: returns how many tasks of Spark's present stages have ended, and how many there are.
     :param seconds: between two lines.
     """
     began = time.monotonic()
@@ -147,7 +147,7 @@ def _store(
     ends: tuple[PartitionOffsets, PartitionOffsets],
     clock_ms: Callable[[], int],
 ) -> StoreReport:
-    """Compare one store, planned again when retention has moved a log start past what was planned."""
+    """Compare one store; plan the comparison again if retention has moved a log start past the planned begin."""
     names, (blue_ends, green_ends) = [move.source, move.target], ends
     topics = admin.describe_topics(names)
     _assert_whole(admin, names, {**blue_ends, **green_ends})
@@ -191,7 +191,7 @@ def _captured(journal: Journal) -> Captured:
 
 
 def _former(journal: Journal, state: ControlState) -> Report:
-    """Return the report of a finished expansion: green's records may be compacted away since."""
+    """Return the report of a finished expansion: compaction may have removed green's records since."""
     report = Report.model_validate(state.report) if state.report else None
     if report is None or report.plan != journal.plan.fingerprint:
         raise Refused(

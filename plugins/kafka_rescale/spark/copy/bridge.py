@@ -1,4 +1,4 @@
-"""The bridge of ``repartitioned`` inputs: from blue's stop offsets on, until the old topics are silent."""
+"""The bridge of ``repartitioned`` inputs: it copies from blue's stop offsets on, until old topics are silent."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from kafka_rescale.spark.jobs.job import Job, say
 BEAT_SECONDS = 2.0
 CARRYING = "carrying"
 RECORD_MS = 30_000
-"""A bridge runs for weeks: that nothing has changed but the offsets is recorded only so often."""
+"""A bridge runs for weeks: if only the offsets have changed, it writes a record only so often."""
 SETTLED = ("begun", "ended_at_ms", "added")
-"""What is recorded at once when it changes."""
+"""Fields whose changes are recorded at once."""
 
 
 def bridge(job: Job) -> None:
-    """Be ready before the promotion, carry records on after it, and end when the old topics are silent.
+    """Be ready before the promotion, copy records after it, and end when the old topics are silent.
 
-    :raises UnsafeState: a position was lost, or a record that can't be carried on as it is.
+    :raises UnsafeState: a position was lost, or a record can't be copied as it is.
     :raises Fenced: a newer run has taken over.
     """
     state = job.control.read()
@@ -57,9 +57,9 @@ def bridge(job: Job) -> None:
 
 
 def _prepare(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
-    """Return what is known of the bridge, every partition of the old topics having a position."""
+    """Give every partition of the old topics a position, and return the record of the bridge."""
     plan = journal.plan
-    # One that had ended goes on: records have come since.
+    # A bridge that had ended goes on: records have come since.
     known = Bridge.of(plan, found).model_copy(update={"ended_at_ms": 0})
     if not journal.is_promoted:
         prepare(job.connection, plan, known)
@@ -67,13 +67,13 @@ def _prepare(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
     known = known.noticed(plan.bridges, ends_of_bridged(job.connection, journal))
     prepare(job.connection, plan, known)
     known = known.with_positions()
-    # Before anything is carried on: a run after this one must not find a growth at other ends.
+    # Before any record is copied: a later run must not find the growth at other ends.
     job.put("running", records={Concern.BRIDGE: known})
     return known
 
 
 def _carry_on(job: Job, journal: Journal, known: Bridge) -> _Watch:
-    """Carry on until there is nothing left to do for this run, and return what was seen meanwhile."""
+    """Copy until this run has nothing left to do, and return what the driver has seen meanwhile."""
     plan, moves = journal.plan, known.widened(journal.plan.bridges)
     carry = CarryOn(job.connection, plan, journal.attempt, session=uuid4().hex, added=known.added)
     progress = CopyProgress(job.connection, plan, moves, group=plan.bridge_group)
@@ -107,13 +107,13 @@ class _Watch:
     recorded_ms: int = 0
 
     def beat(self) -> None:
-        """Look, report, and judge whether the old topics are silent."""
+        """Read the state, report it, and decide whether the old topics are silent."""
         journal = self.follower.first()
         if journal is None or journal.plan.fingerprint != self.known.plan:
             return  # another expansion has begun; the tasks end by themselves
         at_ms = now_ms()
         last = self.admin.end_offsets([m.source for m in journal.plan.bridges], read_committed=False)
-        # The heartbeat that the cutover waits for: how old the copy is says nothing before the promotion.
+        # The heartbeat that the cutover waits for. Before the promotion, the age of the copy means nothing.
         snapshot = replace(self.progress.read(), as_of_ms=at_ms)
         say(f"{self.job.key}: {snapshot}")
         before = self.known
@@ -131,11 +131,11 @@ class _Watch:
         return bool(self.known.ended_at_ms)
 
     def has_grown(self) -> bool:
-        """Whether an old topic has partitions that this run does not carry on."""
+        """Whether an old topic has partitions that this run does not copy."""
         return any(not added.begun for added in self.known.added)
 
     def is_over(self) -> bool:
-        """Whether this run has done what it can."""
+        """Whether this run has done all it can."""
         return self.has_ended() or self.has_grown()
 
     def _state(self, journal: Journal) -> str:

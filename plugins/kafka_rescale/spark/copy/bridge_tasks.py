@@ -23,16 +23,16 @@ WAIT, CARRY = "wait", "carry"
 
 @dataclass(frozen=True)
 class CarryOn(JournalTask):
-    """Waits for the promotion, then carries old partitions on for as long as the driver lives.
+    """Waits for the promotion, then copies old partitions for as long as the driver lives.
 
-    :param added: growths of the old topics that are known, all of their partitions being among the units.
+    :param added: known growths of the old topics; all of their partitions are among the units.
     """
 
     added: tuple[Added, ...] = ()
 
     def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
-        """Return ``stopped``, once it is not to go on."""
-        # Opened before the promotion: finding coordinators is no part of the pause.
+        """Copy until the work must not go on, and return ``stopped``."""
+        # Opened before the promotion, so that finding coordinators does not lengthen the pause.
         with closing(self._worker(units, layouts(self.plan.bridges, self.added))) as worker:
             worker.announce(self.session)
             journal = follower.first()
@@ -64,9 +64,10 @@ class CarryOn(JournalTask):
         return CopyWorker(self.connection, self.plan, placed, LIVE, group=self.plan.bridge_group)
 
     def _carry_first(self, step: Step, units: list[CopyUnit], journal: Journal) -> None:
-        """Carry this worker's part of a step on, and wait until all others are done with theirs.
+        """Copy this worker's part of a step, and wait until all other workers are done with their parts.
 
-        A key that a growth has moved has its earlier records in an old partition and its later ones in a new one.
+        If a growth has moved a key, its earlier records are in an old partition and its later records in a new
+        one.
         """
         own = [unit for unit in units if unit.source in step.ends]
         with closing(self._worker(own, step.layouts)) as worker:
@@ -75,7 +76,7 @@ class CarryOn(JournalTask):
         wait_for_positions(self.connection, self.plan, step.ends)
 
     def verdict(self, journal: Journal | None) -> str:
-        """Return what to do: ``wait`` for the promotion, ``carry`` on, or ``stopped``."""
+        """Return what to do: ``wait`` for the promotion, ``carry`` on copying, or ``stopped``."""
         if journal is None or journal.plan.fingerprint != self.plan.fingerprint:
             return STOPPED
         if journal.is_promoted:

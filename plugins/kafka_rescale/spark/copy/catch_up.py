@@ -1,4 +1,4 @@
-"""Beside the cutover: keeps the lag near zero, and finishes within it when blue has stopped."""
+"""The job beside the cutover: it keeps the lag near zero, and finishes the copies when blue has stopped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ BEAT_SECONDS = 2.0
 
 
 def catch_up(job: Job) -> None:
-    """Follow all changelogs; at the journal's word copy the last delta and the records in flight, and prove these.
+    """Follow all changelogs. When the journal says so, copy the last delta and the records in flight.
+
+    The records in flight are proven.
 
     :raises UnsafeState: the records in flight did not arrive as they were.
     """
@@ -40,12 +42,12 @@ def catch_up(job: Job) -> None:
     progress = CopyProgress(job.connection, plan, changelogs)
     spark = job.spark()
     units = units_of(plan.moves)
-    # An application without topics of its own has no units: a list without any waits for the journal's word, too.
+    # An application without topics of its own has no units. An empty list of units also waits for the journal.
     lists = divided(units, job.parallelism(spark)) or [[]]
     spread = spark.sparkContext.parallelize(lists, len(lists))
 
     def state_of(snapshot: Snapshot) -> str:
-        # Python workers take seconds to start, which must not become part of the pause.
+        # Python workers take seconds to start. That must not become part of the pause.
         near = snapshot.within(job.arguments.acceptable_lag)
         return "ready" if near and progress.all_follow(follow.session, units) else "running"
 
@@ -61,7 +63,7 @@ def catch_up(job: Job) -> None:
         if STOPPED in verdicts or _report_if_over(job, follow.verdict(journal)):
             job.put("stopped", detail=f"attempt {follow.attempt}")
             return
-        # The cutover ends the pause for a job that it does not hear of, and this may take a while.
+        # Give signs meanwhile: this may take a while, and the cutover gives up if the job is silent.
         job.run_beside(lambda: _conclude(job, journal), lambda: None, is_paused=follower.is_paused)
     job.put("done", progress.read(), detail=f"attempt {follow.attempt}")
     say(f"{job.key}: everything of attempt {follow.attempt} is in green")
@@ -77,7 +79,7 @@ def _conclude(job: Job, journal: Journal) -> None:
 
 
 def _report_if_over(job: Job, verdict: str) -> bool:
-    """Whether there is nothing (more) to do; leaves a result if that is because of a rollback."""
+    """Return whether there is nothing to do (any more); after a rollback, write a result that says so."""
     if verdict == STOPPED:
         say(f"{job.key}: stopped, the attempt was rolled back")
         job.put("stopped")

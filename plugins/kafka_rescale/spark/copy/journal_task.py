@@ -1,4 +1,4 @@
-"""A task of Spark that follows the journal while it copies."""
+"""A Spark task that follows the journal while it copies."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 class JournalTask(ABC):
     """Works on lists of units; one element of the RDD is one list.
 
-    :param attempt: the journal's attempt at the cutover; another one means that this was rolled back.
-    :param session: of the job that is starting this; the driver recognises its workers by it.
+    :param attempt: the journal's attempt at the cutover; if the journal has another one, this one was rolled back.
+    :param session: of the job that starts this task; the driver recognises its workers by it.
     """
 
     connection: KafkaConnection
@@ -28,7 +28,7 @@ class JournalTask(ABC):
     session: str
 
     def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[str]:
-        """Yield the last verdict on the journal per list."""
+        """Yield the last verdict of the journal for each list."""
         exit_with_parent()
         for units in lists:
             with as_text(), JournalFollower(self.connection, self.plan.application) as follower:
@@ -36,4 +36,4 @@ class JournalTask(ABC):
 
     @abstractmethod
     def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
-        """Work on a list until the journal says that it is over; return what it says."""
+        """Work on a list until the journal ends it; return the verdict."""

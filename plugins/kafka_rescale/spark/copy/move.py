@@ -1,7 +1,7 @@
-"""In place: what moves goes to its new partitions, with a tombstone where it was; stage by stage in one job.
+"""In place: records move to their new partitions and leave a tombstone; one job moves stage by stage.
 
-The application is down meanwhile, and starting a driver and its workers costs more than most moves: they are up
-before it is stopped, and wait for the journal's word.
+The application is down meanwhile, and starting a driver and its workers takes longer than most moves. So they
+start before the application is stopped, and wait until the journal tells them to move.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ BREATH_SECONDS = 0.05
 
 
 def move(job: Job) -> None:
-    """Be ready before the application is stopped; then move keys of all stages and the records in flight.
+    """Be ready before the application is stopped; then move the keys of all stages and the records in flight.
 
-    The most downstream stage first; every one leaves a result of its own, ``move/<stage>``. An attempt that
-    follows a killed one finds the stages that are done by their positions, and goes on where it was.
+    The most downstream stage comes first. Every stage leaves a result of its own, ``move/<stage>``. An attempt
+    after a killed one recognises finished stages by their positions, and goes on where that one was.
 
     :raises UnsafeState: the application runs although its topics are growing.
     """
@@ -70,7 +70,7 @@ def move(job: Job) -> None:
 
 
 class _Waiting:
-    """Waits beside the cutover, with workers that are up."""
+    """Waits beside the cutover and keeps the workers up."""
 
     def __init__(self, job: Job, journal: Journal, follower: JournalFollower) -> None:
         self._job, self._begun, self._follower = job, journal, follower
@@ -78,14 +78,14 @@ class _Waiting:
         self._beaten, self._signed, self._slots = 0.0, 0.0, 0
 
     def until_due(self) -> Journal | None:
-        """Return the journal once the topics have grown, or nothing is left to be done; None after a rollback."""
+        """Return the journal when the topics have grown or nothing is left to do; None after a rollback."""
         while (journal := self._latest()) is not None:
             try:
                 if journal.is_promoted and (journal.phase is not Phase.PROMOTED or self._have_grown(journal.plan)):
                     return journal
                 self._live(journal)
             except Outage as outage:
-                # Nothing is lost yet: the cutover waits for the brokers, too.
+                # No harm is done yet: the cutover also waits for the brokers.
                 log.warning("no report: %s", outage)
             time.sleep(POLL_SECONDS)
         return None
@@ -94,7 +94,7 @@ class _Waiting:
         if time.monotonic() - self._beaten > BEAT_SECONDS:
             self._beat(journal)
         elif journal.is_paused and time.monotonic() - self._signed > SIGN_SECONDS:
-            # The cutover ends the pause, before its point of no return, for a job that it does not hear of.
+            # Before its point of no return, the cutover ends the pause if a job is silent.
             self._job.sign()
             self._signed = time.monotonic()
 
@@ -111,7 +111,7 @@ class _Waiting:
         return all(len(found[topic]) >= count for topic, count in wanted.items())
 
     def _beat(self, journal: Journal) -> None:
-        """Keep a worker per slot from ending, which an idle one does, and say so."""
+        """Keep one worker per slot from ending, as idle workers do, and give a sign of life."""
         spark = self._job.spark()
         self._slots = self._slots or self._job.parallelism(spark)
         spark.sparkContext.parallelize(range(self._slots), self._slots).mapPartitions(_breathe).collect()
@@ -121,7 +121,7 @@ class _Waiting:
 
 
 def _breathe(_: Iterable[int]) -> Iterator[int]:
-    """Be in a worker, which has imported this module by then, for long enough that every slot needs one."""
+    """Stay in a worker, which has imported this module by then, so long that every slot needs a worker."""
     time.sleep(BREATH_SECONDS)
     yield 0
 
@@ -135,10 +135,10 @@ def _move(
 ) -> Snapshot:
     """Move one stage; one task per partition that the application knew.
 
-    Reads up to where the application had written when it was stopped, and never what this itself appends.
+    Tasks read up to the ends at the stop of the application, and so never the records that they append themselves.
     """
     if job.key in job.control.read().results:
-        # Of an attempt that was killed within a commit nobody tells the positions until it is fenced.
+        # If an attempt was killed within a commit, brokers don't tell its positions until it is fenced.
         fence(job.connection, journal.plan, moves)
     job.put("running")
     units = units_of(moves)

@@ -1,7 +1,7 @@
 """In place, before anything is changed: could every record of the state be moved, and how many would be?
 
-After the stop there is no way back but through the move, so that what could stop it has to be found before. What
-is written meanwhile, and what is in flight then, is looked at when the application has stopped.
+After the promotion there is only forward, through the move. So whatever could stop the move has to be found
+before. Records that are written meanwhile, and records in flight, are checked when the application has stopped.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from kafka_rescale.spark.jobs.task_errors import as_text
 from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 
 WRITTEN_WITHIN_MS = 24 * 3600 * 1000
-"""Somebody may take until tomorrow to approve the cutover; records are older then."""
+"""A person may approve the cutover only tomorrow; records are older then."""
 
 
 @dataclass(frozen=True)
 class Rehearse:
-    """Routes every record of lists of units and writes none; one element of the RDD is one list.
+    """Routes every record of lists of units without writing it; one element of the RDD is one list.
 
     :param ranges: first offset and end (exclusive) of every source.
     :param limits: of every topic.
@@ -51,7 +51,7 @@ class Rehearse:
 def rehearse(job: Job) -> None:
     """Read the state that an expansion in place will have to move, beside the running application.
 
-    :raises UnsafeState: a record that could not be moved: nothing has been touched yet.
+    :raises UnsafeState: a record can't be moved. Nothing has been changed yet.
     """
     journal = job.journal()
     moves = [move for move in journal.plan.changelogs if move.grows]

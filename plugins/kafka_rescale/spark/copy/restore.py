@@ -9,10 +9,10 @@ from kafka_rescale.spark.jobs.job import Job, say
 def restore(job: Job) -> None:
     """Copy every changelog of a stage: one task per source partition, as many at a time as Spark has cores.
 
-    A copy that has not begun begins with the newest snapshot that can be used, and reads only the log behind it;
-    where none can, everything is read, and the result says why.
+    A copy that has not begun begins with the newest snapshot that can be used, and reads only the log behind it.
+    If no snapshot can be used, it reads the whole log, and the result says why.
 
-    :raises RescaleError: what stopped it; the next attempt goes on from the committed positions.
+    :raises RescaleError: a task has failed; the next attempt goes on from the committed positions.
     """
     stage = StageCopy.begin(job)
     if stage is None:

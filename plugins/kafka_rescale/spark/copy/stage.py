@@ -1,4 +1,4 @@
-"""What restore and warm_up begin with: the changelogs of one stage, and whether there is anything to copy."""
+"""How restore and warm_up begin: find the changelogs of one stage, and whether there is anything to copy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class StageCopy:
 
     @classmethod
     def begin(cls, job: Job) -> StageCopy | None:
-        """Return the copies of the job's stage, stale ones emptied; or None, and the job's result is written.
+        """Empty stale copies of the job's stage and return all of them; else write the job's result and return
+        None.
 
         :raises InvalidInput: the plan has no such stage.
         :raises Fenced: the run has lost the lease.
@@ -61,9 +62,9 @@ class StageCopy:
         return cls(job.connection, plan, units_of(moves), CopyProgress(job.connection, plan, moves))
 
     def task(self, snapshots: str = "") -> CopyToEnds:
-        """Return the work of a Spark task: to the ends that the sources have now.
+        """Return the work of a Spark task: copy up to the ends that the sources have now.
 
-        :param snapshots: location of snapshots that copies which have not begun may begin with.
+        :param snapshots: location of snapshots with which copies may begin that have not begun yet.
         """
         asked_ms = now_ms()
         moves = list(dict.fromkeys(unit.move for unit in self.units))
@@ -74,9 +75,10 @@ class StageCopy:
         return CopyToEnds(self.connection, self.plan, ends, asked_ms, seeds=found.by_source)
 
     def run(self, job: Job, action: Callable[[], T]) -> T:
-        """Run a Spark action on these copies and report it, for as long as the run that wants them has the lease.
+        """Run a Spark action on these copies and report it, for as long as this run has the lease.
 
-        A copy of terabytes would go on for hours after a person has rolled back, perhaps to spare the brokers.
+        Otherwise a copy of terabytes would go on for hours after a person has rolled back, perhaps to spare the
+        brokers.
 
         :raises Fenced: the run has lost the lease; what is copied stays.
         :raises RescaleError: what a task raised.
@@ -90,7 +92,7 @@ class StageCopy:
             )
             if done is None:
                 lost = _lost(job, follower)
-                # This attempt has left results before: if a newer run has, too, it is not overwritten.
+                # Results of a newer run are not overwritten, although this attempt has left results before.
                 job.put("failed", detail=f"{type(lost).__name__}: {lost}")
                 raise lost
         return done

@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers; everything arrives in the closure, nothing in Spark's properties."""
+"""The work in Spark's Python workers. All its parameters come in the closure, not in Spark's properties."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class CopyToEnds:
     :param ends: exclusive.
     :param asked_ms: wall clock before the ends were captured.
     :param starts: where records in flight begin; see ``CopyWorker.begin``.
-    :param exactly: copy nothing behind the ends.
-    :param seeds: snapshots that copies which have not begun may begin with, the newest first.
+    :param exactly: copy no record behind the ends.
+    :param seeds: snapshots with which copies may begin that have not begun yet, the newest first.
     """
 
     connection: KafkaConnection
@@ -49,7 +49,7 @@ class CopyToEnds:
     seeds: Mapping[TopicPartition, Sequence[SnapshotSeed]] = field(default_factory=dict)
 
     def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[Begun]:
-        """Yield per list how it was begun, when it is done."""
+        """Copy each list, and yield how its copies were begun."""
         exit_with_parent()
         for units in lists:
             with as_text():
@@ -72,9 +72,9 @@ class Follow(JournalTask):
     """Follows blue's changelogs until the journal gives the final ends, and finishes."""
 
     def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
-        """Return ``finished`` or ``stopped``.
+        """Follow until the end, and return ``finished`` or ``stopped``.
 
-        Begins again by itself where the brokers let a request down: with another job, the pause would last longer.
+        If brokers fail a request, this begins again by itself: with another job, the pause would last longer.
         """
         announced: list[str] = []
 
@@ -93,7 +93,7 @@ class Follow(JournalTask):
         with ExitStack() as clients:
             worker = clients.enter_context(closing(CopyWorker(self.connection, self.plan, logs, LIVE)))
             self._prepare(carried)
-            # Opened before blue stops: finding coordinators is no part of the pause.
+            # Opened before blue stops, so that finding coordinators does not lengthen the pause.
             carrier = clients.enter_context(closing(CopyWorker(self.connection, self.plan, carried, LIVE)))
             worker.begin()
             worker.announce(self.session)
@@ -108,7 +108,7 @@ class Follow(JournalTask):
             return FINISHED
 
     def _require_newest(self, units: Sequence[CopyUnit]) -> None:
-        """Leave a newer job alone, whose tasks follow these units by now: new clients would fence them."""
+        """Refuse to go on if tasks of a newer job follow these units by now: new clients would fence them."""
         with closing_consumer(self.connection, self.plan.copy_group, **AT_ONCE) as consumer:
             found = read_positions(consumer, [unit.source for unit in units])
         others = {position.mark.session for position in found.values()} - {"", self.session}
@@ -144,7 +144,7 @@ class Follow(JournalTask):
             )
 
     def _carry(self, units: Sequence[CopyUnit], carrier: CopyWorker, captured: Captured) -> None:
-        """Carry the records in flight, and once more into empty topics if a transaction of it was aborted."""
+        """Copy the records in flight; if a transaction was aborted, empty the topics and copy once more."""
         starts, ends = in_flight.starts_and_ends(captured, carrier.writers)
         carrier.begin(starts)
         carrier.run_to(ends, now_ms(), exactly=True)

@@ -1,4 +1,4 @@
-"""Rounds of deltas, while blue goes on writing, until every partition is near its end."""
+"""Copying deltas in rounds, while blue goes on writing, until every partition is near its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDS_WITHOUT_GAIN = 3
 def warm_up(job: Job) -> None:
     """Copy deltas of a stage until every lag is acceptable; at least one round.
 
-    :raises Outage: the source grows as fast as it can be copied.
+    :raises Outage: the source grows as fast as the copy.
     """
     stage = StageCopy.begin(job)
     if stage is None:
@@ -34,8 +34,8 @@ def warm_up(job: Job) -> None:
 def assert_converging(key: str, rounds: list[Snapshot]) -> None:
     """Give up when the lag has stopped shrinking.
 
-    :param rounds: readings, the first before any round.
-    :raises Outage: with the rates in and out.
+    :param rounds: readings; the first is from before the first round.
+    :raises Outage: the lag does not shrink; the error tells the rates in and out.
     """
     recent = rounds[-ROUNDS_WITHOUT_GAIN - 1 :]
     stuck = len(recent) > ROUNDS_WITHOUT_GAIN and min(r.lag for r in recent[1:]) >= recent[0].lag

@@ -17,11 +17,11 @@ class Arguments:
     """A job's command line.
 
     :param run: the run that holds the lease.
-    :param attempt: counts the attempts of the run's task.
+    :param attempt: number of this attempt at the run's task.
     :param acceptable_lag: offsets per partition (KIP-441's default).
-    :param silent_seconds: how long nothing must have come into the old topic for its bridge to end.
+    :param silent_seconds: how long the old topic must have got no records before its bridge ends.
     :param parallelism: most tasks at a time; 0 for as many as Spark has cores.
-    :param snapshots: where a restore finds snapshots to begin with; empty for nowhere.
+    :param snapshots: where a restore finds snapshots to begin with; empty for no snapshots.
     :param request: of a snapshot, what is asked for, as JSON.
     """
 
@@ -39,7 +39,7 @@ class Arguments:
 def parse(name: str, options: Sequence[str], arguments: Sequence[str] | None) -> Arguments:
     """Read a job's command line.
 
-    :param options: of the optional arguments, those that this job has.
+    :param options: the optional arguments that this job has.
     """
     parser = argparse.ArgumentParser(prog=name)
     parser.add_argument("--application", required=True, help="base name of the application")

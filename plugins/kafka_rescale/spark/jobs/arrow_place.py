@@ -1,4 +1,4 @@
-"""Where files of ours lie: a path or a URI of the application file, as Arrow opens it."""
+"""The place of our files: a path or a URI from the application file, as Arrow opens it."""
 
 from __future__ import annotations
 

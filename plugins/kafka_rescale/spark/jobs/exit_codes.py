@@ -4,10 +4,10 @@ DONE = 0
 """The job has done what it was started for, or an earlier attempt had."""
 
 FAILED = 1
-"""An error, which the log and the job's result in the control topic tell."""
+"""An error; the log and the job's result in the control topic tell which."""
 
 SUPERSEDED = 3
-"""A newer attempt has taken over; this one has written nothing since, and a retry would be wrong."""
+"""A newer attempt has taken over. This attempt has written nothing since, and a retry would be wrong."""
 
 ORPHANED = 4
-"""The process that started this one is gone; nobody will see this code."""
+"""The process that started this one is gone, so that no process will see this code."""

@@ -14,7 +14,7 @@ JOBS = "KAFKA_RESCALE_SPARK_JOBS"
 JARS = "KAFKA_RESCALE_SPARK_JARS"
 SCALA = "2.13"
 FETCHED = own_file(CONNECTOR)
-"""Where `make setup` puts what Spark lacks to read Kafka."""
+"""Where `make setup` puts the jars that Spark lacks to read Kafka."""
 
 
 def job_file(job: str) -> Path:
@@ -23,7 +23,7 @@ def job_file(job: str) -> Path:
 
 
 def connector() -> tuple[str | None, str | None]:
-    """Return ``(jars, packages)``, one of them None: what Spark lacks to read Kafka.
+    """Return ``(jars, packages)`` that Spark lacks to read Kafka; one of the two is None.
 
     ``KAFKA_RESCALE_SPARK_JARS`` (comma-separated, or a directory) comes first, then the jars that
     `make setup` has fetched; else Spark fetches the connector of its own version when the job is submitted.
@@ -38,7 +38,7 @@ def connector() -> tuple[str | None, str | None]:
 
 
 def require_spark_files(java_class: str | None = None) -> str:
-    """Check what every submission needs; return what a person should know about it, if anything.
+    """Check the files that every submission needs; return a hint for a person, if there is one.
 
     :param java_class: that gives tokens to Spark's Kafka source, if the connection has such a class.
     :raises InvalidInput: a job's file or a named jar isn't there.

@@ -30,16 +30,16 @@ log = logging.getLogger("kafka_rescale.job")
 
 REPORT_SECONDS = 3.0
 SIGN_SECONDS = 0.5
-"""Between two signs of life within the pause; a cutover gives a silent job some of them (``jobs_beside``)."""
+"""Time between two signs of life within the pause. A cutover waits for some of these (``jobs_beside``)."""
 WAITED_FOR = frozenset({"warm_up", "catch_up"})
-"""A gate waits until the lags of these are acceptable."""
+"""A gate waits until the lags of these jobs are acceptable."""
 
 
 class Progress(Protocol):
-    """Says how far a job is."""
+    """Tells how far a job is."""
 
     def read(self) -> Snapshot:
-        """Return where it is now."""
+        """Return how far it is now."""
         ...
 
 
@@ -130,12 +130,12 @@ class Job:
         self.put(self._state)
 
     def finish(self, *, records: int, began: float, changes: Change | None = None, **fields: Any) -> None:
-        """Leave the last result of a job that does not copy.
+        """Write the last result of a job that does not copy.
 
-        :param records: how many were processed.
-        :param began: when, by ``time.monotonic``.
-        :param changes: of a concern that is this job's own, written with it.
-        :param fields: further ones of the result.
+        :param records: how many records were processed.
+        :param began: when the job began, by ``time.monotonic``.
+        :param changes: of a concern that is this job's own; they are written with the result.
+        :param fields: further fields of the result.
         :raises Fenced: a newer attempt has begun.
         """
         seconds = round(time.monotonic() - began, 3)
@@ -144,7 +144,7 @@ class Job:
     def on_partitions(self, items: Sequence[Any], action: Callable[[Iterator[Any]], Iterable[T]]) -> list[T]:
         """Run an action on each item, one Spark partition each, and return what they yield.
 
-        Without any item no Spark is started.
+        Without items, Spark is not started.
 
         :raises RescaleError: what a task raised.
         """
@@ -166,7 +166,7 @@ class Job:
         """Run a Spark action and report its progress until it ends.
 
         :param seconds: between two reports.
-        :param is_paused: as of ``run_beside``.
+        :param is_paused: as in ``run_beside``.
         :raises RescaleError: what a task raised.
         """
         done = self.run_beside(
@@ -186,11 +186,12 @@ class Job:
     ) -> T | None:
         """Run a Spark action and call ``beat`` beside it, until the action ends or need not go on.
 
-        :param beat: an outage of a moment is only noted.
-        :param until: asked after every beat; None is returned then, and the action ends with the process.
+        :param beat: called again and again; a short outage in it is only logged.
+        :param until: asked after every beat. If it is true, this returns None, and the action ends with the
+            process.
         :param seconds: between two beats.
-        :param is_paused: whether nothing processes meanwhile; then signs of life take the place of the beats, more
-            often, and without questions to the brokers that could take long.
+        :param is_paused: whether the application is stopped. Then signs of life take the place of the beats: they
+            come more often, and don't ask brokers questions that could take long.
         :raises RescaleError: what a task raised.
         """
         with_action = ThreadPoolExecutor(max_workers=1)
@@ -227,5 +228,5 @@ class Job:
 
 
 def say(line: str) -> None:
-    """Print a line at once, for whoever follows the log."""
+    """Print a line at once, for readers who follow the log."""
     print(line, flush=True)

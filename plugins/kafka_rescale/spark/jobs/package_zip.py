@@ -16,8 +16,8 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def build(directory: Path) -> Path:
     """Write the zip into a directory and return its path.
 
-    The same sources make the same bytes, and a file that is there already is not touched: a job that runs from it
-    must not see it change.
+    The same sources make the same bytes, and an existing file is not touched: a running job must not see its zip
+    change.
     """
     directory.mkdir(parents=True, exist_ok=True)
     path, content = directory / NAME, _content()

@@ -27,7 +27,7 @@ RECORD_PAUSE_SECONDS = 1.0
 def run(name: str, body: Callable[[Job], None], *options: str, arguments: Sequence[str] | None = None) -> int:
     """Run a job and return its exit code; its last result is written whatever happens.
 
-    :param options: of the optional arguments, those that this job has.
+    :param options: the optional arguments that this job has.
     :param arguments: command line without the program's name.
     """
     exit_with_parent()
@@ -51,14 +51,14 @@ def run(name: str, body: Callable[[Job], None], *options: str, arguments: Sequen
 
 
 def end(code: int) -> None:
-    """End the process: tasks that are still running end with the JVM, and are not waited for."""
+    """End the process. Tasks that are still running end with the JVM; this does not wait for them."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
 def _leave_failure(job: Job | None, error: Exception) -> None:
-    """Record why a job has failed: a cutover that waits for the job ends its pause by this."""
+    """Record why a job has failed: a cutover that waits for the job then ends its pause."""
     if job is None:
         return
     deadline = time.monotonic() + RECORD_SECONDS
@@ -75,5 +75,5 @@ def _leave_failure(job: Job | None, error: Exception) -> None:
             log.warning("the failure could not be recorded: %s", another)
             return
         time.sleep(RECORD_PAUSE_SECONDS)
-        # The writer of before may be in the middle of a transaction; this one ends that.
+        # The previous writer may be in the middle of a transaction; a new writer ends that.
         job.control = ControlTopic(job.connection, job.arguments.application)

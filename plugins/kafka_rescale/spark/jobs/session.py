@@ -1,4 +1,4 @@
-"""The Spark session of a copy job, and how much of it can run at a time."""
+"""The Spark session of a copy job, and how many of its tasks can run at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTLED_SECONDS = 3.0
-"""Executors of a cluster register one after the other; when none has for so long, these are all."""
+"""Executors register one after the other. If no other one follows within this time, the number is final."""
 WAITED_SECONDS = 30.0
 POLL_SECONDS = 0.1
 PACKAGES = ("confluent_kafka", "pydantic")
@@ -25,10 +25,10 @@ PACKAGES = ("confluent_kafka", "pydantic")
 def copy_session(job: str, application: str, run: str, attempt: int) -> SparkSession:
     """Return a session that runs every task once, named after the run it belongs to.
 
-    A second copy of a task would fence the first, so there is neither speculation nor a retry inside Spark: the
-    next attempt at the whole job goes on from the committed positions.
+    A second copy of a task would fence the first. So Spark does not speculate and does not retry tasks: the next
+    attempt at the whole job goes on from the committed positions.
 
-    :param attempt: of the run's task, for people who look at Spark's UI.
+    :param attempt: number of the attempt at the run's task, for readers of Spark's UI.
     :raises InvalidInput: an executor lacks a package.
     """
     from pyspark.sql import SparkSession
@@ -49,12 +49,12 @@ def copy_session(job: str, application: str, run: str, attempt: int) -> SparkSes
 def slots(context: SparkContext) -> int:
     """Return how many tasks run at a time, once executors have registered.
 
-    ``defaultParallelism`` would be 2 on a cluster whose executors are still starting, and on one with a single
-    core, where a task that follows a topic until it is told to end would have the other wait behind it.
+    ``defaultParallelism`` would be 2 on a cluster whose executors are still starting, and also on a cluster with a
+    single core. There, a task that follows a topic until it is told to end would block a second task for ever.
 
-    Source: ``SparkContext.maxNumConcurrentTasks``, by which Spark itself checks barrier stages.
+    Source: ``SparkContext.maxNumConcurrentTasks``, with which Spark itself checks barrier stages.
 
-    :param context: for which a task has run already, so that there is an executor.
+    :param context: it has run a task already, so that there is an executor.
     """
     scala = context._jsc.sc()
     profile = scala.resourceProfileManager().defaultResourceProfile()
@@ -69,9 +69,9 @@ def slots(context: SparkContext) -> int:
 
 
 def require_packages(context: SparkContext) -> None:
-    """Run a task, for which there must be an executor, and see that it has what ours import.
+    """Run a task, which needs an executor, and check that it has the packages that our tasks import.
 
-    :raises InvalidInput: it hasn't, which a job would else say in a stack trace of its first task.
+    :raises InvalidInput: a package is missing; otherwise only a stack trace of the job's first task would tell it.
     """
     missing = context.parallelize([PACKAGES], 1).flatMap(_missing).collect()
     if missing:

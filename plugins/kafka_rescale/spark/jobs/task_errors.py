@@ -1,4 +1,4 @@
-"""Typed errors across the border between a task's process and the driver, which Spark crosses with text only."""
+"""Typed errors on their way from a task's process to the driver: Spark carries only text across."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TaskFailure(Exception):
 
 @contextmanager
 def as_text() -> Iterator[None]:
-    """Turn typed errors, and those of a pipeline's own functions, into text that ``from_text`` understands."""
+    """Turn typed errors, and errors of a pipeline's own functions, into text that ``from_text`` understands."""
     try:
         yield
     except RescaleError as error:
@@ -33,7 +33,7 @@ def as_text() -> Iterator[None]:
 
 
 def from_text(failure: Exception) -> Exception:
-    """Return the typed error that a failed Spark job was caused by, or the failure itself."""
+    """Return the typed error that made a Spark job fail, or the failure itself."""
     text = str(failure)
     at = text.find(_MARK)
     if at < 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from kafka_rescale.core.assignment.stream_threads import client_of
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.processors import PipelineProcessors
@@ -27,7 +28,7 @@ def process(job: Job) -> None:
     """Run the tasks that a thread was assigned, up to the ends that their sources have when it begins.
 
     :raises UnsafeState: another run's assignment is in force.
-    :raises RescaleError: what stopped a task; the next attempt goes on from what is committed.
+    :raises RescaleError: a task has failed; the next attempt goes on from the committed offsets.
     """
     request = ProcessRequest.model_validate_json(job.arguments.request)
     job.key = request.key
@@ -37,7 +38,16 @@ def process(job: Job) -> None:
     job.put("running")
     began, as_of_ms, application = time.monotonic(), now_ms(), job.arguments.application
     admin = ClusterAdmin(job.connection)
-    works = works_of(admin, pipeline, application, tasks, request.state_dir, processors, request.backfill)
+    works = works_of(
+        admin,
+        pipeline,
+        application,
+        tasks,
+        request.state_dir,
+        processors,
+        request.backfill,
+        cache_bytes=_cache_bytes(processing, request) // max(1, len(tasks)),
+    )
     done = _run(job, works, request, as_of_ms) if works else []
     internal = {internal_topic(application, topic) for topic in pipeline.topology.repartitions}
     _purge(admin, done, internal)
@@ -47,7 +57,7 @@ def process(job: Job) -> None:
 
 
 def assigned(job: Job) -> tuple[Processing, PipelineProcessors]:
-    """Return who runs what in this run.
+    """Return the assignment of this run: which thread runs which task.
 
     :raises UnsafeState: another run's assignment is in force.
     """
@@ -70,6 +80,12 @@ def assigned(job: Job) -> tuple[Processing, PipelineProcessors]:
     return found, state.processors
 
 
+def _cache_bytes(processing: Processing, request: ProcessRequest) -> int:
+    """Return the thread's part of its client's record cache, in bytes; its tasks have equal parts of that."""
+    client = processing.the_client(client_of(request.thread))
+    return client.cache_bytes_of_thread(request.cache_bytes)
+
+
 def _run(job: Job, works: Sequence[TaskWork], request: ProcessRequest, as_of_ms: int) -> list[TaskDone]:
     ends = {source: end for work in works for source, end in work.ends.items()}
     progress = TaskProgress(job.connection, job.arguments.application, ends, as_of_ms)
@@ -82,7 +98,7 @@ def _run(job: Job, works: Sequence[TaskWork], request: ProcessRequest, as_of_ms:
 
 
 def _purge(admin: ClusterAdmin, done: Sequence[TaskDone], internal: set[str]) -> None:
-    """Delete what was processed of repartition topics, which nobody else reads, as Kafka Streams does."""
+    """Delete processed records of repartition topics, as Kafka Streams does: no other application reads them."""
     before: PartitionOffsets = {}
     for (topic, partition), offset in ((s, o) for each in done for s, o in each.positions.items()):
         if topic in internal:

@@ -23,7 +23,7 @@ from kafka_rescale.spark.processing.standby_task import StandbyWork, Warmed, run
 
 @dataclass(frozen=True)
 class RunStandbys:
-    """Runs standbys of a pipeline; one element of the RDD is what one of them has to read.
+    """Runs standbys of a pipeline; one element of the RDD is the work of one standby.
 
     :param pipeline: ``module:name``, imported where the task runs.
     """
@@ -32,7 +32,7 @@ class RunStandbys:
     pipeline: str
 
     def __call__(self, works: Iterable[StandbyWork]) -> Iterator[Warmed]:
-        """Yield what each standby has read."""
+        """Run each standby, and yield what it has read."""
         exit_with_parent()
         for work in works:
             with as_text():
@@ -42,9 +42,9 @@ class RunStandbys:
 
 
 def keep_warm(job: Job) -> None:
-    """Read what was committed to the changelogs of a client's standbys, as they are assigned now.
+    """Read the committed records of the changelogs of a client's standbys, as they are assigned now.
 
-    :raises RescaleError: what stopped one of them; the next look goes on from what is saved.
+    :raises RescaleError: a standby has failed; the next job goes on from its saved state.
     """
     request = KeepWarmRequest.model_validate_json(job.arguments.request)
     job.key = request.key

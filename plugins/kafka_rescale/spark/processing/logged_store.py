@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 class Restored:
     """How a store came to its present state.
 
-    :param records: read from the changelog.
-    :param is_full: whether that was all of it, because no saved state could be used.
+    :param records: number of records read from the changelog.
+    :param is_full: whether the whole changelog was read, because no saved state could be used.
     """
 
     records: int
@@ -35,7 +35,7 @@ class Restored:
 class LoggedStore:
     """One store of one task.
 
-    :param changelog: as it is now that every older attempt has been fenced.
+    :param changelog: as it is after every older attempt has been fenced.
     :param producer: of the task; None for a standby, which only reads.
     :param clock: wall clock in ms.
     :param expiry: of the store's entries.
@@ -57,7 +57,7 @@ class LoggedStore:
         self.store = TaskStore(self._write, expiry)
 
     def restore(self) -> Restored:
-        """Make the store what its changelog says, from the nearest saved state that can be used.
+        """Restore the store from its changelog, beginning with the nearest saved state that can be used.
 
         :raises Outage: the changelog can't be read to its end.
         """
@@ -73,9 +73,9 @@ class LoggedStore:
         return Restored(records, is_full=self._saved is None)
 
     def save(self, *, anew: bool = False) -> None:
-        """Save what the last commit has made durable; failing to costs the next run time, and nothing else.
+        """Save the state of the last commit. If that fails, it only costs the next run time.
 
-        :param anew: also if only the time has gone on, to which it is known to be whole.
+        :param anew: save also if only the time has advanced as of which the state is known to be whole.
         """
         position = self._position()
         is_saved = self._saved is not None and self._saved.position == position
@@ -95,9 +95,9 @@ class LoggedStore:
             log.warning("%s is not saved: %s", self._files.owner, error)
 
     def committed(self, before_ms: int) -> None:
-        """Take notice that what was written is committed.
+        """Note that the written records are committed.
 
-        :param before_ms: wall clock before that.
+        :param before_ms: wall clock before the commit.
         """
         self._as_of_ms = before_ms
 

@@ -1,4 +1,4 @@
-"""What a task lets go of once processors were added: keys that are in their changelogs by now (KIP-287)."""
+"""Keys that a task gives up after processors were added: they are in the new changelogs by now (KIP-287)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Rows = list[dict[str, Any]]
 
 
 def has_to_let_go(work: TaskWork, mark: TaskMark) -> bool:
-    """Return whether processors have been added since a task has last committed."""
+    """Return whether processors have been added since a task last committed."""
     return (mark.processors or work.initial) < work.processors
 
 
 def moved_keys(
     work: TaskWork, subtopology: SubTopology, stores: Mapping[str, LoggedStore]
 ) -> Iterator[tuple[TaskStore, Rows]]:
-    """Yield what new processors have taken over, store by store, as much at a time as fits into a transaction.
+    """Yield the keys that new processors have taken over, store by store, in batches that fit into a transaction.
 
     :param stores: by name, restored.
     """

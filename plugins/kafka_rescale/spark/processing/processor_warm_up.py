@@ -1,6 +1,6 @@
-"""One new processor's warm-up: its share of the existing one's state, in its own changelog and its own files.
+"""The warm-up of a new processor: it copies its share of its parent's state to its own changelog and files.
 
-It writes nothing else, reads no input, and nobody's work is touched by it (KIP-287).
+It writes nothing else, reads no input, and disturbs no other task (KIP-287).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from kafka_rescale.spark.processing.logged_store import LoggedStore
 from kafka_rescale.spark.processing.state_files import StateFiles
 
 PASS_SECONDS = 60.0
-"""After so long the rest is left to the next run, so that no run waits for a warm-up."""
+"""After this time the rest is left to the next run, so that no run waits for a warm-up."""
 
 
 @dataclass(frozen=True)
 class WarmedUp:
-    """What a warm-up has done.
+    """The result of a warm-up.
 
-    :param copied: records written to its changelogs.
-    :param lag: offsets that it is behind its parent.
+    :param copied: number of records written to its changelogs.
+    :param lag: how many offsets it is behind its parent.
     """
 
     task: NewTask
@@ -48,11 +48,11 @@ def warm_up(
     every: int = 20_000,
     clock: Callable[[], int] = now_ms,
 ) -> WarmedUp:
-    """Copy what the new processor lacks, and save it where its first run will look for it.
+    """Copy the entries that the new processor lacks, and save them where its first run looks for them.
 
-    :param seconds: after which the rest is left to the next call.
-    :param every: records read per transaction.
-    :raises Fenced: it has its partitions by now, or a newer warm-up has begun.
+    :param seconds: after this time the rest is left to the next call.
+    :param every: number of records read per transaction.
+    :raises Fenced: the processor has got its partitions, or a newer warm-up has begun.
     :raises UnsafeState: the state is not placed by linear hashing.
     """
     copy = StateCopy(connection, task, clock)
@@ -65,7 +65,7 @@ def warm_up(
 
 
 def _save(connection: KafkaConnection, task: NewTask, state_dir: str, clock: Callable[[], int]) -> None:
-    """Make files of what the changelogs hold, as a standby does: they never stand for more than was read."""
+    """Save the changelogs' contents to files, as a standby does: files never stand for more than was read."""
     names = {store.name: task.changelog(store) for store in task.stores}
     logs = whole_changelogs(connection, task.group, task.topics, task.task.partition, names.values())
     for store in task.stores:

@@ -1,4 +1,4 @@
-"""One run of one task, also where the brokers abort it on the way, or a record stops it."""
+"""One run of one task, repeated if brokers abort it on the way or a record stops it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.pipeline.failure import culprit
+from kafka_rescale.core.pipeline.failure import came_of_cache, culprit
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.kafka.client.bounded_call import StuckCall
@@ -22,17 +22,17 @@ from kafka_rescale.spark.processing.stream_task import StreamTask
 from kafka_rescale.spark.processing.task_work import TaskDone, TaskWork
 
 REWINDS = 5
-"""So often may the brokers abort a run's transactions before that is a failure."""
+"""How often brokers may abort a run's transactions before that is a failure."""
 
 
 def run_task(
     connection: KafkaConnection, work: TaskWork, subtopology: SubTopology, clock: Callable[[], int] = now_ms
 ) -> TaskDone:
-    """Process what a task has to read, and return what that was.
+    """Process the records that a task has to read, and return what was done.
 
-    :raises Fenced: a newer attempt at the task has begun; nothing was written since.
+    :raises Fenced: a newer attempt at the task has begun; this one has written nothing since.
     :raises UnsafeState: offsets and topics contradict each other.
-    :raises InvalidInput: a record that the pipeline can't read.
+    :raises InvalidInput: the pipeline can't read a record.
     """
     began, rewinds, careful = time.monotonic(), 0, False
     failure: Exception | None = None
@@ -45,7 +45,7 @@ def run_task(
             task.process()
             return task.done(time.monotonic() - began)
         except StuckCall:
-            # Its client is of no more use; another one of the same id ends what it has begun.
+            # The client can't be used any more; a new client with the same id ends its transaction.
             rewinds += 1
             if rewinds > REWINDS:
                 raise
@@ -57,14 +57,14 @@ def run_task(
                 raise rewound.reason from None
             producer.forget()
             if is_refused:
-                # Brokers don't say which record they have refused: once more, one by one. What is left of a
-                # refused transaction may disturb the client's next one.
+                # Brokers don't say which record they have refused: process again, one by one. A new client, as the
+                # rest of a refused transaction may disturb the client's next one.
                 careful, producer = True, TaskProducer(connection, work.transactional_id, logged)
         except Exception as error:
-            if isinstance(error, RefusedRecord) and not careful:
+            if not careful and (isinstance(error, RefusedRecord) or came_of_cache(error)):
                 careful = True
             elif failure is None and culprit(error) is not None:
-                # Once more, up to that record: whoever goes on behind it must not pass over what came before.
+                # Process again, up to that record: a run that goes on behind it must not skip earlier records.
                 failure, careful = error, False
             else:
                 raise
@@ -77,7 +77,7 @@ def run_task(
 
 @dataclass(frozen=True)
 class RunTasks:
-    """Runs tasks of a pipeline; one element of the RDD is what one task has to do.
+    """Runs tasks of a pipeline; one element of the RDD is the work of one task.
 
     :param pipeline: ``module:name``, imported where the task runs.
     """
@@ -86,7 +86,7 @@ class RunTasks:
     pipeline: str
 
     def __call__(self, works: Iterable[TaskWork]) -> Iterator[TaskDone]:
-        """Yield what each task has done."""
+        """Run each task, and yield what it has done."""
         exit_with_parent()
         for work in works:
             with as_text():

@@ -1,7 +1,7 @@
-"""One look of one standby at its changelogs: what was committed since goes into the files of its client.
+"""One look of one standby at its changelogs: newly committed records go into the files of its client.
 
-Nothing is written to Kafka and nobody is fenced, so that the task itself may be running elsewhere meanwhile. It
-may even have become active on this very client: files carry the offset that they stand for, and the newest counts.
+It writes nothing to Kafka and fences no producer, so the task itself may run elsewhere meanwhile. The task may
+even have become active on this very client: files carry the offset that they stand for, and the newest one counts.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from kafka_rescale.spark.processing.state_files import StateFiles
 
 @dataclass(frozen=True)
 class StandbyWork:
-    """What a standby has to read.
+    """The work of a standby.
 
-    :param logs: the changelogs with something to read, up to what was committed when it was looked.
+    :param logs: the changelogs with records to read, up to the committed ends that were asked for.
     :param state_dir: of the client.
-    :param as_of_ms: wall clock before that.
+    :param as_of_ms: wall clock before the ends were asked for.
     """
 
     application_id: str
@@ -39,8 +39,8 @@ class StandbyWork:
 class Warmed:
     """What a standby has read.
 
-    :param restored: records.
-    :param full_restores: stores of which no saved state could be used.
+    :param restored: number of records.
+    :param full_restores: number of stores of which no saved state could be used.
     """
 
     task: TaskId
@@ -52,14 +52,14 @@ class Warmed:
 def works_due(
     application_id: str, state_dir: str, tasks: list[TaskId], logs: Mapping[TaskId, StoreLogs], as_of_ms: int
 ) -> list[StandbyWork]:
-    """Return the standbys of a client that have something to read.
+    """Return the work of a client's standbys that have records to read.
 
-    Where the client's directory is gone nothing is made in its place: it is absent, and no standby of anything.
+    If the client's directory is gone, no new one is made: the client is absent, and has no standbys.
 
-    :param tasks: what the client keeps warm.
+    :param tasks: the tasks that the client keeps warm.
     :param logs: of all stateful tasks.
     :param as_of_ms: wall clock before the ends of the changelogs were asked for.
-    :raises OSError: nobody can tell what lies there.
+    :raises OSError: the directory can't be read.
     """
     if not StateFiles(state_dir, application_id).is_there():
         return []
@@ -77,7 +77,7 @@ def works_due(
 
 
 def run_standby(connection: KafkaConnection, work: StandbyWork, subtopology: SubTopology) -> Warmed:
-    """Read what was committed, and save it.
+    """Read the committed records, and save the state.
 
     :raises Outage: a changelog can't be read.
     """

@@ -1,8 +1,8 @@
 """The saved states of one store of one task: ``<location>/<application.id>/<task>/<store>/``.
 
-Parquet files first, then their manifest under a temporary name that becomes its own by a rename: what has no
-manifest is not there. Names carry the offset of the changelog that they stand for. A process that was thought dead
-can at worst leave an older manifest, or take a file away from a newer one, which is noticed.
+The Parquet files are written first. Then their manifest is written under a temporary name and renamed: files
+without a manifest don't count. Names carry the changelog offset that they stand for. A process that was thought
+dead can at worst leave an older manifest, or delete a file of a newer one; a reader notices that.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ log = logging.getLogger(__name__)
 
 MANIFEST = "manifest-"
 KEPT = 2
-"""Manifests that are kept: if the newest one turns out to be damaged, there is one to go on from."""
+"""How many manifests are kept: if the newest turns out to be damaged, an older one serves."""
 
 
 @dataclass(frozen=True)
 class StateFiles:
-    """Where one store of one task is saved.
+    """The place of the saved states of one store of one task.
 
     :param location: an absolute path, or a URI that Arrow can write to.
     :param owner: ``<application.id>/<task>/<store>``.
@@ -43,7 +43,7 @@ class StateFiles:
 
     @classmethod
     def of(cls, state_dir: str, application_id: str, task: object, store: str) -> Self:
-        """Return where a client keeps one store of a task."""
+        """Return the place where a client keeps one store of a task."""
         return cls(state_dir, f"{application_id}/{task}/{store}")
 
     @cached_property
@@ -61,7 +61,7 @@ class StateFiles:
     def is_there(self) -> bool:
         """Whether there is such a directory.
 
-        :raises OSError: nobody can tell.
+        :raises OSError: the place can't be read.
         """
         system, root = self._place
         return bool(system.get_file_info(root).type == fs.FileType.Directory)
@@ -71,7 +71,7 @@ class StateFiles:
         return [state for name in self._names(MANIFEST) if (state := self._manifest(name)) is not None]
 
     def load(self, saved: SavedState, into: TaskStore) -> str:
-        """Put a saved state into a store; return what is wrong with its files, and nothing if they are whole."""
+        """Put a saved state into a store; return what is wrong with its files, or an empty text."""
         tables = []
         for file in saved.files:
             try:
@@ -85,10 +85,10 @@ class StateFiles:
         return ""
 
     def save(self, store: TaskStore, before: SavedState | None, state: SavedState) -> SavedState:
-        """Save what has changed, or everything once the deltas have outgrown their base; many deltas become one.
+        """Save the changes, or everything once the deltas have outgrown their base; many deltas become one.
 
-        :param before: what the store was begun with; None saves everything.
-        :param state: the manifest, of which the files are filled in.
+        :param before: the saved state that the store began with; None saves everything.
+        :param state: the manifest; this fills in its files.
         """
         self.create()
         changed = store.unsaved()
@@ -120,7 +120,7 @@ class StateFiles:
         self._put(f"{MANIFEST}{saved.position:020d}-{_digest(content)}.json", content)
 
     def _put(self, name: str, content: Any) -> None:
-        """Write a file; it has its name only once it is whole."""
+        """Write a file; it gets its name only when it is whole."""
         system, root = self._place
         draft = f"{root}/_{name}"
         with system.open_output_stream(draft) as stream:
@@ -143,10 +143,10 @@ class StateFiles:
             return None
 
     def _tidy(self, saved: SavedState) -> None:
-        """Delete what no manifest that is kept refers to; failing to is no failure.
+        """Delete files that no kept manifest refers to; it is no error if that fails.
 
-        Only what stands for an earlier offset, or for the same one at an earlier time: a newer process may be at
-        work here.
+        It deletes only files for an earlier offset, or for the same offset at an earlier time: a newer process may
+        be at work here.
         """
         system, root = self._place
         older = f"{saved.position:020d}"
@@ -171,7 +171,7 @@ class StateFiles:
 
 
 def _age(state: SavedState) -> tuple[int, int]:
-    """Standbys say of the same offset again and again that nothing behind it has been deleted."""
+    """Order manifests of one offset by time: standbys confirm again and again that no later record was deleted."""
     return state.position, state.as_of_ms
 
 

@@ -1,4 +1,4 @@
-"""One task's share of one store: sorted rows of a saved state, and what has changed since in memory."""
+"""One task's share of one store: sorted rows of a saved state, and later changes in memory."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.sorted_keys import SortedKeys
 
 SCHEMA = pa.schema([("key", pa.large_binary()), ("value", pa.large_binary()), ("timestamp", pa.int64())])
-"""A row without a value says that the key was deleted."""
+"""A row without a value is a deletion of its key."""
 
 Log = Callable[[bytes, bytes | None, int, Headers], None]
 """Takes a changelog record: key, value, timestamp in ms, headers."""
 
 
 class SortedRows:
-    """Rows in the order of their keys, read where they lie.
+    """Rows in the order of their keys, read directly from the Arrow table.
 
-    Making Python objects of a million rows takes more than a second; a run that touches few of them needs none.
+    Making Python objects of a million rows takes more than a second. A run that touches few rows doesn't need
+    them.
 
     :param rows: of ``SCHEMA``, sorted by key, each key once.
     """
@@ -52,10 +53,10 @@ class SortedRows:
 
 
 class TaskStore:
-    """The entries of a store; what is put is handed to the changelog.
+    """The entries of a store; every change also goes to the changelog.
 
-    :param log: where changelog records go.
-    :param expiry: of entries that no file has to keep.
+    :param log: takes the changelog records.
+    :param expiry: tells which entries no file has to keep.
     """
 
     def __init__(self, log: Log, expiry: Expiry | None = None) -> None:
@@ -76,14 +77,14 @@ class TaskStore:
         self.restore(key, value, timestamp_ms)
 
     def range(self, first: bytes, last: bytes) -> Iterator[tuple[bytes, Entry]]:
-        """Yield entries in the order of their keys, both ends inclusive, unmoved by a ``put``."""
+        """Yield entries in the order of their keys, both ends inclusive; a ``put`` changes nothing in it."""
         if self._sorted is None:
             self._sorted = SortedKeys(self._changed)
         changed = [(key, self._changed[key]) for key in self._sorted.range(first, last)]
         return _merged(self._base.range(first, last), changed)
 
     def restore(self, key: bytes, value: bytes | None, timestamp_ms: int) -> None:
-        """Take over a record that is in the changelog."""
+        """Take over a record of the changelog."""
         if self._sorted is not None and key not in self._changed:
             self._sorted.add(key)
         self._changed[key] = None if value is None else Entry(value, timestamp_ms)
@@ -113,7 +114,7 @@ class TaskStore:
         return _rows(self._changed)
 
     def all_rows(self) -> Any:
-        """Return all live rows, sorted, without those that are gone by their time."""
+        """Return all live rows, sorted, without expired rows."""
         rows = self._live_rows()
         if self._expiry is None or not rows.num_rows:
             return rows
@@ -129,12 +130,12 @@ class TaskStore:
         return pa.concat_tables([kept, live]).sort_by("key")
 
     def saved(self) -> None:
-        """Take notice that all of it has been saved."""
+        """Note that all changes have been saved."""
         self._unsaved.clear()
 
 
 class _Bytes:
-    """A column of byte strings as a sequence that ``bisect`` can look into."""
+    """A column of byte strings as a sequence for ``bisect``."""
 
     def __init__(self, column: Any) -> None:
         array = column.chunk(0) if column.num_chunks else pa.array([], pa.large_binary())
@@ -165,7 +166,7 @@ def _rows(entries: dict[bytes, Entry | None]) -> Any:
 def _merged(
     base: Iterator[tuple[bytes, Entry]], changed: list[tuple[bytes, Entry | None]]
 ) -> Iterator[tuple[bytes, Entry]]:
-    """Merge two sorted runs, of which the second one decides."""
+    """Merge two sorted sequences of rows; for a key in both, the second one decides."""
     old = next(base, None)
     for key, entry in changed:
         while old is not None and old[0] < key:

@@ -1,11 +1,11 @@
 """One run of one task: from its committed offsets to captured ends, in transactions each complete in itself.
 
 1. Fence: ``init_transactions`` of the task's own transactional id ends whatever an older attempt had begun.
-2. Positions: the committed offsets of the application's group, and the checkpoint beside them.
-3. State: the newest saved state, and the rest of the changelog; or all of the changelog. What belongs to a
-   processor that was added since is deleted.
-4. Batches: outputs and changelog records as they come, offsets and checkpoint with them, in one transaction.
-5. Files: only what is committed is saved, so that no file is ever ahead of the changelog.
+2. Positions: read the committed offsets of the application's group, and the checkpoint beside them.
+3. State: load the newest saved state and the rest of the changelog, or the whole changelog. Delete keys that
+   belong to a processor that was added since.
+4. Batches: write outputs and changelog records as they come; commit them with offsets and checkpoint.
+5. Files: save only committed state, so that no file is ever ahead of the changelog.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.formats.record_limits import RecordLimits
 from kafka_rescale.core.pipeline.failure import blame
+from kafka_rescale.core.pipeline.stores.record_cache import RecordCache
 from kafka_rescale.core.pipeline.task import Record, StoreView, SubTopology, TaskProcessor
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_state import TaskMark
@@ -45,12 +46,13 @@ from kafka_rescale.spark.processing.task_work import TaskDone, TaskWork
 
 
 class StreamTask:
-    """One go from the committed offsets on; what it has in memory is worth nothing once a transaction was aborted.
+    """One attempt from the committed offsets on. After an aborted transaction, its memory can't be used any more.
 
     :param producer: has fenced every older attempt.
     :param consumer: of the application's group.
-    :param known: with what an attempt before this one has failed, and at which record: it goes no further.
-    :param careful: write what comes of each record by itself, to find one of which the brokers refuse something.
+    :param known: the failure of an earlier attempt and its record: this attempt stops before that record.
+    :param careful: write the results of each record by themselves, to find the record whose results brokers
+        refuse.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class StreamTask:
         begun, lets_go = self._begun, has_to_let_go(self._work, self._begun.mark)
         has_input = any(begun.positions[source] < end for source, end in self._work.ends.items())
         if self._is_renewal_due():
-            # Before anything is written: a changelog that holds anything, if only of a killed attempt, is state.
+            # Look before anything is written: any record in a changelog counts as state, even of a killed attempt.
             self._commit(begun.positions, begun.mark.checkpoint, begun.mark.processors)
         if has_input or lets_go:
             processor = self._processor()
@@ -120,9 +122,12 @@ class StreamTask:
     def _processor(self) -> TaskProcessor:
         self._restored = [store.restore() for store in self._stores.values()]
         views: dict[str, StoreView] = {name: store.store for name, store in self._stores.items()}
-        # Without a changelog nothing of a store outlives the run.
+        # A store without a changelog does not outlive the run.
         views |= {s.name: TaskStore(lambda *_: None) for s in self._subtopology.stores if not s.is_logged}
-        processor = self._subtopology.processor(views, self._work.task.partition)
+        # Without a cache each update is written beside the record that makes it: so a refused one is found.
+        is_cached = self._work.cache_bytes and not self._careful
+        cache = RecordCache(self._work.cache_bytes, self._work.names) if is_cached else None
+        processor = self._subtopology.processor(views, self._work.task.partition, cache)
         processor.restore(self._begun.mark.checkpoint)
         return processor
 
@@ -145,18 +150,18 @@ class StreamTask:
             self._records += len(fit)
             if wrong is not None:
                 left = positions_before(asked[len(fit) :], source.positions(), self._work)
-                self._commit(left, processor.checkpoint())
+                self._flush_and_commit(processor, left)
                 raise wrong
             if pending >= limits.records or time.monotonic() - began >= limits.seconds:
-                self._commit(source.positions(), processor.checkpoint())
+                self._flush_and_commit(processor, source.positions())
                 pending, began = 0, time.monotonic()
         if pending or source.positions() != self._positions:
-            self._commit(source.positions(), processor.checkpoint())
+            self._flush_and_commit(processor, source.positions())
         self._dropped, self._stream_time = processor.dropped_records(), processor.stream_time()
 
     @contextmanager
     def _placed(self, records: Sequence[Record]) -> Iterator[None]:
-        """Tell of what can't be written where its input is, if records are handed over one by one."""
+        """Name the input record in the error about a refused result, if records are handed over one by one."""
         if not self._careful or not records:
             yield
             return
@@ -166,17 +171,17 @@ class StreamTask:
             try:
                 yield
             except KafkaException:
-                # The client takes nothing more, once the brokers have refused what came before.
+                # After brokers have refused a record, the client takes no more records.
                 self._producer.assert_accepted(place)
                 raise
             self._producer.assert_accepted(place)
         except RefusedRecord as refused:
-            error = RefusedRecord(place, found=refused.found, expected=refused.expected, remedy=refused.remedy)
+            error = RefusedRecord.of(refused.complaint.about(place))
             blame(error, record)
             raise error from None
 
     def _let_go(self) -> None:
-        """Delete what new processors have taken over; they have it in changelogs of their own by now."""
+        """Delete keys that new processors have taken over: they are in the changelogs of these by now."""
         begun = self._begun
         for store, moved in moved_keys(self._work, self._subtopology, self._stores):
             with self._producer.transaction():
@@ -186,12 +191,20 @@ class StreamTask:
             self._moved += len(moved)
         self._commit(begun.positions, begun.mark.checkpoint)
 
+    def _flush_and_commit(self, processor: TaskProcessor, positions: Mapping[TopicPartition, int]) -> None:
+        """Write what the record cache has kept back, and commit."""
+        with self._producer.transaction():
+            emitted = processor.flush()
+            write(self._producer, emitted, self._work)
+        self._emitted += len(emitted)
+        self._commit(positions, processor.checkpoint())
+
     def _commit(
         self, positions: Mapping[TopicPartition, int], checkpoint: str, processors: int | None = None
     ) -> None:
-        """Commit what was written.
+        """Commit the written records.
 
-        :param processors: as of which the stores are; by default those of this run.
+        :param processors: the number of processors that the stores are as of; by default that of this run.
         """
         at_ms = self._clock()
         as_of = self._work.processors if processors is None else processors

@@ -1,4 +1,4 @@
-"""Where a run of a task begins: what is committed, and its changelogs as they are now."""
+"""How a run of a task begins: the committed offsets, and its changelogs as they are now."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from kafka_rescale.spark.processing.task_work import TaskWork
 
 @dataclass(frozen=True)
 class Beginning:
-    """Where a run begins.
+    """How a run begins.
 
     :param positions: next offsets to read.
-    :param mark: what was committed beside the offsets, the newest of them.
+    :param mark: the newest mark that was committed beside the offsets.
     :param is_committed: whether every source has an offset.
     :param changelogs: of the logged stores, by their names.
     """
@@ -38,7 +38,7 @@ class Beginning:
 def beginning(
     connection: KafkaConnection, work: TaskWork, subtopology: SubTopology, consumer: Consumer
 ) -> Beginning:
-    """Ask where a task begins, once every older attempt has been fenced.
+    """Return how a task begins. Every older attempt has to be fenced before.
 
     :param consumer: of the application's group.
     :raises Fenced: processors have been added since the run was asked for.
@@ -53,7 +53,8 @@ def beginning(
         str(work.task),
         {source: offset for source, (offset, _) in committed.items()},
         ranges,
-        # Not what it holds: retention may have taken all of a window store's changelog, and its task has worked.
+        # Ends, not contents: retention may have deleted a window store's whole changelog although its task has
+        # worked.
         has_state=any(changelog.end > 0 for changelog in changelogs.values()),
         begins=work.begins,
     )
@@ -62,7 +63,7 @@ def beginning(
 
 
 def _refuse_older_than_committed(work: TaskWork, marks: Iterable[TaskMark]) -> None:
-    """Let a run that was asked for before processors were added do nothing: others have its partitions."""
+    """Stop a run that was asked for before processors were added: other tasks have its partitions by now."""
     known = max((mark.processors for mark in marks), default=0)
     if known > max(work.processors, work.initial):
         raise Fenced(
@@ -74,7 +75,7 @@ def _refuse_older_than_committed(work: TaskWork, marks: Iterable[TaskMark]) -> N
 
 
 def _changelogs(connection: KafkaConnection, work: TaskWork, subtopology: SubTopology) -> dict[str, Changelog]:
-    """Return the changelog partition of each logged store, as it is now that nobody else writes to it."""
+    """Return the changelog partition of each logged store; no other process writes to it any more."""
     names = {store.name: work.changelog(store) for store in subtopology.stores if store.is_logged}
     whole = whole_changelogs(connection, work.application_id, work.topics, work.task.partition, names.values())
     return {store: whole[name] for store, name in names.items()}

@@ -1,4 +1,4 @@
-"""What a task's processor is handed, and what is written of the records that it emits."""
+"""The records that a task's processor gets, and the results that are written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTITIONER = partitioner_named("murmur2")
 
 
 def records_of(messages: Iterable[Message], work: TaskWork) -> Iterator[Record]:
-    """Yield what is read, under the pipeline's own names of topics."""
+    """Yield the records that are read, with the pipeline's own names of topics."""
     own_names = work.own_names
     for message in messages:
         yield _record(message, own_names)
@@ -81,10 +81,10 @@ def _check_places(batch: Sequence[Record], work: TaskWork) -> None:
 
 
 def process(processor: TaskProcessor, batch: Sequence[Record], backfill: Backfill | None) -> list[Emitted]:
-    """Process a batch, and return what is to be written of its results.
+    """Process a batch, and return the results to be written.
 
-    What a backfill reads before its interval only rebuilds state; its results are dropped. A result stays if its
-    timestamp is within the interval, which a record that came late can bring about.
+    Records before the backfill interval rebuild state and emit nothing, except results whose timestamp falls
+    inside the interval: a late record can produce those.
     """
     if backfill is None:
         return processor.process_batch(batch)
@@ -100,7 +100,7 @@ def process(processor: TaskProcessor, batch: Sequence[Record], backfill: Backfil
 
 
 def write(producer: TaskProducer, emitted: Sequence[Emitted], work: TaskWork) -> None:
-    """Hand records for sinks to the producer, each for its partition."""
+    """Hand records for sinks to the producer, each with its partition."""
     for record, partition in zip(emitted, _partitions(emitted, work), strict=True):
         producer.produce(
             work.names[record.topic],
@@ -113,7 +113,7 @@ def write(producer: TaskProducer, emitted: Sequence[Emitted], work: TaskWork) ->
 
 
 def _partitions(emitted: Sequence[Emitted], work: TaskWork) -> list[int]:
-    """Return where each record goes; a record without a key goes where the producer likes."""
+    """Return the partition of each record; for a record without a key, the producer chooses one."""
     found = [ANY_PARTITION if e.partition is None else e.partition for e in emitted]
     by_topic: dict[str, list[int]] = {}
     for at, record in enumerate(emitted):

@@ -1,4 +1,4 @@
-"""What one run of one task has to do, and what it has done."""
+"""The work of one run of one task, and its result."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kafka_rescale.core.processing.grown_topic import GrownTopic
 from kafka_rescale.core.processing.static_topic import Placement, StaticTopic
 
 RENEW_MS = 24 * 3600 * 1000
-"""Offsets of a group without members expire, a week after their commit if the brokers' default was kept."""
+"""Offsets of a group without members expire; by the brokers' default, a week after their commit."""
 
 
 def transactional_id(application_id: str, task: object) -> str:
-    """Return the id of a task: whoever was given it last may write for it."""
+    """Return the transactional id of a task: the latest producer with this id may write for the task."""
     return f"{application_id}-{task}"
 
 
@@ -39,21 +39,23 @@ class TaskLimits:
 
 @dataclass(frozen=True)
 class TaskWork:
-    """What one run of one task has to do.
+    """The work of one run of one task.
 
     :param application_id: of the generation; its group, its transactional ids and its internal topics.
     :param names: full names of the topics that the sub-topology reads and writes, by the pipeline's own.
     :param ends: captured ends (exclusive) of the source partitions, by full names.
     :param topics: descriptions of sinks and changelogs, by full names.
     :param state_dir: where state is kept between runs.
-    :param initial: processors that the sub-topology began with; 0 if it is not known to have any.
+    :param initial: number of processors that the sub-topology began with; 0 if that is not known.
     :param processors: how many it has now.
     :param grown: source topics that have grown and whose keys are placed by linear hashing, by full names.
-    :param static_owner: an input by whose static partitioner keys have their processors; None is linear hashing.
+    :param static_owner: an input whose static partitioner assigns keys to processors; None is linear hashing.
     :param static: inputs that have grown and whose partitioner is static, by full names.
     :param linear: initial counts of the sinks that are written by linear hashing, by full names.
-    :param begins: where a task that has no offsets begins; at the log start of sources that are not among them.
-    :param backfill: of which interval records are processed, where that is not all of them.
+    :param begins: offsets at which a task without committed offsets begins; other sources begin at their log
+        start.
+    :param backfill: the interval whose records are processed; None processes all records.
+    :param cache_bytes: of the record cache; 0 is none.
     """
 
     application_id: str
@@ -71,10 +73,11 @@ class TaskWork:
     linear: Mapping[str, int] = field(default_factory=dict)
     begins: Mapping[TopicPartition, int] = field(default_factory=dict)
     backfill: Backfill | None = None
+    cache_bytes: int = 0
 
     @property
     def transactional_id(self) -> str:
-        """Whoever was given it last may write for the task."""
+        """The latest producer with this id may write for the task."""
         return transactional_id(self.application_id, self.task)
 
     @property
@@ -94,17 +97,17 @@ class TaskWork:
 
 @dataclass(frozen=True)
 class TaskDone:
-    """What one run of one task has done.
+    """The result of one run of one task.
 
-    :param records: processed.
-    :param emitted: records to sinks.
-    :param restored: records read from changelogs.
-    :param full_restores: stores for which no saved state could be used.
+    :param records: number of records processed.
+    :param emitted: number of records written to sinks.
+    :param restored: number of records read from changelogs.
+    :param full_restores: number of stores for which no saved state could be used.
     :param positions: next offsets to read, by full names of topics.
-    :param dropped: records that the pipeline has passed over.
+    :param dropped: number of records that the pipeline has passed over.
     :param stream_time_ms: highest timestamp processed so far, -1 for none.
-    :param let_go: keys that belong to a new processor by now, and were deleted here.
-    :param mark: what is committed beside the offsets, as JSON.
+    :param let_go: number of keys that belong to a new processor by now, and were deleted here.
+    :param mark: the mark that is committed beside the offsets, as JSON.
     """
 
     task: TaskId

@@ -1,7 +1,7 @@
-"""The warm-up of the processors that are split from a client's, one Spark partition each, beside their run.
+"""The warm-up of the processors that are split from a client's tasks, one Spark partition each, beside their run.
 
-Each is warmed up where the task is that it is split from. So when partitions change hands there is a client that
-has caught up, and is given the new task; whether it moves on from there is decided as for any other (KIP-441).
+The client that has the parent task warms a new processor up. So when partitions change hands, there is a client
+that has caught up and gets the new task. The next rebalance may move it like any other task (KIP-441).
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from kafka_rescale.spark.processing.processor_warm_up import WarmedUp, warm_up
 from kafka_rescale.spark.processing.work import expansion_of
 
 PAUSE_SECONDS = 3.0
-"""Between two passes beside threads that write."""
+"""Time between two passes beside threads that write."""
 
 
 @dataclass(frozen=True)
 class WarmUps:
-    """Warms new processors up; one element of the RDD is one of them."""
+    """Warms new processors up; one element of the RDD is one new processor."""
 
     connection: KafkaConnection
     state_dir: str
 
     def __call__(self, tasks: Iterable[NewTask]) -> Iterator[WarmedUp]:
-        """Yield what each has done."""
+        """Warm each processor up, and yield its result."""
         exit_with_parent()
         for task in tasks:
             with as_text():
@@ -45,7 +45,7 @@ class WarmUps:
 
 
 def warm_up_processors(job: Job) -> None:
-    """Let the new processors that are split from a client's tasks copy what they lack of their state.
+    """Let the new processors that are split from a client's tasks copy the state that they lack.
 
     :raises UnsafeState: another run's assignment is in force, or the state is not placed by linear hashing.
     """
@@ -71,7 +71,7 @@ def warm_up_processors(job: Job) -> None:
 
 
 def _passes(job: Job, tasks: Sequence[NewTask], action: WarmUps, followed: RunEnd) -> Iterator[list[WarmedUp]]:
-    """Copy up to the ends, and once more after nobody writes any more."""
+    """Copy up to the ends, and once more when no thread writes any more."""
     while True:
         is_over = followed.look(job.control.read().results, time.monotonic())
         done: list[WarmedUp] = job.on_partitions(tasks, action)

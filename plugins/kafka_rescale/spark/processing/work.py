@@ -1,4 +1,4 @@
-"""What the tasks of a thread have to do now: their sources up to the ends that these have at this moment."""
+"""The work of a thread's tasks: their sources, up to the ends that these have at this moment."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ def works_of(
     state_dir: str,
     processors: PipelineProcessors,
     backfill: Backfill | None = None,
+    cache_bytes: int = 0,
 ) -> list[TaskWork]:
-    """Return the work of some tasks; what their upstream tasks have written is all below the ends.
+    """Return the work of some tasks. All records that their upstream tasks have written lie below the ends.
 
     :param application_id: of the generation.
-    :param processors: as the run was assigned; partitions that came later are left to the next one.
-    :param backfill: the interval that the generation is for.
+    :param processors: as of the run's assignment; later partitions are left to the next run.
+    :param backfill: the interval that the generation processes.
+    :param cache_bytes: of each task's record cache.
     :raises Outage: a transaction on a repartition topic stays open.
     """
     parts = {part.id: part for part in pipeline.sub_topologies()}
@@ -75,6 +77,7 @@ def works_of(
             },
             begins={(topic, p): begins[topic][p] for topic, p in sources if topic in begins},
             backfill=backfill,
+            cache_bytes=cache_bytes,
         )
         for task in tasks
         for part in [parts[task.subtopology]]
@@ -101,7 +104,7 @@ def expansion_of(
     processors: PipelineProcessors,
     number: int,
 ) -> tuple[list[NewTask], Sources]:
-    """Return the tasks that a sub-topology is being given, and what it reads."""
+    """Return the tasks that are being added to a sub-topology, and the topics that it reads."""
     part = next(part for part in pipeline.sub_topologies() if part.id == number)
     names = full_names(application_id, pipeline, part.sources)
     changelogs = [f"{application_id}-{store.changelog_topic}" for store in part.stores if store.is_logged]
@@ -126,7 +129,7 @@ def full_names(
 ) -> dict[str, str]:
     """Return the full names of topics, by the pipeline's own.
 
-    :param backfill: which has outputs of its own.
+    :param backfill: if there is one, its outputs replace the pipeline's own.
     """
     internal = pipeline.topology.repartitions
     moved = {} if backfill is None else backfill.outputs

@@ -1,4 +1,4 @@
-"""The Arrow type of what an Avro schema describes."""
+"""The Arrow type for an Avro schema."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _LOGICAL: dict[str, Any] = {
     "long-local-timestamp-micros": pa.timestamp("us"),
     "string-uuid": pa.string(),
 }
-"""By what they annotate, as fastavro has them; on any other type a logical type is to be ignored."""
+"""By the type that they annotate, as fastavro has them. On any other type, a logical type must be ignored."""
 
 
 def arrow_value(value: Any) -> Any:
-    """Return what fastavro has decoded as Arrow takes it: UUIDs as texts."""
+    """Return a value that fastavro has decoded in a form that Arrow takes: UUIDs as texts."""
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, dict):
@@ -42,7 +42,7 @@ def arrow_value(value: Any) -> Any:
 
 
 def arrow_type(schema: Any) -> Any:
-    """Return the Arrow type that holds what fastavro decodes with a schema.
+    """Return the Arrow type for the values that fastavro decodes with a schema.
 
     :param schema: as parsed by fastavro.
     :raises ValueError: a union of several types, or a type that refers to itself; a column has one type.

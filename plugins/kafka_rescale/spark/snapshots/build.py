@@ -1,4 +1,4 @@
-"""Building the snapshot of one day: what is read, from where, and what becomes of it."""
+"""Building the snapshot of one day: it reads changelogs, makes the rows, and publishes the files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class SnapshotBuild:
-    """One attempt at one day.
+    """One attempt at the snapshot of one day.
 
     :param known: the generations, for messages.
     """
@@ -92,7 +92,7 @@ class SnapshotBuild:
         if source.is_running:
             inputs = [source.inputs.get(i, i) for i in request.inputs]
             topics = [*inputs, *(names.repartition(t) for t in request.repartitions)]
-            # What a bridge has yet to carry on comes into the inputs.
+            # Records that a bridge has yet to copy will still come into the inputs.
             for group, read in ((source.bridge_group, source.bridged), (source.generation, topics)):
                 await_processed(connection, group, read, until_ms, seconds=request.max_wait_seconds, tell=say)
         elif left := left_over(connection, source.stopped_at, until_ms):

@@ -1,4 +1,4 @@
-"""The columns of a snapshot: the records as they are, and what their declared serdes make of them."""
+"""The columns of a snapshot: the bytes of the records, and their values as the declared serdes decode them."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _ORDER = [("key", "ascending"), ("timestamp", "ascending")]
 
 
 def schema_of(store: StoreRequest) -> Any:
-    """Return the Arrow schema of a store's snapshots; decoded columns are there where a serde is declared."""
+    """Return the Arrow schema of a store's snapshots; every declared serde adds a decoded column."""
     decoded = [(DECODED_KEY, store.key), (DECODED_VALUE, store.value)]
     return pa.schema([*RAW, *((name, column_type(serde)) for name, serde in decoded if serde != NONE)])
 
 
 @cache
 def column_type(serde: str) -> Any:
-    """Return the Arrow type of what a serde decodes.
+    """Return the Arrow type of the values that a serde decodes.
 
-    :raises UnsafeState: an Avro schema that no column can hold.
+    :raises UnsafeState: no column can hold the values of the Avro schema.
     """
     named = serde_named(serde)
     if named.kind in {STRING, JSON}:
@@ -64,7 +64,7 @@ def column_type(serde: str) -> Any:
 def table_of(entries: Iterable[Entry], partition: int, store: StoreRequest) -> Any:
     """Return records as rows of a store's schema.
 
-    :raises UnsafeState: bytes that are not of the declared serde.
+    :raises UnsafeState: the declared serde can't decode some bytes.
     """
     rows = list(entries)
     columns: dict[str, Any] = {
@@ -82,9 +82,9 @@ def table_of(entries: Iterable[Entry], partition: int, store: StoreRequest) -> A
 
 
 def decoded(table: Any, store: StoreRequest) -> Any:
-    """Return a table with its decoded columns as they are declared now.
+    """Return a table with decoded columns by the present declaration.
 
-    :raises UnsafeState: bytes that are not of the declared serde.
+    :raises UnsafeState: the declared serde can't decode some bytes.
     """
     fmt = format_of(store.store_type, store.partitioning_key)
     raw = _with_bounds(table.select([name for name, _ in RAW]), fmt, store.window_size_ms)
@@ -101,7 +101,8 @@ def state_after(base: Any | None, tail: Tail, partition: int, store: StoreReques
     """Return the rows of a partition's state, by key and timestamp.
 
     :param base: rows of an earlier state, of this store's schema; None for a tail from the beginning of the log.
-    :raises UnsafeState: bytes that are not of the declared serde, or of several schemas where one is declared.
+    :raises UnsafeState: the declared serde can't decode some bytes, or several schemas have written them while
+        only one is declared.
     """
     rows = table_of(tail.latest.values(), partition, store)
     if base is not None:
@@ -111,7 +112,7 @@ def state_after(base: Any | None, tail: Tail, partition: int, store: StoreReques
     rows = rows.sort_by(_ORDER)
     rows = rows.filter(pa.array(_retained(rows, tail.rule), pa.bool_()))
     _assert_one_schema(rows, store)
-    # Else the file would tell by its bytes from which day it was made: chunks, and the names within lists, differ.
+    # Else the bytes of the file would depend on the day it was made from: chunks and names within lists differ.
     return rows.cast(schema_of(store)).combine_chunks()
 
 
@@ -130,7 +131,7 @@ def _decoded_column(data: Sequence[bytes | None], serde: str, raw: Any, store: s
 
 
 def _assert_one_schema(rows: Any, store: StoreRequest) -> None:
-    """Refuse what was written by several schemas, where one is declared: it might be read, and be wrong."""
+    """Refuse bytes of several schemas if only one is declared: they might be decoded, but wrongly."""
     fmt = format_of(store.store_type, store.partitioning_key)
     for column, declared in (("key", store.key), ("value", store.value)):
         serde = serde_named(declared)
@@ -171,7 +172,7 @@ def _with_bounds(raw: Any, fmt: ChangelogFormat, size_ms: int | None) -> Any:
 def _bounds(
     keys: Sequence[bytes], fmt: ChangelogFormat, size_ms: int | None
 ) -> tuple[Sequence[int | None], Sequence[int | None]]:
-    """Return where the windows of keys begin and end, as far as the keys say it."""
+    """Return the begin and end of the windows in keys, as far as the keys have them."""
     if len(fmt.times) == 2:
         end_at, start_at = sorted(fmt.times)
         return [_time(k, start_at) for k in keys], [_time(k, end_at) for k in keys]

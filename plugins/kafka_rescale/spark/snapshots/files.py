@@ -1,7 +1,7 @@
 """The snapshots of one store: ``<location>/<application>/<store>/date=<day>/part-<partition>-<digest>.parquet``.
 
-A day is written into a draft directory, moved to its place as a whole, and gets its manifest last. Names that
-begin with an underscore are passed over by Spark and Arrow: neither a draft nor a manifest is taken for rows.
+A day is written into a draft directory and moved to its place as a whole. Its manifest comes last. Spark and Arrow
+pass over names that begin with an underscore, so they take neither a draft nor a manifest for rows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class StoreDirectory:
 
     @property
     def uri(self) -> str:
-        """What a reader names."""
+        """The URI that a reader uses."""
         return f"{self.location}/{self.application}/{self.store}"
 
     def days(self) -> list[SnapshotDay]:
@@ -53,7 +53,7 @@ class StoreDirectory:
         return [day for day in days if self.manifest(day) is not None]
 
     def manifest(self, day: SnapshotDay) -> Manifest | None:
-        """Return a day's manifest; None if there is none, or if it does not belong to what lies there."""
+        """Return a day's manifest; None if there is none, or if it does not belong to the files there."""
         system, root = self._place
         directory = f"{root}/{_DAY}{day}"
         try:
@@ -66,9 +66,9 @@ class StoreDirectory:
         return manifest if is_there else None
 
     def begin(self, day: SnapshotDay, token: str) -> str:
-        """Return a new draft of a day; those that were left behind are deleted.
+        """Create a draft of a day; delete the drafts that earlier attempts have left.
 
-        :param token: of this attempt alone.
+        :param token: unique to this attempt.
         """
         system, root = self._place
         for name in self._children(f"{_DRAFT}{day}-"):
@@ -91,7 +91,7 @@ class StoreDirectory:
     def read(self, day: SnapshotDay, file: str) -> Any:
         """Return the rows of one file of a day.
 
-        :raises InvalidInput: it can't be read, or is not what was written: its name tells what its bytes were.
+        :raises InvalidInput: it can't be read, or its bytes have changed: its name has the digest of the bytes.
         """
         system, root = self._place
         try:
@@ -104,7 +104,7 @@ class StoreDirectory:
         return pq.ParquetFile(pa.BufferReader(content)).read()
 
     def publish(self, draft: str, manifest: Manifest) -> None:
-        """Put a draft in the place of its day; on an object store the day is whole only with its manifest."""
+        """Move a draft to the place of its day. On an object store, the day is whole only with its manifest."""
         system, root = self._place
         place = f"{root}/{_DAY}{manifest.day}"
         self.forget(manifest.day)
@@ -144,7 +144,7 @@ class StoreDirectory:
 
 
 def _move_directory(system: Any, source: str, target: str) -> None:
-    """Move a directory as a whole; where there are none (S3, GCS) its files, one by one."""
+    """Move a directory as a whole; on stores without directories (S3, GCS), move its files one by one."""
     try:
         system.move(source, target)
     except OSError:

@@ -1,7 +1,7 @@
 """The snapshot of one day: every store of an application, by one Spark task per changelog partition.
 
 It only reads Kafka, takes no lease, and can run beside an expansion. Days can be built in any order and at the
-same time: an earlier day that is there spares reading, and changes nothing in the result.
+same time. An earlier day that exists saves reading, and changes nothing in the result.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from kafka_rescale.spark.snapshots.refusals import not_over
 
 
 def snapshot(job: Job) -> None:
-    """Write the snapshot that a job was asked for, and leave what was read and written as its result.
+    """Write the snapshot that a job was asked for; its result tells what was read and written.
 
     :raises InvalidInput: the day is not over.
     :raises Refused: a store's state as of the end of the day can't be told exactly any more.
-    :raises Outage: the application has not processed what belongs to the day.
+    :raises Outage: the application has not processed all records of the day yet.
     """
     request = SnapshotRequest.model_validate_json(job.arguments.request)
-    # Days of a backfill are built at the same time: each leaves a result of its own.
+    # Days of a backfill are built at the same time, so each day has a result of its own.
     job.key = f"snapshot/{request.date}"
     job.control.ensure()
     day, began = request.day, time.monotonic()

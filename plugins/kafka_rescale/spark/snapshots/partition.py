@@ -1,4 +1,4 @@
-"""The snapshot of one partition of one store: from the log, on top of an earlier day's where that is exact."""
+"""The snapshot of one partition of one store: from the log, or on top of an earlier day if that is exact."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Unit = tuple[str, int]
 class StoreWork:
     """One store, ready to be read.
 
-    :param draft: where the files go.
-    :param lagging: from the wall clock to since when records have always been too young for log cleaning; None if
-        nobody says so.
-    :param origins: where its changelog began to be.
+    :param draft: the directory of the files.
+    :param lagging: tells, for a wall clock, since when records have always been too young for log cleaning; None
+        if that is not known.
+    :param origins: the offsets at which its changelog began.
     :param begins: log starts now.
-    :param ends: exclusive; where reading stops if the day doesn't end before.
+    :param ends: exclusive; reading stops there if the day doesn't end before.
     :param base: an earlier day to begin with.
     """
 
@@ -49,16 +49,16 @@ class StoreWork:
     base: Manifest | None = None
 
     def base_of(self, partition: int) -> PartitionSnapshot | None:
-        """Return what an earlier day has of a partition."""
+        """Return the snapshot of a partition on an earlier day."""
         return next((p for p in self.base.partitions if p.partition == partition), None) if self.base else None
 
 
 @dataclass(frozen=True)
 class PartitionResult:
-    """What became of one partition.
+    """The result of one partition.
 
     :param snapshot: None if its state can't be told exactly.
-    :param read: records read.
+    :param read: number of records read.
     """
 
     unit: Unit
@@ -70,7 +70,7 @@ class PartitionResult:
 class PartitionBuild:
     """The snapshot of one partition.
 
-    :param read: records read so far.
+    :param read: number of records read so far.
     """
 
     connection: KafkaConnection
@@ -79,13 +79,13 @@ class PartitionBuild:
     read: int = 0
 
     def build(self) -> PartitionResult:
-        """Write the partition's state, from an earlier day's where that is exact, else from the whole log."""
+        """Write the partition's state: from an earlier day's if that is exact, else from the whole log."""
         base = self.work.base_of(self.partition)
         tail = None if base is None else self._exact_tail(base.position)
         if tail is None:
             base, tail = None, self._tail(self._origin)
-            # Looked at after it was read: what cleaning has removed before is seen then, what it removes later
-            # has been read.
+            # Checked after reading: records that log cleaning removed before show by their traces, and records
+            # that it removes later have been read.
             if not self._is_whole(self._origin, tail) and not self._is_exact():
                 return self._result(None)
         return self._result(self._write(base, tail))
@@ -95,17 +95,17 @@ class PartitionBuild:
         return moment is not None and moment <= self.work.rule.end_ms
 
     def exact_from_ms(self) -> int | None:
-        """Return the first moment as of which the whole log tells the state exactly; None is never."""
+        """Return the first moment whose state the whole log tells exactly; None if there is no such moment."""
         end = self._end()
         first = next(self._entries(self._origin, end), None)
         coverage = self._coverage(self._origin, end, up_to=END_OF_LOG)
         first_ms = None if first is None else first.timestamp_ms
-        # Log cleaning goes on while the job runs: how far it may be is asked once its traces were looked at.
+        # Log cleaning goes on while the job runs: check first for its traces, then ask how far it may be.
         lagging_ms = self.work.lagging(now_ms()) if self.work.lagging else None
         return exact_from_ms(coverage, first_ms, self.work.rule, lagging_ms)
 
     def _exact_tail(self, start: int) -> Tail | None:
-        """Return what the log has from an offset on, or None if something of it was removed."""
+        """Return the records from an offset on, or None if some of them were removed."""
         tail = self._tail(start)
         return tail if self._is_whole(start, tail) else None
 

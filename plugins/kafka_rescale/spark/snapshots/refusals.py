@@ -1,4 +1,4 @@
-"""Why a day can't be told, each with the first day that can."""
+"""Why the state as of a day can't be told; each error names the first day for which it can."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def not_over(request: SnapshotRequest) -> InvalidInput:
 def too_old(request: SnapshotRequest, newest: SnapshotDay) -> InvalidInput:
     """Return the error about a day that would be deleted at once.
 
-    :param newest: of the days that there are.
+    :param newest: the newest day that exists.
     """
     return InvalidInput(
         _what(request),
@@ -61,9 +61,9 @@ def left_unprocessed(
 
 
 def damaged(request: SnapshotRequest, topics: Sequence[str], moments: Iterable[int | None]) -> Refused:
-    """Return the error about changelogs that have lost what the day needs.
+    """Return the error about changelogs that have lost records that the day needs.
 
-    :param moments: of every partition the first exact one, ms; None for none.
+    :param moments: by partition, the first exact moment in ms; None if there is no such moment.
     """
     found = list(moments)
     known = [moment for moment in found if moment is not None]

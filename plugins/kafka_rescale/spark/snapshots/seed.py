@@ -1,4 +1,4 @@
-"""Snapshots that a restore can begin with."""
+"""Snapshots with which a restore can begin."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from kafka_rescale.spark.snapshots.files import StoreDirectory
 
 BATCH_ROWS = 2_000
 CANDIDATES = 3
-"""Days that are tried before everything is read: of one that is damaged, the day before is nearly as good."""
+"""How many days are tried before everything is read: if one is damaged, the day before is nearly as good."""
 
 
 @dataclass(frozen=True)
 class SnapshotSeed:
     """The rows of one partition on one day.
 
-    :param file: empty if there were none.
+    :param file: empty if there were no rows.
     """
 
     directory: StoreDirectory
@@ -39,9 +39,9 @@ class SnapshotSeed:
 
     @cached_property
     def table(self) -> Any | None:
-        """All rows; None if there are none.
+        """All rows; None if there are no rows.
 
-        :raises InvalidInput: they are not what was written.
+        :raises InvalidInput: the file has changed since it was written.
         """
         return self.directory.read(self.manifest.day, self.file) if self.file else None
 
@@ -68,9 +68,9 @@ class SnapshotSeed:
 
 @dataclass
 class Candidates:
-    """Snapshots that fit the running changelogs, the newest first, and why a store has none.
+    """Snapshots that fit the running changelogs, the newest first, and why a store has no snapshot.
 
-    :param remarks: for a person, one per store without any.
+    :param remarks: for a person; one per store without a snapshot.
     """
 
     by_source: dict[TopicPartition, tuple[SnapshotSeed, ...]] = field(default_factory=dict)
@@ -80,10 +80,10 @@ class Candidates:
 def candidates_for(
     connection: KafkaConnection, location: str, application: str, moves: Sequence[Move]
 ) -> Candidates:
-    """Return the newest snapshots of every source partition that has some which fit the running changelog.
+    """Return the newest snapshots that fit the running changelog, by source partition.
 
-    Stores of which more than the last record of a key counts, or whose changelogs delete by age, have none: the
-    copy of such a log holds more than its snapshot.
+    A store has no fitting snapshot if more than the last record of a key counts, or if its changelog deletes by
+    age: the copy of such a log holds more than its snapshot.
 
     :param location: of the application file; empty for no snapshots.
     """
@@ -109,9 +109,9 @@ def candidates_for(
 
 
 def _fitting(directory: StoreDirectory, topic: TopicDescription, move: Move) -> list[Manifest]:
-    """Return the newest days of this very topic: one that was made anew, or of another generation, is another.
+    """Return the newest days of this very topic. A topic of the same name that was made anew is another topic.
 
-    Days of an older format may lack keys, and so do those that were taken while the topic still deleted by age.
+    Days of an older format may lack keys. Days that were taken while the topic still deleted by age lack keys.
     """
     found: list[Manifest] = []
     for day in directory.days():
@@ -137,9 +137,9 @@ def seeding_of(
     candidates: Mapping[TopicPartition, Sequence[SnapshotSeed]],
     ends: Mapping[TopicPartition, int],
 ) -> Seeding:
-    """Return the newest seed of each source that can be used, found out before anything is written.
+    """Return the newest usable seed of each source. This is found out before anything is written.
 
-    :param ends: exclusive, up to which the copies are to go.
+    :param ends: exclusive; the copies go up to there.
     """
     as_of_ms = now_ms()
     usable: dict[TopicPartition, Seed] = {}
@@ -159,10 +159,10 @@ def _obstacle(connection: KafkaConnection, source: TopicPartition, seed: Snapsho
         return f"its position {seed.position} lies behind the end of the log, {end}"
     coverage = coverage_of(log_batches(connection, *source, seed.position, end), seed.position, end, begin=0)
     if not coverage.is_whole:
-        # A deletion may be among what was removed.
+        # The removed records may include a deletion.
         return f"records behind its position {seed.position} were removed"
     if coverage.is_expiring:
-        # Before the rows of the snapshot are written, which may have what was deleted, and the log is read.
+        # That is, before the log is read; the snapshot's rows may include entries that were deleted since.
         return f"deletions behind its position {seed.position} may be removed at any time"
     try:
         seed.table  # noqa: B018

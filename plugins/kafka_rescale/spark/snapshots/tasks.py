@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers for a snapshot: one partition of one store at a time."""
+"""The work of Spark's Python workers for a snapshot: one partition of one store at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BuildPartitions:
     stores: Mapping[str, StoreWork]
 
     def __call__(self, lists: Iterable[list[Unit]]) -> Iterator[PartitionResult]:
-        """Yield what became of every partition."""
+        """Yield the result of every partition."""
         exit_with_parent()
         for units in lists:
             for store, partition in units:
@@ -30,13 +30,13 @@ class BuildPartitions:
 
 @dataclass(frozen=True)
 class AssessPartitions:
-    """Finds from when on the log alone tells the state exactly, whatever earlier snapshots there are."""
+    """Finds the moment since which the log alone tells the state exactly, without earlier snapshots."""
 
     connection: KafkaConnection
     stores: Mapping[str, StoreWork]
 
     def __call__(self, lists: Iterable[list[Unit]]) -> Iterator[tuple[Unit, int | None]]:
-        """Yield per partition the first exact moment in ms; None if there is none."""
+        """Yield per partition the first exact moment in ms; None if there is no such moment."""
         exit_with_parent()
         for units in lists:
             for store, partition in units:

@@ -1,7 +1,8 @@
 """The records of a key in blue and in green side by side, counted from the end of its history.
 
-One shuffle by key and one sort of narrow rows serve every oracle; no join, and no aggregation over binary values
-(which would fall back to sorting whole rows). Why counting from the end is right: ``core.oracles``.
+One shuffle by key and one sort of narrow rows serve every oracle. There is no join, and no aggregation over binary
+values (which would fall back to sorting whole rows). ``core.verify.oracles`` says why counting from the end is
+right.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ FIELDS = ("partition", "offset", "timestamp", "tombstone", "value_1", "value_2",
 def align(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> DataFrame:
     """Return one row per key and rank (1 = the key's last record): each side's record as ``blue_…``, ``green_…``.
 
-    A side without such a record has nulls. ``source`` and ``target`` are the partitions that the partitioner gives
-    for blue's and green's counts, ``neighbour`` the partition of the next newer record of the same key and side.
+    A side without such a record has nulls. ``source`` and ``target`` are the key's partitions by the partitioner,
+    with blue's and green's counts. ``neighbour`` is the partition of the next newer record of the same key and
+    side.
     """
     blue, green = _sides(spark, kafka, pair)
     both = blue.withColumn("is_green", sf.lit(False)).union(green.withColumn("is_green", sf.lit(True)))
-    # By key alone, so that the window and the aggregation below need no further shuffle.
+    # Shuffle by key alone, so that the window and the aggregation below need no further shuffle.
     by_key = both.repartition("key")
     newest_first = Window.partitionBy("key", "is_green").orderBy(sf.desc("offset"), "partition")
     ranked = by_key.withColumns(
@@ -39,9 +41,9 @@ def align(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> DataFr
 
 
 def _sides(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> tuple[DataFrame, DataFrame]:
-    """Return what counts of either side's log.
+    """Return the records of each side that are compared.
 
-    In place, green is what blue was and what has been appended since.
+    In place, green's log is blue's log and the records appended since.
     """
     blue = read_log(spark, kafka, pair.blue, left=pair.left_of("blue"), without_position=True)
     if pair.left_behind:
@@ -66,6 +68,6 @@ def _placed(aligned: DataFrame, pair: StorePair) -> DataFrame:
 
 
 def _partition(pair: StorePair, count: int) -> Column:
-    """Return the partition of so many that every key belongs to."""
+    """Return the partition that every key belongs to, out of so many."""
     form = format_of(pair.store_type, pair.partitioning_key)
     return partition_udf(form, pair.partitioner, pair.key_topic, count)(sf.col("key"))

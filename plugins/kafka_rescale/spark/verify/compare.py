@@ -1,4 +1,4 @@
-"""The DataFrame half of the proof: counts in one pass; a second pass for the findings only if there are any."""
+"""The DataFrame half of the proof: one pass counts; a second pass lists findings only if there are some."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def _side_tallies(side: str) -> list[Column]:
 
 
 def _complete_partitions(pair: StorePair, tallies: Sequence[Row]) -> set[int]:
-    """Return blue's partitions from which nothing has ever been removed.
+    """Return blue's partitions from which no record has ever been removed.
 
-    As many records as offsets since 0 leave no room for a removed one. (The reverse is not true: transaction
-    markers take offsets as well.) There green can't know of records that blue doesn't show.
+    If a partition has as many records as offsets since 0, no record is missing. (The reverse is not true:
+    transaction markers take offsets as well.) In such partitions green can't have records that blue lacks.
     """
     records = dict.fromkeys(range(pair.blue.partitions), 0)
     for tally in tallies:
@@ -106,7 +106,7 @@ def _findings(
     duplicate = sf.col("surplus") & sf.col("source").isin(*complete)
     conditions = {o: duplicate if o is Oracle.DUPLICATES else sf.col(o) for o in failures}
     failed = sf.array_compact(sf.array(*(sf.when(c, sf.lit(o.value)) for o, c in conditions.items())))
-    # By rank first, so that one key with a long history doesn't hide the others.
+    # By rank first, so that a key with a long history doesn't hide the other keys.
     first = sf.row_number().over(Window.partitionBy("oracle").orderBy("rank", "key"))
     rows = (
         judged.withColumn("oracle", sf.explode(failed))

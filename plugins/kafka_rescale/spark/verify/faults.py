@@ -13,9 +13,9 @@ from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
 def judge(aligned: DataFrame, pair: StorePair) -> DataFrame:
     """Return the rows with one boolean column per oracle, never null.
 
-    ``expired``: on one side only, where retention may have deleted it on the other. ``surplus``: a record of green
-    older than any that blue still has of the key. ``blue_live``, ``blue_tombstoned`` and green's likewise: this is
-    the key's last record, and not expired.
+    ``expired``: the record is on one side only, and retention may have deleted it on the other. ``surplus``: a
+    record of green is older than any record that blue still has of the key. ``blue_live``, ``blue_tombstoned``,
+    and the same for green: the record is the key's last one, and has not expired.
     """
     is_last = sf.col("rank") == 1
     blue_lives = is_last & sf.coalesce(~sf.col("blue_tombstone"), sf.lit(False))
@@ -65,7 +65,7 @@ def _content(pair: StorePair) -> dict[Oracle, Column]:
 
 
 def _elsewhere(pair: StorePair) -> Column:
-    """Green's partition against blue's: the same under a static partitioner, a residue for k times the count."""
+    """Compare green's partition with blue's: equal under a static partitioner, a residue for k times the count."""
     partitioner = partitioner_named(pair.partitioner, pair.key_topic)
     blue, green = sf.col("blue_partition"), sf.col("green_partition")
     if partitioner.is_static:
@@ -76,7 +76,7 @@ def _elsewhere(pair: StorePair) -> Column:
 
 
 def _versions(pair: StorePair) -> dict[Oracle, Column]:
-    """A version may only be missing on a side where compaction was allowed to remove it, by its own time."""
+    """A version may be missing on a side only if its own time allowed compaction to remove it there."""
     if pair.versions_since_ms is None:
         return {}
     newer = sf.coalesce("blue_timestamp", "green_timestamp") >= sf.lit(pair.versions_since_ms)
@@ -111,7 +111,7 @@ def _surplus(pair: StorePair) -> Column:
 
 
 def _expired(blue_lives: Column, green_lives: Column, pair: StorePair) -> Column:
-    """Absence is excused only where the broker has deleted the beginning of the log, never by age alone."""
+    """A record may be absent only if the broker has deleted the beginning of the log; its age is no excuse."""
     if pair.expires_before_ms is None:
         return sf.lit(False)
     before = sf.lit(pair.expires_before_ms)

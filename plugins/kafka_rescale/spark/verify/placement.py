@@ -19,11 +19,11 @@ def partition_udf(
 ) -> Callable[[Column], Column]:
     """Return a function of changelog keys: their partition, or ``MALFORMED``.
 
-    :param key_topic: the topic by whose name a user's partitioner is asked.
+    :param key_topic: the topic name that is passed to a user's partitioner.
     """
 
     def partition_of(keys: pa.Array) -> pa.Array:
-        # By its name: a user's function is imported where it runs, and never pickled.
+        # Look it up by name: a user's function is imported where it runs, and never pickled.
         partition_batch = partitioner_named(partitioner, key_topic).partition_batch
         extracted = form.layout.extract(keys.to_pylist())
         homes = partition_batch([key or b"" for key in extracted], partitions)
@@ -36,10 +36,10 @@ def partition_udf(
 
 
 def without_left_behind(log: DataFrame, home: Column) -> DataFrame:
-    """Return a log without the records of keys that are not at home and whose last record there is a tombstone.
+    """Return a log without records outside their key's home, if the key's last record there is a tombstone.
 
-    Such a key is live nowhere but at home. One without its tombstone stays, and is found: misplaced, and in two
-    partitions if it was copied as well.
+    Such a key is live only in its home partition. Without the tombstone the records stay, and the proof finds
+    them: as misplaced, and as one key in two partitions if it was copied as well.
 
     :param home: the partition that each key belongs to.
     """

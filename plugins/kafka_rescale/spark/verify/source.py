@@ -1,6 +1,6 @@
 """A changelog range as narrow rows of fingerprints, read by Spark's own Kafka source.
 
-The copy writes with librdkafka; reading with the Java client is deliberate: a bug of one client can't hide itself.
+The copy writes with librdkafka. This reads with the Java client on purpose: a bug of one client can't hide itself.
 Values and headers are hashed in the scan and never shuffled.
 """
 
@@ -15,10 +15,10 @@ from pyspark.sql import functions as sf
 from kafka_rescale.core.verify.pairs import ComparedLog
 from kafka_rescale.spark.verify.subscriptions import FIELDS, compared_value, with_primary
 
-# Spark asks the broker for the log's range after every poll; the client's default of 500 records caps a task
+# Spark asks the broker for the log's range after every poll, so the client's default of 500 records caps a task
 # far below what it can read. Each consumer reads one partition, so the partition's fetch size is what counts.
 _BULK = {
-    # Behind the last record of a closed range there are only transaction markers: the read of every partition
+    # Only transaction markers follow the last record of a closed range: the read of every partition
     # would wait for half a second there.
     "kafka.fetch.max.wait.ms": "50",
     "kafka.max.poll.records": "50000",
@@ -41,21 +41,21 @@ def read_log(
 ) -> DataFrame:
     """Return one row per record: key, partition, offset, timestamp, tombstone, value_1, value_2, headers.
 
-    ``failOnDataLoss`` stays on: on a ``compact,delete`` topic the log start may pass the planned begin before it
-    is read, which fails the job and makes the caller plan again from the new log start. Holes left by compaction
-    don't count as loss.
+    ``failOnDataLoss`` stays on. On a ``compact,delete`` topic the log start may pass the planned begin before that
+    is read. Then the job fails, and the caller plans again from the new log start. Holes left by compaction don't
+    count as loss.
 
     :param kafka: settings of the Java client.
-    :param left: of foreign-key subscriptions, partitioner, its topic and the partitions of the left table in this
-        generation; then the partition that a value names comes as ``primary`` and ``primary_home`` instead.
+    :param left: for foreign-key subscriptions: partitioner, its topic, and partitions of the left table in this
+        generation. Then ``primary`` and ``primary_home`` take the place of the partition that a value names.
     :param without_position: leave out the headers that tie a record to blue's input offsets (``v`` of version 0
-        and the ``c`` behind it), which a copy must not have.
+        and the ``c`` behind it); a copy must not have them.
     """
     options = {
         **{f"kafka.{name}": value for name, value in kafka.items()},
         **_BULK,
         "kafka.isolation.level": "read_committed",
-        # An application's own prefix, because its ACLs cover that.
+        # The application's own prefix, because its ACLs cover it.
         "groupIdPrefix": log.topic,
         "assign": json.dumps({log.topic: list(range(log.partitions))}),
         "startingOffsets": _offsets(log.topic, log.begins),
@@ -76,7 +76,7 @@ def read_log(
         "offset",
         sf.unix_millis("timestamp").alias("timestamp"),
         sf.col("value").isNull().alias("tombstone"),
-        # Two chains with different seeds: 128 bits, where a single 64-bit hash would be too few for a proof.
+        # Two chains with different seeds make 128 bits; the 64 bits of one hash would be too few for a proof.
         sf.xxhash64(sf.lit(1), value).alias("value_1"),
         sf.xxhash64(sf.lit(2), value).alias("value_2"),
         _headers(without_position).alias("headers"),

@@ -1,7 +1,7 @@
 """Foreign-key subscriptions in the comparison: their values differ in one number, which has a rule of its own.
 
-Written in Spark's terms from the layout in ``core.subscription_wrapper``, not by calling it: the copy does, and a
-mistake there must not hide itself.
+This repeats the layout of ``core/formats/subscription_wrapper.py`` in Spark's terms instead of calling that
+module: the copy calls it, and a mistake there must not hide itself.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ def compared_value() -> Column:
 
 
 def with_primary(log: DataFrame, partitioner: str, key_topic: str, partitions: int) -> DataFrame:
-    """Add the primary partition that a value names, and the one that its primary key belongs to; null without one.
+    """Add the primary partition that a value names, and the partition that its primary key belongs to.
 
-    :param key_topic: the topic by whose name a user's partitioner is asked.
+    Both are null if the value names no primary partition.
+
+    :param key_topic: the topic name that is passed to a user's partitioner.
     :param partitions: of the left table, in this generation.
     """
     key = sf.expr(f"substring(value, {_BEGIN} + 1, length(value) - 4 - {_BEGIN})")

@@ -3,13 +3,13 @@
 import { clock, color, duration, el, short, svg, whole } from "./dom.js";
 
 const NOT_BEGUN = -1;
-// As many as a pause can have parts, so that no two parts of one share a color.
+// A pause has at most this many parts, so no two of its parts share a color.
 const PALETTE = Array.from({ length: 14 }, (_, i) => `series-${i + 1}`);
 const BOX = { width: 960, height: 240, left: 58, right: 14, top: 14, bottom: 28 };
 
 const scaled = (lag) => Math.log10(1 + Math.max(0, lag));
 
-// The largest lag of each job over time; logarithmic, because a copy begins millions behind and ends with none.
+// The largest lag of each job over time. The scale is logarithmic: a copy begins with a lag of millions and ends with none.
 export function lagChart(series, threshold) {
   const points = series.flatMap((each) => each.points);
   const [from, to] = [Math.min(...points.map((p) => p.at)), Math.max(...points.map((p) => p.at))];
@@ -18,7 +18,7 @@ export function lagChart(series, threshold) {
   const y = (lag) => BOX.height - BOX.bottom - (scaled(lag) / scaled(most)) * (BOX.height - BOX.top - BOX.bottom);
   const marks = Array.from({ length: Math.ceil(Math.log10(most)) + 1 }, (_, i) => 10 ** i).filter((v) => v <= most);
   const named = series.map((each) => each.name).join(", ");
-  const label = `Largest lag per partition from ${clock(from)} to ${clock(to)}, of ${named}; the gate opens at ${whole(threshold)}.`;
+  const label = `Largest lag per partition from ${clock(from)} to ${clock(to)}, of ${named}. The gate opens at ${whole(threshold)}.`;
   const line = (each) => each.points.map((p, i) => `${i ? "L" : "M"}${x(p.at).toFixed(1)} ${y(p.lag).toFixed(1)}`).join("");
   const picture = svg("svg", { viewBox: `0 0 ${BOX.width} ${BOX.height}`, role: "img", "aria-label": label, class: "chart" },
     [0, ...marks].map((value) => [
@@ -36,11 +36,11 @@ export function lagChart(series, threshold) {
   return [el("div", { class: "scroll" }, picture), legend];
 }
 
-// Rows are (groups of) partitions, columns are readings. A canvas, because there may be thousands of cells.
+// Rows are partitions or groups of partitions, columns are readings. It is a canvas, because it may have thousands of cells.
 export function heatMap({ rows, samples, threshold: gate }, threshold, warming) {
   const canvas = el("canvas", { class: "heat", role: "img",
-    "aria-label": `Lags of ${rows.length} rows of partitions in ${samples.length} readings; the newest are in the table below.` });
-  const tip = el("output", { class: "tip" }, "Rows are partitions, columns are readings: point at a cell to read it.");
+    "aria-label": `Lags of ${rows.length} rows of partitions in ${samples.length} readings. The table below has the newest.` });
+  const tip = el("output", { class: "tip" }, "Rows are partitions, columns are readings. Point at a cell to see its lag.");
   const cell = Math.max(4, Math.min(18, Math.floor(340 / rows.length)));
   canvas.width = Math.max(1, samples.length);
   canvas.height = rows.length;
@@ -89,10 +89,10 @@ export function stackedBar(parts, total) {
 
 export const paletteOf = (index) => PALETTE[index % PALETTE.length];
 
-// Entries per partition; where there are more partitions than pixels, the fullest of those that share one is drawn.
+// Entries per partition. If there are more partitions than pixels, the chart shows the fullest of those that share a pixel.
 export function bars(counts, most, name) {
   const canvas = el("canvas", { class: "bars", role: "img",
-    "aria-label": `${counts.length} partitions; the fullest has ${whole(Math.max(0, ...counts))} entries.` });
+    "aria-label": `${counts.length} partitions. The fullest has ${whole(Math.max(0, ...counts))} entries.` });
   const [width, height] = [560, 110];
   Object.assign(canvas, { width: width * 2, height: height * 2 });
   const context = canvas.getContext("2d");

@@ -1,4 +1,4 @@
-// Elements without a framework. All text goes in as text nodes, so nothing that a topic or a key is called can be markup.
+// Elements without a framework. All text becomes text nodes, so the name of a topic or a key can never act as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -20,10 +20,10 @@ function filled(node, attributes, children) {
   return node;
 }
 
-// A part of the page that is drawn again only if its data has changed, so that focus, pages and scroll positions stay.
+// A part of the page. It is drawn again only if its data has changed, so that focus, table pages and scroll positions stay.
 export function section(id, title, draw) {
   const body = el("div", { class: "body" });
-  // Without data there is nothing to be shown of it yet, not even an empty card.
+  // Hidden until there is data: an empty card would say nothing.
   const node = el("section", { id, class: "card", hidden: true, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), body);
   let last;
   return {
@@ -59,7 +59,8 @@ export const clock = (ms) => new Date(ms).toLocaleTimeString([], { hour12: false
 export const moment = (ms) => new Date(ms).toLocaleString([], { hour12: false });
 export const change = (now, then) => (then === null || then === undefined || then === now ? `${now ?? "?"}` : `${now ?? "?"} → ${then}`);
 
-// Airflow shows the page in a frame whose sandbox keeps it from leading anywhere; the frame around it may, and is ours.
+// Airflow shows the page in a frame. The sandbox of that frame forbids navigation, but its parent window may navigate and
+// has the same origin. So a click is made on a link in the parent.
 const ROOT = location.pathname.slice(0, location.pathname.lastIndexOf("/kafka-rescale/"));
 
 export function airflowLink(path, ...content) {
@@ -83,7 +84,8 @@ export function runLink(run, text, taskId = "") {
   return airflowLink(`${dag}${inRun}${task}`, text);
 }
 
-// A canvas knows no custom properties, and a property's own text may be a function: an element's color is resolved.
+// A canvas doesn't understand custom properties, and the text of a property may be a function. So the browser resolves the
+// color on a hidden element.
 export function color(name) {
   const probe = el("span", { hidden: true });
   probe.style.color = `var(--${name})`;

@@ -1,4 +1,4 @@
-// The topology: columns from the inputs to the outputs, sub-topologies with their stores, what is being worked on.
+// The topology: columns from the inputs to the outputs, sub-topologies with their stores, and the stages at work.
 
 import { change, el, svg } from "./dom.js";
 import { asTable, table } from "./tables.js";
@@ -17,7 +17,7 @@ export function drawGraph({ graph, work }) {
       svg("path", { d: "M0 0 8 4 0 8z", class: "arrow" }))),
     graph.edges.map(([from, to]) => edge(places[from], places[to])),
     graph.nodes.map((node) => box(node, places[node.id], work)));
-  // It shrinks to the width of the page as long as it can be read, and scrolls beyond that.
+  // The picture shrinks to the width of the page while it stays readable. Below that width it scrolls.
   picture.style.minWidth = `${width * 0.7}px`;
   return [el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Topology" }, picture), asTable(nodeTable(graph))];
 }
@@ -80,7 +80,7 @@ function text(x, y, content, kind) {
 const shortened = (name, most) => (name.length <= most ? name : `${name.slice(0, most - 9)}…${name.slice(-8)}`);
 
 function summary(graph, work) {
-  const stages = work.stages.length ? ` Being worked on: ${work.step}, stage ${work.stages.join(", ")}.` : "";
+  const stages = work.stages.length ? ` At work: ${work.step}, stage ${work.stages.join(", ")}.` : "";
   return `Topology with ${graph.nodes.length} nodes.${stages} The table below has the same contents.`;
 }
 

@@ -1,4 +1,4 @@
-// The page: which application is shown, and the data, asked for every two seconds while somebody looks.
+// The page: it chooses the application, and asks for its data every two seconds while the page is visible.
 
 import { change, clock, el, runLink, section, whole } from "./dom.js";
 import { drawGraph } from "./graph.js";
@@ -24,7 +24,7 @@ async function ask(path) {
 function listPage() {
   const all = section("applications", "Applications", ({ applications }) => applications.length
     ? table("Applications", ["application", "state", "generation", "partitions", "lag of the inputs", "phase", "in Airflow"], applications.map(line), { numeric: [2, 3, 4], narrow: [0, 5, 6] })
-    : el("p", {}, "There is no application whose runs you may see. One is described by a file in applications/."));
+    : el("p", {}, "There is no application whose runs you may see. To add one, write its file into applications/."));
   main.replaceChildren(all.node);
   return async () => {
     const applications = await ask("api/applications");
@@ -71,7 +71,7 @@ function applicationPage(name) {
 }
 
 function colors() {
-  // Airflow has a switch of its own, which its frame can follow; alone, the page follows the system.
+  // Within Airflow the page follows Airflow's own switch. Alone, it follows the system.
   const outer = window.parent === window ? null : window.parent.document.documentElement;
   const named = outer?.classList.contains("dark") ? "dark" : outer?.classList.contains("light") ? "light" : null;
   if (named) document.documentElement.dataset.theme = named;
@@ -91,7 +91,7 @@ async function run() {
       document.body.dataset.ready = "true";
     } catch (error) {
       failed?.remove();
-      failed = el("p", { class: "failure", role: "alert" }, error.status === 401 ? "You are not signed in any more: reload the page." : error.message);
+      failed = el("p", { class: "failure", role: "alert" }, error.status === 401 ? "You are not signed in any more. Reload the page." : error.message);
       main.prepend(failed);
     }
     await new Promise((go) => setTimeout(go, busy ? BUSY_MS : QUIET_MS));

@@ -1,4 +1,4 @@
-// The sections of one application; each gets its part of the data and is drawn anew only if that has changed.
+// The sections of one application. Each gets its part of the data, and is drawn again only if that part has changed.
 
 import { bars, heatMap, lagChart, nameOf, paletteOf, stackedBar } from "./charts.js";
 import { change, clock, duration, el, lagText, size, moment, runLink, short, whole } from "./dom.js";
@@ -79,7 +79,7 @@ export function lagSection() {
   return draw;
 }
 
-// Before a partition's copy has begun, there is no position that a lag could be counted from.
+// Before the copy of a partition has begun, it has no position, and so no lag.
 const begun = (samples) => samples.map((s) => ({ at: s.at_ms, lag: Math.max(...s.worst) })).filter((point) => point.lag >= 0);
 
 function seriesRows(lags) {
@@ -92,11 +92,11 @@ function partitions(topics, threshold, gated, warming, state, redraw) {
   const beyond = all.filter((each) => each.lag < 0 || each.lag > threshold).length;
   if (state.order === "largest first") all.sort((a, b) => (a.lag < 0 ? -1 : b.lag < 0 ? 1 : b.lag - a.lag));
   const gate = (lag) => (lag >= 0 && lag <= threshold ? badge("good", "within") : badge("attention", warming ? "holds" : "beyond"));
-  // Where no gate measures the same, nothing of it can hold one.
+  // If no gate waits for these partitions, the column about the gate is left out.
   const row = (i) => [all[i].topic, `${all[i].partition}`, lagText(all[i].lag), ...(gated ? [gate(all[i].lag)] : [])];
   const told = beyond ? `${whole(beyond)} of ${whole(all.length)} partitions ${warming ? "hold the gate" : "were beyond the threshold"}.` : `All ${whole(all.length)} partitions are within ${whole(threshold)} offsets. `;
   return el("div", {},
-    el("p", {}, gated ? told : `${whole(all.length)} partitions, which no gate waits for.`, " ",
+    el("p", {}, gated ? told : `${whole(all.length)} partitions. No gate waits for them.`, " ",
       choice("Order", ["largest first", "by topic"], state.order, (order) => { state.order = order; state.page = 0; redraw(); })),
     paged("Lag of every partition", ["topic", "partition", "lag", ...(gated ? ["gate"] : [])], all.length, row, { numeric: [1, 2], state }));
 }
@@ -112,7 +112,7 @@ export function drawDowntime({ downtime, now_ms }) {
     parts.length && whole_pause ? stackedBar(parts, whole_pause) : null,
     table("The pause in its parts", ["part", "what", "seconds"], parts.map((part, i) =>
       [el("span", {}, el("span", { class: `swatch ${paletteOf(i)}` }), part.name.replace("_", " ")), part.meaning, part.seconds.toFixed(3)]), { numeric: [2], narrow: [0] }),
-    warmed ? el("p", { class: "muted" }, `Ahead of it, pre-warmed: ${warmed}.`) : null,
+    warmed ? el("p", { class: "muted" }, `Pre-warming before the pause: ${warmed}.`) : null,
     remark ? el("p", { class: "muted" }, remark) : null,
   ].filter(Boolean);
 }
@@ -147,7 +147,7 @@ function reportOf(report, state, redraw) {
     inputs.length ? table("Records since the cutover", ["input", "records looked at", "misrouted", "accepted"], inputs, { numeric: [1, 2, 3] }) : null,
     accepted.length ? table("Findings that a person has accepted", ["finding", "how many", "by", "when", "why"], accepted, { numeric: [1] }) : null,
     found.length ? el("h3", {}, "Findings") : null,
-    unaccepted.length ? el("p", {}, "To be accepted by these names, if at all: ", el("code", {}, unaccepted.join(" "))) : null,
+    unaccepted.length ? el("p", {}, "If a person decides to accept them, these are their names: ", el("code", {}, unaccepted.join(" "))) : null,
     found.length ? paged("Findings", ["oracle", "where", "key", "detail"], found.length, (i) => [found[i].oracle, found[i].subject, found[i].text || found[i].key, found[i].detail]) : null,
     chosen ? el("details", {}, el("summary", {}, "Hashes per partition"),
       choice("Store", report.stores.map((s) => s.store), chosen.store, (store) => { state.store = store; state.page = 0; redraw(); }),

@@ -1,4 +1,4 @@
-// Tables: plain ones, and ones with pages for what may have thousands of rows.
+// Tables: plain tables, and tables with pages for data that may have thousands of rows.
 
 import { el, whole } from "./dom.js";
 
@@ -17,7 +17,7 @@ export function table(caption, header, rows, options = {}) {
   );
 }
 
-// `rowAt(index)` makes one row, so that only the rows of the page are ever made.
+// `rowAt(index)` makes one row, so that only the rows of the visible page are made.
 export function paged(caption, header, count, rowAt, options = {}) {
   let page = Math.min(options.state?.page ?? 0, Math.max(0, Math.ceil(count / PAGE) - 1));
   const holder = el("div", { class: "paged" });

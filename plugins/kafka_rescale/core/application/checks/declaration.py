@@ -1,4 +1,4 @@
-"""Does the application file agree with its own topology? Needs no cluster."""
+"""Does the application file agree with its own topology? This needs no cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kafka_rescale.core.topology.topology import CHANGELOG_SUFFIX, REPARTITION_S
 
 
 def check_declaration(application: Application, topology: Topology) -> list[Mistake]:
-    """Return every contradiction within an application file; none means that it is sound in itself."""
+    """Return every contradiction within an application file; without any, the file is sound in itself."""
     return [
         *_circles(topology),
         *_duplicates(application),
@@ -57,7 +57,7 @@ def _circles(topology: Topology) -> Iterator[Mistake]:
     try:
         topology.downstream_first()
     except InvalidInput as error:
-        yield Mistake(("topology",), error.found, error.expected, error.remedy)
+        yield Mistake.of(("topology",), error.complaint)
 
 
 def _duplicates(application: Application) -> Iterator[Mistake]:
@@ -140,7 +140,7 @@ def _green_names(application: Application, topology: Topology) -> Iterator[Mista
 
 
 def _internal(topology: Topology, renamed: Mapping[str, str]) -> list[str]:
-    """Return the internal topics without what generations put in front."""
+    """Return the names of internal topics without the prefix of a generation."""
     return [name.removeprefix("-") for name in GenerationNames("", renamed).all_of(topology)]
 
 

@@ -1,4 +1,4 @@
-"""Does an application file ask for something that can't be had while its own topics grow in place?"""
+"""Does an application file ask for something that is impossible with ``mode: in_place``?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OTHER_MODE = "Declare `mode: blue_green`"
 
 
 def in_place(application: Application) -> Iterator[Mistake]:
-    """Yield what an application file with ``mode: in_place`` must not say."""
+    """Yield declarations that an application file with ``mode: in_place`` must not have."""
     if application.mode is not Mode.IN_PLACE:
         return
     yield from _stores(application)

@@ -14,7 +14,7 @@ from kafka_rescale.core.errors import InvalidInput
 
 
 def lifecycle_commands(application: Application) -> Iterator[Mistake]:
-    """Yield lifecycle commands that could not be called, or would be the same where they have to differ."""
+    """Yield lifecycle commands that can't be called, or that don't differ between generations but have to."""
     if not isinstance(application.lifecycle, ShellLifecycle):
         return
     blue, green = _generation(application, 1), _generation(application, 2)
@@ -31,7 +31,7 @@ def lifecycle_commands(application: Application) -> Iterator[Mistake]:
 
 
 def producer_commands(application: Application) -> Iterator[Mistake]:
-    """Yield commands for producers that could not be called."""
+    """Yield commands for producers that can't be called."""
     for index, declared in enumerate(application.inputs):
         commands = declared.producers.commands if declared.producers else {}
         for name, command in commands.items():
@@ -42,7 +42,7 @@ def producer_commands(application: Application) -> Iterator[Mistake]:
 
 
 def _generation(application: Application, number: int) -> Instance:
-    """Stand for a generation; only what it is called depends on its number."""
+    """Return an example of a generation; only its names depend on its number."""
     name = application.application_id if number == 1 else f"{application.application_id}-g{number}"
     inputs = {i.topic: i.topic for i in application.inputs}
     return Instance(name, number, application.partitions, inputs, application.internal_prefix(name))
@@ -51,12 +51,12 @@ def _generation(application: Application, number: int) -> Instance:
 def _unusable(place: Location, command: str, instance: Instance | None = None) -> Mistake | None:
     """Return why a command can't be called.
 
-    :param instance: None: nothing is to be filled in.
+    :param instance: fills the placeholders; None if the command has no placeholders.
     """
     try:
         words(command if instance is None else filled(command, instance))
     except InvalidInput as error:
-        return Mistake(place, error.found, error.expected, error.remedy)
+        return Mistake.of(place, error.complaint)
     return None
 
 
@@ -71,7 +71,7 @@ def _same_for_both(place: Location, name: str) -> Mistake:
 
 
 def _untold(application: Application, place: Location, template: str, instance: Instance) -> Iterator[Mistake]:
-    """Yield what a start command has to tell the program and doesn't."""
+    """Yield placeholders that a start command lacks, and that the program needs."""
 
     def tells(**changed: object) -> bool:
         return filled(template, instance) != filled(template, replace(instance, **changed))  # type: ignore[arg-type]

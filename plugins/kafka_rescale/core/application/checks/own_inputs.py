@@ -14,7 +14,7 @@ from kafka_rescale.core.topology.topology import Topology
 
 
 def own_inputs(application: Application, topology: Topology) -> Iterator[Mistake]:
-    """Yield inputs that the application writes itself, with a policy that takes others for their producers."""
+    """Yield inputs that the application writes itself, with a policy for inputs with other producers."""
     written = [i for i in application.inputs if i.topic in topology.outputs]
     for declared in written:
         place = ("inputs", application.inputs.index(declared), "policy")
@@ -40,12 +40,6 @@ def own_inputs(application: Application, topology: Topology) -> Iterator[Mistake
 
 
 def _not_held(application: Application, topology: Topology, declared: Input) -> list[str]:
-    """Return the inputs upstream of one, through whatever is between, that are not held for the pause."""
-    upstream: dict[str, None] = {}
-    pending = [declared.topic]
-    while pending:
-        topic = pending.pop()
-        read = [t for s in topology.subtopologies if topic in s.sinks for t in s.sources if t not in upstream]
-        upstream.update(dict.fromkeys(read))
-        pending += read
+    """Return the inputs upstream of an input, however far, that are not held for the pause."""
+    upstream = topology.upstream_of(declared.topic)
     return [i.topic for i in application.inputs if i.topic in upstream and i.policy is not InputPolicy.PAUSED]

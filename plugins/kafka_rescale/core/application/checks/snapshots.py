@@ -45,10 +45,10 @@ def snapshots_declared(application: Application) -> Iterator[Mistake]:
 
 
 def has_plain_values(fmt: ChangelogFormat) -> bool:
-    """Return whether values are what the application's own serde has written."""
+    """Return whether the application's own serde alone has written the values."""
     return fmt.content not in _OWN_VALUES and fmt.store_type != "outer-join"
 
 
 def has_window_start(fmt: ChangelogFormat) -> bool:
-    """Return whether keys say where a window starts, and not where it ends."""
+    """Return whether keys have the start of a window but not its end."""
     return len(fmt.times) == 1 and fmt.times[0] < 0

@@ -12,7 +12,7 @@ from kafka_rescale.core.topology.topology import SubTopology, Topology, is_inter
 
 
 def inputs_declared(application: Application, topology: Topology) -> Iterator[Mistake]:
-    """Yield inputs that the topology does not read, and those of it that are not declared."""
+    """Yield declared inputs that the topology does not read, and inputs of the topology that are not declared."""
     declared = [i.topic for i in application.inputs]
     for index, topic in enumerate(declared):
         if topic in topology.global_topics and topic not in topology.inputs:
@@ -35,7 +35,7 @@ def inputs_declared(application: Application, topology: Topology) -> Iterator[Mi
 
 
 def outputs_declared(application: Application, topology: Topology) -> Iterator[Mistake]:
-    """Yield outputs that the topology does not write, and those that may not grow first."""
+    """Yield outputs that the topology does not write, and outputs that must not grow first."""
     chooses = any(s.dynamic_sinks for s in topology.subtopologies)
     for index, output in enumerate(application.outputs):
         if output.topic not in topology.outputs and not chooses:
@@ -45,9 +45,9 @@ def outputs_declared(application: Application, topology: Topology) -> Iterator[M
 
 
 def unread_repartitions(application: Application, topology: Topology) -> Iterator[Mistake]:
-    """Yield topics that Kafka Streams makes between sub-topologies and that none reads.
+    """Yield repartition topics that no sub-topology reads.
 
-    Whoever reads them keeps state, perhaps, that would be left behind.
+    The missing sub-topology may have state, which would be left behind.
     """
     known = {*(o.topic for o in application.outputs), *topology.inputs}
     for topic in (t for t in topology.outputs if is_internal(t) and t not in known):
@@ -61,7 +61,7 @@ def unread_repartitions(application: Application, topology: Topology) -> Iterato
 
 
 def _read_by_itself(index: int, topic: str, *, is_global: bool) -> Mistake:
-    """Outputs grow first of all, under the running application."""
+    """Return the mistake of an output that the application reads: outputs grow first, while it runs."""
     return Mistake(
         ("outputs", index, "partitions"),
         f"the output {topic}, which a global store of the application reads"
@@ -76,7 +76,7 @@ def _read_by_itself(index: int, topic: str, *, is_global: bool) -> Mistake:
 
 
 def policies(application: Application, topology: Topology) -> Iterator[Mistake]:
-    """Yield policies that contradict what the topology does with the input."""
+    """Yield policies that contradict the topology's use of the input."""
     for index, declared in enumerate(application.inputs):
         if declared.producers and declared.policy is not InputPolicy.PAUSED:
             yield Mistake(
@@ -92,13 +92,13 @@ def policies(application: Application, topology: Topology) -> Iterator[Mistake]:
                 f"unkeyed, while sub-topology {keyed_by_it[0].id} reads {declared.topic} and keeps "
                 f"{', '.join(keyed_by_it[0].stores + keyed_by_it[0].source_tables)}",
                 "paused, repartitioned or fixed for an input whose keys decide where state is",
-                "Declare `policy: paused` (with `producers:` to hold them), `repartitioned` if nobody can, or "
-                "`fixed` if its count shall stay.",
+                "Declare `policy: paused` (with `producers:` to hold them), `repartitioned` if they can't be "
+                "held, or `fixed` if its count shall stay.",
             )
 
 
 def successors(application: Application) -> Iterator[Mistake]:
-    """Yield successors that nobody could read, or that are topics of their own."""
+    """Yield successors that the program could not read, or whose names belong to other topics."""
     spec = application.lifecycle
     commands = spec.commands if isinstance(spec, ShellLifecycle) else {}
     for index, declared in enumerate(application.inputs):
@@ -131,9 +131,9 @@ def successors(application: Application) -> Iterator[Mistake]:
 
 
 def isolation(application: Application) -> Iterator[Mistake]:
-    """Yield inputs that come through a bridge and aren't declared to be read committed.
+    """Yield inputs that come through a bridge but aren't declared as ``read_committed``.
 
-    No broker can tell how a consumer reads: the isolation level is part of its fetches only.
+    Brokers can't tell a consumer's isolation level: it is only a part of its fetches.
     """
     for index, declared in enumerate(application.inputs):
         if declared.policy is InputPolicy.REPARTITIONED and declared.isolation_level != "read_committed":
@@ -147,7 +147,7 @@ def isolation(application: Application) -> Iterator[Mistake]:
 
 
 def copartitioned_policies(application: Application, topology: Topology) -> Iterator[Mistake]:
-    """Yield inputs of one stateful sub-topology of which one would grow and the other not."""
+    """Yield pairs of inputs of one stateful sub-topology of which one would grow and the other would not."""
     by_topic = {i.topic: i for i in application.inputs}
     for subtopology in topology.subtopologies:
         group = [by_topic[t] for t in subtopology.sources if t in by_topic]

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from kafka_rescale.core.pipeline.processor import TaskContext
-from kafka_rescale.core.pipeline.stores import StoreSerdes
+from kafka_rescale.core.pipeline.stores.table_stores import StoreSerdes
 from kafka_rescale.core.pipeline.task import StoreDefinition
 
 _HEAD = struct.Struct(">q?")

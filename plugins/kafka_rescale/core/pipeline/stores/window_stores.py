@@ -1,8 +1,4 @@
-"""Stores with times in their keys, and what they have forgotten.
-
-A store remembers the latest time that was put into it. What is older than that by the retention time or more can't
-be read any more, whether the runner has dropped it already or not (``AbstractRocksDBSegmentedBytesStore``).
-"""
+"""Stores with times in their keys."""
 
 from __future__ import annotations
 
@@ -11,59 +7,57 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kafka_rescale.core.pipeline.processor import TaskContext
-from kafka_rescale.core.pipeline.stores import StoreSerdes, ValueAndTimestamp
-from kafka_rescale.core.pipeline.task import Headers, StoreDefinition
+from kafka_rescale.core.pipeline.stores.table_stores import StoreSerdes, TableStore, ValueAndTimestamp
+from kafka_rescale.core.pipeline.stores.table_views import table_view
+from kafka_rescale.core.pipeline.task import Entry, Headers, StoreDefinition
+from kafka_rescale.core.pipeline.windows import Windowed
 
 _WINDOW = struct.Struct(">qI")
 _SESSION = struct.Struct(">qq")
 _LATEST = 2**63 - 1
 
 
-class _Forgetful:
-    """What the stores with times in their keys have in common."""
+class WindowStore(TableStore):
+    """``TimestampedWindowStore``: a value per key and start of a window.
 
-    def __init__(self, context: TaskContext, definition: StoreDefinition, serdes: StoreSerdes) -> None:
-        self._view, self._serdes = context.views[definition.name], serdes
-        self._latest = context.mark(f"@{definition.name}")
-        self._retention_ms = definition.retention_ms or 0
+    :param size_ms: of the windows.
+    """
 
-    @property
-    def _forgotten(self) -> int:
-        """The latest time that can't be read any more."""
-        return self._latest.value - self._retention_ms
-
-    def _put(self, time: int, key: bytes, value: Any, timestamp: int) -> None:
-        self._latest.value = max(self._latest.value, time)
-        self._view.put(key, None if value is None else self._serdes.encode("value", value), timestamp)
-
-
-class WindowStore(_Forgetful):
-    """``TimestampedWindowStore``: a value per key and start of a window."""
+    def __init__(
+        self, context: TaskContext, definition: StoreDefinition, serdes: StoreSerdes, size_ms: int
+    ) -> None:
+        super().__init__(table_view(context, definition), serdes)
+        self._size_ms = size_ms
 
     def fetch(self, key: Any, start: int) -> ValueAndTimestamp | None:
         """Return what is stored for a window."""
-        if start <= self._forgotten:
-            return None
-        entry = self._view.get(self._serdes.encode("key", key) + _WINDOW.pack(start, 0))
-        return None if entry is None else ValueAndTimestamp(self._serdes.decode(entry.value), entry.timestamp_ms)
+        return self._get(self._serdes.encode("key", key) + _WINDOW.pack(start, 0))
 
-    def put(self, key: Any, start: int, value: Any, timestamp: int, record_timestamp: int) -> None:
+    def put(
+        self, key: Any, start: int, value: Any, timestamp: int, record_timestamp: int, headers: Headers
+    ) -> None:
         """Store a value, or delete the window (``None``).
 
-        :param record_timestamp: of the record that is being processed.
+        :param record_timestamp: of the record that is being processed; likewise ``headers``.
         """
         raw = self._serdes.encode("key", key) + _WINDOW.pack(start, 0)
-        self._put(start, raw, value, record_timestamp if value is None else timestamp)
+        self._put(raw, value, timestamp, record_timestamp, headers)
+
+    def _key_of(self, raw: bytes) -> Windowed:
+        start, _ = _WINDOW.unpack(raw[-_WINDOW.size :])
+        return Windowed(self._serdes.decode_key(raw[: -_WINDOW.size]), start, start + self._size_ms)
 
 
-class JoinWindowStore(_Forgetful):
+class JoinWindowStore:
     """A window store that keeps all records: of one key and time, they are told apart by a number.
 
     Kafka Streams counts from 1 again after a restart, and overwrites what it meets; here the count goes on.
     """
 
     def __init__(self, context: TaskContext, definition: StoreDefinition, serdes: StoreSerdes) -> None:
-        super().__init__(context, definition, serdes)
+        self._view, self._serdes = context.views[definition.name], serdes
+        self._latest = context.mark(f"@{definition.name}")
+        self._retention_ms = definition.retention_ms or 0
         self._number = context.mark(f"#{definition.name}", 0)
 
     def put(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -82,7 +76,8 @@ class JoinWindowStore(_Forgetful):
 
         :param earliest: in ms, inclusive; likewise ``latest``.
         """
-        raw, earliest = self._serdes.encode("key", key), max(earliest, self._forgotten + 1)
+        forgotten = self._latest.value - self._retention_ms
+        raw, earliest = self._serdes.encode("key", key), max(earliest, forgotten + 1)
         if latest < earliest:
             return
         last = raw + _WINDOW.pack(latest, 0xFFFFFFFF)
@@ -102,32 +97,40 @@ class Session(NamedTuple):
     value: Any = None
 
 
-class SessionStore(_Forgetful):
+class SessionStore(TableStore):
     """``SessionStore``: a value per key, end and start of a session."""
+
+    def __init__(self, context: TaskContext, definition: StoreDefinition, serdes: StoreSerdes) -> None:
+        super().__init__(table_view(context, definition), serdes)
 
     def find(self, key: Any, earliest_end: int, latest_start: int) -> list[Session]:
         """Return a key's sessions that end and start within these times, in the order of their ends."""
-        raw, earliest_end = self._serdes.encode("key", key), max(earliest_end, self._forgotten + 1, 0)
+        raw = self._serdes.encode("key", key)
         last = raw + _SESSION.pack(_LATEST, _LATEST)
         found = []
-        for session_key, entry in self._view.range(raw + _SESSION.pack(earliest_end, 0), last):
+        for session_key, entry in self._view.range(raw + _SESSION.pack(max(earliest_end, 0), 0), last):
             if len(session_key) == len(last):
-                end, start = _SESSION.unpack(session_key[-16:])
+                end, start = _SESSION.unpack(session_key[-_SESSION.size :])
                 if start <= latest_start:
                     found.append(Session(start, end, self._serdes.decode(entry.value)))
         return found
 
     def get(self, key: Any, session: Session) -> Any:
         """Return what is stored for a session."""
-        if session.end <= self._forgotten:
-            return None
-        entry = self._view.get(self._serdes.encode("key", key) + _SESSION.pack(session.end, session.start))
-        return None if entry is None else self._serdes.decode(entry.value)
+        found = self._get(self._serdes.encode("key", key) + _SESSION.pack(session.end, session.start))
+        return None if found is None else found.value
 
-    def put(self, key: Any, session: Session, timestamp: int) -> None:
+    def put(self, key: Any, session: Session, timestamp: int, headers: Headers) -> None:
         """Store a session, or delete it if it has no value.
 
-        :param timestamp: of the record that is being processed.
+        :param timestamp: of the record that is being processed; likewise ``headers``.
         """
         raw = self._serdes.encode("key", key) + _SESSION.pack(session.end, session.start)
-        self._put(session.end, raw, session.value, timestamp)
+        self._put(raw, session.value, timestamp, timestamp, headers)
+
+    def _key_of(self, raw: bytes) -> Windowed:
+        end, start = _SESSION.unpack(raw[-_SESSION.size :])
+        return Windowed(self._serdes.decode_key(raw[: -_SESSION.size]), start, end)
+
+    def _time_of(self, raw: bytes, new: Entry | None, record_ms: int) -> int:
+        return self._key_of(raw).end

@@ -1,0 +1,1 @@
+"""The state stores of a task, over the bytes of their changelogs."""

@@ -1,0 +1,185 @@
+"""The record cache of a task: what a store was given is written and handed on once per commit.
+
+As ``ThreadCache``, ``NamedCache`` and the caching stores of Kafka Streams do it, to the byte: what is evicted, and
+when, decides which updates there are in changelogs and outputs.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from kafka_rescale.core.pipeline.task import Entry, Headers, StoreView
+
+Write = Callable[[bytes, Entry | None, Entry | None, int, Headers], None]
+"""Takes a written update: key, new entry, old entry, and time in ms and headers of the record that made it."""
+
+_LINKS_BYTES = 24
+_CONTEXT_BYTES = 1 + 8 + 8 + 4
+"""``LRUCacheEntry`` and ``ProcessorRecordContext``: a flag, timestamp, offset and partition."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What a cache has of a key.
+
+    :param at_ms: with which timestamp the update is logged.
+    :param record_ms: timestamp of the record that made it; likewise ``headers`` and ``topic``.
+    """
+
+    entry: Entry | None
+    at_ms: int
+    record_ms: int
+    headers: Headers
+    topic: str
+    is_dirty: bool
+    bytes: int
+
+
+class RecordCache:
+    """What all stores of one task keep back.
+
+    :param max_bytes: of all of them together.
+    :param names: full names of topics, by the pipeline's own: an entry counts the name of its record's topic.
+    """
+
+    def __init__(self, max_bytes: int, names: Mapping[str, str]) -> None:
+        self.max_bytes, self._names = max_bytes, names
+        self.topic, self.bytes = "", 0
+        self._stores: dict[str, CachedStore] = {}
+
+    def store(self, name: str, view: StoreView, *, timed: int, segmented: bool, keeps_reads: bool) -> CachedStore:
+        """Return the cached store of this name, for all that read and write it.
+
+        :param timed: bytes of a timestamp that Kafka Streams keeps in front of each value.
+        :param segmented: whether Kafka Streams keeps the number of a segment in front of each key.
+        :param keeps_reads: whether what is read from the store stays in the cache.
+        """
+        if name not in self._stores:
+            self._stores[name] = CachedStore(self, view, timed, 8 if segmented else 0, keeps_reads)
+        return self._stores[name]
+
+    def enter(self, topic: str) -> None:
+        """Take notice that a record of this topic is being processed, by the pipeline's own name."""
+        self.topic = self._names.get(topic, topic)
+
+    def flush(self, order: Iterator[str]) -> None:
+        """Write all that was kept back.
+
+        :param order: names of the stores, upstream ones first: what they hand on is kept by those behind them.
+        """
+        for name in order:
+            if name in self._stores:
+                self._stores[name].flush()
+
+
+class CachedStore:
+    """A store behind a cache (``CachingKeyValueStore``, ``CachingWindowStore``, ``CachingSessionStore``)."""
+
+    def __init__(self, cache: RecordCache, below: StoreView, timed: int, prefix: int, keeps_reads: bool) -> None:
+        self._cache, self._below = cache, below
+        self._timed, self._prefix, self._keeps_reads = timed, prefix, keeps_reads
+        self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._dirty: dict[bytes, None] = {}
+        self._write: Write | None = None
+        self._sends_old = False
+
+    def listen(self, write: Write, *, sends_old: bool) -> None:
+        """Hand every written update on.
+
+        :param sends_old: whether it is told what was there before.
+        """
+        self._write, self._sends_old = write, sends_old
+
+    def get(self, key: bytes) -> Entry | None:
+        """Return the entry of a key."""
+        kept = self._kept.get(key)
+        if kept is not None:
+            self._kept.move_to_end(key)
+            return kept.entry
+        found = self._below.get(key)
+        if found is not None and self._keeps_reads:
+            self._put(key, _Kept(found, found.timestamp_ms, -1, (), "", is_dirty=False, bytes=0))
+        return found
+
+    def put(self, key: bytes, value: bytes | None, timestamp_ms: int, headers: Headers = ()) -> None:
+        """Keep an update back; see ``keep``."""
+        self.keep(key, value, timestamp_ms, timestamp_ms, headers)
+
+    def keep(self, key: bytes, value: bytes | None, timestamp_ms: int, record_ms: int, headers: Headers) -> None:
+        """Keep an update back, in place of what was kept of its key.
+
+        :param timestamp_ms: with which it is logged.
+        :param record_ms: timestamp of the record that makes it; likewise ``headers``.
+        """
+        entry = None if value is None else Entry(value, timestamp_ms)
+        topic = self._cache.topic
+        self._put(key, _Kept(entry, timestamp_ms, record_ms, headers, topic, is_dirty=True, bytes=0))
+
+    def range(self, first: bytes, last: bytes) -> Iterator[tuple[bytes, Entry]]:
+        """Yield entries in the order of their keys, both ends inclusive, unmoved by a ``put``."""
+        kept = {key: self._kept[key].entry for key in self._kept if first <= key <= last}
+        # Kafka Streams looks at keys between two of a fixed size, hence of the same key without its time.
+        for key in sorted(key for key in kept if len(key) == len(last)):
+            self._kept.move_to_end(key)
+        found = {key: entry for key, entry in self._below.range(first, last) if key not in kept}
+        found |= {key: entry for key, entry in kept.items() if entry is not None}
+        return iter(sorted(found.items()))
+
+    def flush(self) -> None:
+        """Write what was kept back, in the order in which it last came."""
+        self._write_all({})
+
+    def evict(self) -> None:
+        """Drop what was used least recently; if it is not written yet, write all that is not."""
+        key, eldest = self._kept.popitem(last=False)
+        self._cache.bytes -= eldest.bytes
+        if eldest.is_dirty:
+            del self._dirty[key]
+            self._write_all({key: eldest})
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def _put(self, key: bytes, kept: _Kept) -> None:
+        kept.bytes = self._bytes(key, kept)
+        before = self._kept.pop(key, None)
+        self._kept[key] = kept
+        if kept.is_dirty:
+            self._dirty.pop(key, None)
+            self._dirty[key] = None
+        self._cache.bytes += kept.bytes - (0 if before is None else before.bytes)
+        # What is evicted may put something into another store, which then evicts by itself.
+        while self._cache.bytes > self._cache.max_bytes and self._kept:
+            self.evict()
+
+    def _bytes(self, key: bytes, kept: _Kept) -> int:
+        value = 0 if kept.entry is None else self._timed + len(kept.entry.value)
+        headers = sum(len(name) + len(content or b"") for name, content in kept.headers)
+        return self._prefix + len(key) + _LINKS_BYTES + _CONTEXT_BYTES + len(kept.topic) + headers + value
+
+    def _write_all(self, first: dict[bytes, _Kept]) -> None:
+        updates = first | {key: self._kept[key] for key in self._dirty}
+        self._dirty.clear()
+        for kept in updates.values():
+            kept.is_dirty = False
+        deleted = [key for key, kept in updates.items() if kept.entry is None and key not in first]
+        for key, kept in updates.items():
+            self._write_one(key, kept)
+        for key in deleted:
+            if (gone := self._kept.get(key)) is not None and not gone.is_dirty:
+                del self._kept[key]
+                self._cache.bytes -= gone.bytes
+
+    def _write_one(self, key: bytes, kept: _Kept) -> None:
+        old = self._below.get(key) if kept.entry is None or self._sends_old else None
+        if kept.entry is None and old is None:
+            return
+        topic, self._cache.topic = self._cache.topic, kept.topic
+        try:
+            self._below.put(key, None if kept.entry is None else kept.entry.value, kept.at_ms)
+            if self._write is not None:
+                self._write(key, kept.entry, old if self._sends_old else None, kept.record_ms, kept.headers)
+        finally:
+            self._cache.topic = topic

@@ -1,0 +1,62 @@
+"""The stores of tables as their operations reach them: without what is forgotten, and behind the record cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from kafka_rescale.core.pipeline.processor import Mark, TaskContext
+from kafka_rescale.core.pipeline.task import Entry, Headers, StoreDefinition, StoreView
+
+TIME_AT = {"timestamped-window": slice(-12, -4), "session": slice(-16, -8)}
+"""Where a key has its time: the start of its window, the end of its session."""
+
+
+def table_view(context: TaskContext, store: StoreDefinition) -> StoreView:
+    """Return the store of a table; all operations of a task that use it share one cache."""
+    view = context.views[store.name]
+    if store.kind in TIME_AT:
+        at, latest = TIME_AT[store.kind], context.mark(f"@{store.name}")
+        view = ForgetfulView(view, latest, store.retention_ms or 0, lambda key: int.from_bytes(key[at], "big"))
+    if context.cache is None:
+        return view
+    is_session = store.kind == "session"
+    return context.cache.store(
+        store.name,
+        view,
+        timed=0 if is_session else 8,
+        segmented=store.kind in TIME_AT,
+        keeps_reads=store.kind not in TIME_AT,
+    )
+
+
+@dataclass(frozen=True)
+class ForgetfulView:
+    """A store that remembers the latest time that was put into it.
+
+    What is older than that by the retention time or more can't be read any more, whether the runner has dropped it
+    already or not (``AbstractRocksDBSegmentedBytesStore``).
+
+    :param time_of: returns the time in a key, in ms.
+    """
+
+    below: StoreView
+    latest: Mark
+    retention_ms: int
+    time_of: Callable[[bytes], int]
+
+    def get(self, key: bytes) -> Entry | None:
+        """Return the entry of a key."""
+        return None if self._is_forgotten(key) else self.below.get(key)
+
+    def put(self, key: bytes, value: bytes | None, timestamp_ms: int, headers: Headers = ()) -> None:
+        """Set an entry, or delete it, and take notice of its time."""
+        self.latest.value = max(self.latest.value, self.time_of(key))
+        self.below.put(key, value, timestamp_ms, headers)
+
+    def range(self, first: bytes, last: bytes) -> Iterator[tuple[bytes, Entry]]:
+        """Yield entries in the order of their keys, both ends inclusive."""
+        return (found for found in self.below.range(first, last) if not self._is_forgotten(found[0]))
+
+    def _is_forgotten(self, key: bytes) -> bool:
+        return self.time_of(key) <= self.latest.value - self.retention_ms

@@ -1,0 +1,59 @@
+"""The settings of an Airflow on one machine, in a file that a shell reads: all ports, and nothing to be edited."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from testbed.airflow_settings import AirflowPorts, airflow_environment
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+FILE_NAME = "environment"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the file and say how to go on."""
+    parser = argparse.ArgumentParser(prog="python -m testbed.airflow_command", description=__doc__)
+    parser.add_argument("--directory", type=Path, required=True, help="AIRFLOW_HOME, made if missing")
+    parser.add_argument("--port", type=int, help="of its web page; else a free one")
+    parser.add_argument(
+        "--kafka", default="localhost:9092", help="bootstrap.servers of the connection kafka_default"
+    )
+    parser.add_argument("--spark", default="local[2]", help="master of the connection spark_default")
+    parser.add_argument("--applications", type=Path, help="directory of the application files; else the clone's")
+    options = parser.parse_args(arguments)
+    home = options.directory.resolve()
+    home.mkdir(parents=True, exist_ok=True)
+    ports = AirflowPorts.free(options.port)
+    environment = airflow_environment(
+        home,
+        ports,
+        dags=REPOSITORY / "dags",
+        plugins=REPOSITORY / "plugins",
+        connections={
+            "kafka_default": {"conn_type": "kafka", "extra": {"bootstrap.servers": options.kafka}},
+            "spark_default": {"conn_type": "spark", "host": options.spark},
+        },
+    )
+    if options.applications is not None:
+        environment["KAFKA_RESCALE_APPLICATIONS"] = str(options.applications.resolve())
+    file = home / FILE_NAME
+    # It has the keys with which tokens are signed.
+    file.touch(mode=0o600)
+    file.write_text(as_exports(environment))
+    print(f". {file}")
+    print(f"airflow standalone    # http://localhost:{ports.api}, without a password, for this machine only")
+    return 0
+
+
+def as_exports(environment: dict[str, str]) -> str:
+    """Return Airflow's settings, and what else is new in an environment, as lines that a shell reads."""
+    wanted = {n: v for n, v in sorted(environment.items()) if n.startswith("AIRFLOW") or os.environ.get(n) != v}
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in wanted.items())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""What the application files of both runtimes have in common is declared once."""
+
+from __future__ import annotations
+
+import pytest
+from kafka_rescale.core.application.common import ApplicationFile
+from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.roles import Role
+from pydantic import ValidationError
+
+BOTH = (Application, PipelineApplication)
+ANOTHER_IDEA = {
+    # Within which the gate opens, in one; within which a client takes a task over, in the other.
+    "acceptable_recovery_lag"
+}
+
+
+def test_a_field_that_both_files_have_is_the_base_s() -> None:
+    shared = set.intersection(*(set(model.model_fields) for model in BOTH))
+    assert shared == {*ApplicationFile.model_fields, *ANOTHER_IDEA}
+    narrowed = {
+        name for model in BOTH for name in ApplicationFile.model_fields if name in vars(model)["__annotations__"]
+    }
+    assert narrowed == {"runtime"}
+
+
+@pytest.mark.parametrize("model", BOTH)
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [
+        ("schedule", "sometimes", "found 'sometimes'; expected a cron expression"),
+        ("kafka_config_files", {"plan": "kafka.json"}, "found a file of role plan; expected files of copy"),
+    ],
+)
+def test_both_files_check_what_they_share(
+    model: type[ApplicationFile], field: str, value: object, found: str
+) -> None:
+    with pytest.raises(ValidationError, match=found):
+        model.model_validate({field: value})
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_a_role_without_a_connection_of_its_own_uses_the_application_s(model: type[ApplicationFile]) -> None:
+    file = model.model_construct(kafka_conn_id="all", kafka_conn_ids={Role.COPY: "copies"}, kafka_config_files={})
+    assert [file.kafka_conn_id_of(role) for role in (Role.COPY, Role.ADMIN)] == ["copies", "all"]
+    assert [file.kafka_of_job(role).is_own for role in (Role.COPY, Role.VERIFY)] == [True, False]
