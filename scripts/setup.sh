@@ -56,8 +56,8 @@ make_jvm_parts() {
         say "fetching the broker, Kafka Streams and Spark's Kafka connector: about half a minute, 150 MB"
     fi
     $python -m testbed.jars >/dev/null
-    $python -m testbed.broker_training >/dev/null
-    $python -m testbed.spark_archive >/dev/null
+    PYTHONPATH=plugins $python -m testbed.archives.broker_training >/dev/null
+    $python -m testbed.archives.spark_archive >/dev/null
 }
 
 if ! environment_is_usable || [ "$(cat $stamp 2>/dev/null)" != "$(digest)" ]; then

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.archives.spark_archive import spark_environment
 from testbed.processes import free_ports
-from testbed.spark_archive import spark_environment
 
 SMALL_MACHINE = {
     "CORE__EXECUTOR": "LocalExecutor",

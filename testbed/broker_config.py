@@ -11,8 +11,8 @@ from pathlib import Path
 
 from kafka_rescale.core.errors import InvalidInput
 
+from testbed.archives.class_archive import archive_in, using
 from testbed.broker_security import BrokerSecurity
-from testbed.class_archive import archive_in, using
 from testbed.jars import JVM_DIRECTORY, TARGET_DIRECTORY, jars_directory
 from testbed.processes import free_ports
 

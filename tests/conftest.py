@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hypothesis import settings
 
-from testbed.spark_archive import spark_environment
+from testbed.archives.spark_archive import spark_environment
 
 # The machine is shared: how long one example takes says nothing.
 settings.register_profile("shared machine", deadline=None)

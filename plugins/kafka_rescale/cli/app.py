@@ -164,7 +164,7 @@ def _not_looked_at(application: Application) -> str:
     """Return a remark on the checks that only an Airflow worker can make; empty for a manual lifecycle."""
     if isinstance(application.lifecycle, ManualLifecycle):
         return ""
-    return "lifecycle: its commands were not checked here. The preflight task checks them on its own machine."
+    return "lifecycle: its commands were not looked at here. The preflight task checks them on its own machine."
 
 
 @app.command()

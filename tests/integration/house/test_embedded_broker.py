@@ -14,9 +14,9 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from testbed import broker_config
+from testbed.archives.broker_training import ensure_broker_archive
 from testbed.broker import BrokerError, EmbeddedBroker
 from testbed.broker_command import main
-from testbed.broker_training import ensure_broker_archive
 from testbed.processes import is_running, wait_until
 
 pytestmark = pytest.mark.integration

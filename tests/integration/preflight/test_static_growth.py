@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.errors import PreflightRefused
+from kafka_rescale.kafka.admin import growing_topics
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.preflight import preflight
@@ -52,7 +53,10 @@ def test_an_input_that_grows_while_it_is_sampled_is_looked_at_again(
     assert (planned.earlier, planned.current) == (4, 8)
 
 
-def test_an_answer_that_stays_outside_of_the_topic_is_refused(client: Client, tmp_path: Path, unique: str) -> None:
+def test_an_answer_that_stays_outside_of_the_topic_is_refused(
+    client: Client, tmp_path: Path, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growing_topics, "BROKERS_KNOW_SECONDS", 1.0)
     make(client, unique)
     with pytest.raises(PreflightRefused, match="expected one partition of 0 to 3, and always the same"):
         run_preflight(client, tmp_path, unique, **all_placed_by(unique, NUMBERED))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from kafka_rescale.core.errors import Refused, UnsafeState
+from kafka_rescale.kafka.admin import growing_topics
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.processing import processors
 from kafka_rescale.operations.processing.processors import expand_processors
@@ -138,8 +139,9 @@ def test_an_input_that_grows_while_it_is_sampled_is_counted_anew(
 
 
 def test_an_answer_that_stays_outside_of_the_input_is_refused(
-    connection: KafkaConnection, unique: str, tmp_path: Path
+    connection: KafkaConnection, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(growing_topics, "BROKERS_KNOW_SECONDS", 1.0)
     live, _ = live_and_control(connection, unique, tmp_path, linear=False, static=f"{FUNCTIONS}:numbered")
     write(live, range(20), (0, 1, 7), 2)
     live.run()

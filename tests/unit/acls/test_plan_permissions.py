@@ -68,7 +68,7 @@ def test_where_no_role_has_a_connection_of_its_own_nothing_is_said_of_roles(
 ) -> None:
     assert main(["plan", str(write_application(tmp_path)), "--config", config(tmp_path, "me")]) == PASSED
     assert checked == {}
-    assert "not checked" not in capsys.readouterr().out
+    assert "permissions" not in capsys.readouterr().out
 
 
 def test_with_a_connection_of_every_role_all_are_checked(
@@ -86,7 +86,7 @@ def test_with_a_connection_of_every_role_all_are_checked(
 def test_it_says_that_commands_of_the_workers_were_not_looked_at(
     tmp_path: Path, checked: Checked, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = "lifecycle: its commands were not checked here. The preflight task checks them on its own machine."
+    said = "lifecycle: its commands were not looked at here. The preflight task checks them on its own machine."
     options = ["--config", config(tmp_path, "plan"), "--json"]
     for lifecycle, told in [({"type": "manual"}, False), (CHAIN["lifecycle"], True)]:
         assert main(["plan", str(write_application(tmp_path, lifecycle=lifecycle)), *options]) == PASSED

@@ -32,6 +32,7 @@ from kafka_rescale.core.errors import (
     UnsafeState,
 )
 from kafka_rescale.core.plan.plan import Move, MoveKind, Stage
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.preflight.preflight import Preflight
 
 from tests.support.application_files import write_application
@@ -194,10 +195,11 @@ def test_preflight_tells_of_a_bridge_only_if_it_is_paused(
     """A bridge is not paused when its DAG is made: to be told to unpause it was never right."""
     file = str(write_application(tmp_path))
     bridge = Move(kind=MoveKind.INPUT, source="a", target="b", store="a", source_partitions=4, target_partitions=8)
+    connection = KafkaConnection({"bootstrap.servers": "kafka:9092"})
     stage = Stage(index=1, name="stage_1", subtopology=0, bridges=(bridge,))
     found = Preflight(plan_for("orders-app").model_copy(update={"stages": (stage,)}), False, ("one.",))
     monkeypatch.setattr("kafka_rescale.operations.preflight.preflight.preflight", lambda *_, **__: found)
-    monkeypatch.setattr(admin.PreflightOperator, "connection", lambda *_: None)
+    monkeypatch.setattr(admin.PreflightOperator, "connection", lambda *_: connection)
     for name in ("require_kafka_for_spark", "require_spark_files"):
         monkeypatch.setattr(admin, name, lambda *_: "")
     ti = SimpleNamespace(get_dag={"bridge_orders-app": SimpleNamespace(is_paused=is_paused)}.__getitem__)

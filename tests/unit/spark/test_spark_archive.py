@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from testbed import class_archive, spark_archive
-from testbed.spark_archive import ensure_spark_archive, spark_environment
+from testbed.archives import class_archive, spark_archive
+from testbed.archives.spark_archive import ensure_spark_archive, spark_environment
 
 
 @pytest.fixture(autouse=True)

@@ -55,7 +55,7 @@ def successor_times(situation: Situation) -> Iterator[Finding]:
 
 
 def bridge_messages(situation: Situation) -> Iterator[str]:
-    """Yield the DAG that has to be unpaused for the bridges: the cutover waits for its job."""
+    """Yield the DAG of the bridges, which the cutover waits for."""
     if names := situation.successors():
         dag = f"bridge_{situation.application.application_id}"
         yield f"{dag} carries records on to {', '.join(names.values())}: the cutover waits until it is up."

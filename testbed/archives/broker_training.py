@@ -8,9 +8,9 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from testbed.archives.class_archive import make_archive
 from testbed.broker import BrokerError, EmbeddedBroker
 from testbed.broker_config import archive_path
-from testbed.class_archive import make_archive
 from testbed.jars import ensure_jars
 
 SECONDS = 60.0
@@ -35,7 +35,7 @@ def _train(options: tuple[str, ...]) -> str:
             EmbeddedBroker(directory, heap="512m", options=options) as broker,
         ):
             _work(broker.client_config())
-    except (BrokerError, KafkaException, TimeoutError) as error:
+    except (BrokerError, KafkaException, OSError) as error:
         return str(error)
     return ""
 
@@ -56,5 +56,5 @@ def _work(client: dict[str, str]) -> None:
     consumer.close()
 
 
-if __name__ == "__main__":  # `python -m testbed.broker_training` prepares a machine beforehand
+if __name__ == "__main__":  # `python -m testbed.archives.broker_training` prepares a machine beforehand
     print(ensure_broker_archive() or "")

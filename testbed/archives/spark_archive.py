@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from testbed.class_archive import archive_in, make_archive, using
+from testbed.archives.class_archive import archive_in, make_archive, using
 from testbed.jars import TARGET_DIRECTORY
 
 ARCHIVES = TARGET_DIRECTORY / "spark"
@@ -58,5 +58,5 @@ def _train(options: tuple[str, ...]) -> str:
     return done.stderr[-1000:] if done.returncode else ""
 
 
-if __name__ == "__main__":  # `python -m testbed.spark_archive` prepares a machine beforehand
+if __name__ == "__main__":  # `python -m testbed.archives.spark_archive` prepares a machine beforehand
     print(ensure_spark_archive() or "")
