@@ -105,9 +105,6 @@ class PipelineApplication(ApplicationFile):
     linear_hashing: dict[Name, PartitionCount] = Field(default_factory=dict)
     static_partitioners: dict[Name, Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]] = Field(default_factory=dict)
     growth_settle_ms: WholeNumber = Field(default=420_000, ge=0, alias="partition.growth.settle.ms")
-    autoscaling_enabled: bool = Field(default=False, alias="partition.autoscaling.enabled")
-    autoscaling_timeout_ms: WholeNumber = Field(default=900_000, ge=0, alias="partition.autoscaling.timeout.ms")
-    on_partition_expansion: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
     backfill: DeclaredBackfill | None = None
 
     _keep_warm_schedule = field_validator("keep_warm_schedule")(checked_schedule)
