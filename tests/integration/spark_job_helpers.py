@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -118,14 +118,19 @@ def submitted(
 
 
 def submit_verify(
-    client: Mapping[str, str], application: str, directory: Path, conf: Mapping[str, str] | None = None
+    client: Mapping[str, str],
+    application: str,
+    directory: Path,
+    conf: Mapping[str, str] | None = None,
+    more_jars: Iterable[Path] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Run the verification to its end.
 
     :param client: librdkafka settings that it gets.
     :param conf: Spark properties beside the usual ones.
+    :param more_jars: beside those of Spark's Kafka connector.
     """
-    jars = ",".join(str(jar) for jar in sorted(ensure_jars("connector").glob("*.jar")))
+    jars = ",".join(map(str, [*sorted(ensure_jars("connector").glob("*.jar")), *more_jars]))
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", "--jars", jars]
     command += ["--py-files", str(build(directory)), "--driver-memory", "768m"]
     for name, value in {"spark.ui.enabled": "false", **(conf or {})}.items():

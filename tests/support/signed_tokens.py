@@ -13,6 +13,7 @@ from base64 import b64encode
 from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
+from zipfile import ZipFile
 
 from testbed.jars import ensure_jars
 
@@ -48,10 +49,14 @@ def oauth_cb(_: str | None) -> tuple[str, float]:
 
 
 def compiled(directory: Path) -> Path:
-    """Compile the class for Java; returns the directory to put on a class path."""
+    """Compile the class for Java, as a user's jar: the loader of the connector has to find it."""
     class_path = f"{ensure_jars('connector')}/*:{jars_of_spark()}/*"
     subprocess.run(["javac", "-cp", class_path, "-d", str(directory), str(JAVA_SOURCE)], check=True, timeout=60)
-    return directory
+    jar = directory / f"{HANDLER}.jar"
+    with ZipFile(jar, "w") as written:
+        for file in directory.glob(f"{HANDLER}*.class"):
+            written.write(file, file.name)
+    return jar
 
 
 def jars_of_spark() -> Path:

@@ -117,15 +117,16 @@ def test_verify_shows_no_secret_whatever_it_logs_in_by(
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": events.as_uri(),
     }
+    jars: list[Path] = []
     if mechanism == MECHANISMS[-1]:
         # A signer's credentials are in the environment, its class for Java is in a jar of the user's.
         monkeypatch.setenv(URL, f"{world.issuer.url}/token")
         monkeypatch.setenv(SECRET, f"{USER}:{CLIENT_SECRET}")
         monkeypatch.setenv("PYTHONPATH", str(ROOT))
-        conf["spark.driver.extraClassPath"] = conf["spark.executor.extraClassPath"] = str(compiled(tmp_path))
+        jars.append(compiled(tmp_path))
     given = len(world.issuer.given)
     with watching(world.secrets, ui_port) as watch:
-        done = submit_verify(world.settings[mechanism], world.expanded.application, tmp_path, conf)
+        done = submit_verify(world.settings[mechanism], world.expanded.application, tmp_path, conf, jars)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"[-6000:]
     assert "PASSED" in done.stdout
 

@@ -6,29 +6,30 @@ sent to the module that the process has not initialised is silently dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from airflow.observability import stats as stats_of_triggers
 from airflow.sdk.observability import stats
 
-from kafka_rescale.core.application.streams import Application
-from kafka_rescale.core.autoscaling.parallelism import Observed
-from kafka_rescale.core.control.autoscaling import Autoscaling
-
 if TYPE_CHECKING:
+    from kafka_rescale.core.application.pipeline import PipelineApplication
+    from kafka_rescale.core.application.streams import Application
+    from kafka_rescale.core.control.autoscaling import Autoscaling, Parallelism
     from kafka_rescale.core.control.processing import Processing
     from kafka_rescale.core.expansion.lag import GateDecision
 
 
-def report(application: Application, observed: Observed, record: Autoscaling) -> None:
-    """Report the metrics of KIP-878 from what the watch has seen.
+def report(
+    application: Application | PipelineApplication, parallelism: Iterable[Parallelism], record: Autoscaling
+) -> None:
+    """Report the metrics of KIP-878 from what the watch, or a run of a pipeline, has seen.
 
     The ids are in the names as well as in the tags, because plain StatsD drops tags. KIP-878 has metrics that
     exist only while autoscaling is enabled; these are reported only then.
     """
     name, enabled = application.application_id, application.autoscaling_enabled
-    for each in observed.parallelism:
+    for each in parallelism:
         tags = {"application-id": name, "subtopology-id": str(each.subtopology)}
         group = f"stream-subtopology-metrics.{name}.{each.subtopology}"
         stats.gauge(f"{group}.current-subtopology-parallelism", each.current, tags=tags)

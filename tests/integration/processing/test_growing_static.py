@@ -79,6 +79,26 @@ def test_new_partitions_are_processed_with_state_and_get_processors_of_their_own
     assert moved_between(live, {0, 1}) == set()
 
 
+def test_processors_follow_a_statically_partitioned_input_by_themselves(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    live, control = live_and_control(connection, unique, tmp_path, linear=False, static=f"{FUNCTIONS}:pinned")
+    live.scaling = {"partition.autoscaling.enabled": True}
+    write(live, range(60), (0, 1), 4)
+    write(control, range(60), (0, 1), 2)
+    live.run()
+    live.admin.grow_topic(live.topic, 4)
+    write(live, range(60, 120), (0, 1, 2, 3), 4)
+    write(control, range(60, 120), (0, 1, 2, 3), 2)
+    for _ in range(5):
+        live.run()
+        if live.counts.count == 4:
+            break
+    control.run()
+    assert_same(live, control)
+    assert digits_of(live) == {0: {0}, 1: {1}, 2: {2}, 3: {3}}
+
+
 def test_a_function_that_is_not_static_after_all_is_found_before_anything_is_processed(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:

@@ -24,8 +24,8 @@ from kafka_rescale.airflow.operators.watch import WatchOperator
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
 from kafka_rescale.airflow.triggers.pause_alert import PauseAlertTrigger
 from kafka_rescale.core.autoscaling.decision import Decision, Outcome
-from kafka_rescale.core.autoscaling.parallelism import Observed, Parallelism
-from kafka_rescale.core.control.autoscaling import Autoscaling
+from kafka_rescale.core.autoscaling.parallelism import Observed
+from kafka_rescale.core.control.autoscaling import Autoscaling, Parallelism
 from kafka_rescale.core.expansion.lag import GateDecision, PartitionLag
 from kafka_rescale.core.expansion.pause_alert import PauseReading, PauseState
 from kafka_rescale.operations.watch import Watched

@@ -8,7 +8,7 @@ import random
 import signal
 import threading
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ class Growing:
     :param chance: decides which processes are killed, and when; None kills none.
     :param inline: whether everything runs in this process, one after the other.
     :param follows: whether warm-ups go on until the threads of their run have ended.
+    :param scaling: what the file says of autoscaling.
     :param static: the input's static partitioner, if it has one.
     :param clients: ids; none are the only client of a file without `clients`.
     """
@@ -60,6 +61,7 @@ class Growing:
     clients: tuple[str, ...] = ()
     follows: bool = False
     static: str = ""
+    scaling: dict[str, Any] = field(default_factory=dict)
     runs: int = 0
     kills: int = 0
 
@@ -83,6 +85,7 @@ class Growing:
             "static_partitioners": {self.topic: self.static} if self.static else {},
             "partition.growth.settle.ms": self.settle_ms,
             "acceptable.recovery.lag": self.acceptable_lag,
+            **self.scaling,
         }
 
     @property

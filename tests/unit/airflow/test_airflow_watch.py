@@ -13,8 +13,8 @@ from airflow.sdk.observability import stats
 from kafka_rescale.airflow.operators.watch import WatchOperator
 from kafka_rescale.airflow.runs import run_state
 from kafka_rescale.core.autoscaling.decision import Decision, Outcome, RunState, Trigger
-from kafka_rescale.core.autoscaling.parallelism import Observed, Parallelism
-from kafka_rescale.core.control.autoscaling import Autoscaling
+from kafka_rescale.core.autoscaling.parallelism import Observed
+from kafka_rescale.core.control.autoscaling import Autoscaling, Parallelism
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.operations import watch as operation
 from kafka_rescale.operations.watch import Watched

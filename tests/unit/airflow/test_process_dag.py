@@ -15,11 +15,13 @@ from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOpera
 from kafka_rescale.airflow.operators.processors import WarmUpProcessorsOperator
 from kafka_rescale.core.assignment.stream_threads import Decision
 from kafka_rescale.core.assignment.tasks import TaskId, Tasks
+from kafka_rescale.core.control.autoscaling import Autoscaling, Parallelism
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.processing.adjustments import Adjustments
+from kafka_rescale.core.processing.autoscaling import NOT_LOOKED
 from kafka_rescale.core.processing.dead_threads import thread_died
 from kafka_rescale.core.processing.rebalance import Member, Rebalance
 from kafka_rescale.core.processing.request import KeepWarmRequest, ProcessRequest, WarmUpRequest
@@ -63,6 +65,30 @@ def test_levels_follow_each_other_and_threads_are_mapped(tmp_path: Path, monkeyp
     assert dag.get_task("assign").downstream_task_ids == {"process_1", "process_2", "warm_up_processors"}
     assert dag.get_task("process_1").downstream_task_ids == {"process_2"}
     assert dag.get_task("process_1").is_mapped
+
+
+def test_the_callback_has_a_task_that_nobody_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dag = parsed(tmp_path, monkeypatch, on_partition_expansion="my_module:note")["process_words"]
+    assert dag.get_task("callback").upstream_task_ids == {"assign"}
+    assert dag.get_task("callback").downstream_task_ids == set()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_run_reports_the_metrics_of_the_kip(monkeypatch: pytest.MonkeyPatch, enabled: bool) -> None:
+    from kafka_rescale.airflow import metrics
+
+    sent: dict[str, tuple[Any, ...]] = {}
+    monkeypatch.setattr(metrics.stats, "gauge", lambda name, value, tags: sent.update({name: (value, tags)}))
+    application: Any = SimpleNamespace(application_id="words", autoscaling_enabled=enabled)
+    metrics.report(application, [Parallelism(0, 2, 4)], Autoscaling(failures=3))
+    tags = {"application-id": "words", "subtopology-id": "0"}
+    group = "stream-subtopology-metrics.words.0"
+    expected: dict[str, tuple[Any, ...]] = {f"{group}.current-subtopology-parallelism": (2, tags)}
+    if enabled:
+        expected[f"{group}.expected-subtopology-parallelism"] = (4, tags)
+        failures = "stream-client-metrics.words.num-autoscaling-failures"
+        expected[failures] = (3, {"client-id": "words"})
+    assert sent == expected
 
 
 def test_new_processors_warm_up_beside_the_run_which_does_not_wait_for_them(
@@ -148,7 +174,7 @@ def test_what_the_form_asks_for_is_done_with_the_rebalance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[Any] = []
-    done = SimpleNamespace(processing=started("words-StreamThread-1"))
+    done = SimpleNamespace(processing=started("words-StreamThread-1"), scaled=NOT_LOOKED)
     monkeypatch.setattr(AssignOperator, "connection", lambda *_: KafkaConnection({"bootstrap.servers": "h:9"}))
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
     monkeypatch.setattr(processing, "prepare", lambda *given: calls.append(given[2:]) or done)

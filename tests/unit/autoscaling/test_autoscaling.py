@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.autoscaling.decision import Decision, Outcome, RunState
-from kafka_rescale.core.autoscaling.parallelism import Observed, Parallelism
-from kafka_rescale.core.control.autoscaling import FOLLOW_UP_MS, Autoscaling
+from kafka_rescale.core.autoscaling.parallelism import Observed
+from kafka_rescale.core.control.autoscaling import FOLLOW_UP_MS, Autoscaling, Parallelism
 from kafka_rescale.core.errors import Refused
 
 from tests.support.airflow.autoscaling_watch import GROWN, IN_LINE, MINUTE, OVER, TIMEOUT, Watch, declared, growing

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.autoscaling.parallelism import Observed, Parallelism, observe
+from kafka_rescale.core.autoscaling.parallelism import Observed, observe
 from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.control.autoscaling import Parallelism
 from kafka_rescale.core.control.journal import Phase
 
 from tests.support.situations import (

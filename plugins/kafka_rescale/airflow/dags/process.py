@@ -9,7 +9,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable
 from kafka_rescale.airflow.backfills import interval_params
 from kafka_rescale.airflow.dags.factory import START
 from kafka_rescale.airflow.dags.pipeline_params import process_params
-from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOperator
+from kafka_rescale.airflow.operators.process import AssignOperator, PipelineCallbackOperator, ProcessOperator
 from kafka_rescale.airflow.operators.processors import WarmUpProcessorsOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
@@ -64,6 +64,8 @@ def process_dag(application: PipelineApplication, file: Path) -> DAG:
             conn_id=application.spark_conn_id,
             conf=dict(application.spark_conf),
         ).expand(client=[client.client_id for client in application.members])
+        if application.on_partition_expansion is not None:
+            assign >> PipelineCallbackOperator(task_id="callback", application_file=str(file))
         for level, _ in enumerate(levels(pipeline.topology), start=1):
             threads = ProcessOperator.partial(
                 task_id=f"process_{level}",

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowException
 from kafka_rescale.airflow.backfills import generation_of
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.markdown import assignment_markdown
-from kafka_rescale.airflow.metrics import report_failed_threads
+from kafka_rescale.airflow.metrics import report, report_failed_threads
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.runs import owner_of
@@ -59,7 +59,27 @@ class AssignOperator(RescaleOperator):
             self.log.info("\n%s", assignment_markdown(processing))
             context["ti"].xcom_push(key="picture", value=svg(processing.assignment))
         report_failed_threads(processing)
+        if backfill is None:
+            report(application, prepared.scaled.parallelism, prepared.scaled.record)
+        if prepared.scaled.warns:
+            self.log.warning("%s", "; ".join(prepared.scaled.messages))
         return list(processing.running)
+
+
+class PipelineCallbackOperator(RescaleOperator):
+    """Call `on_partition_expansion` once every sub-topology of a pipeline has grown with its inputs (KIP-878)."""
+
+    operator_extra_links = ()
+
+    def execute(self, context: Context) -> str:
+        """Return what was done."""
+        from kafka_rescale.operations.application.load import load_pipeline_application
+        from kafka_rescale.operations.processing.autoscaling import call_back
+
+        application = load_pipeline_application(self.application_file)
+        if generation_of(application, context)[1] is not None:
+            return "a backfill grows nothing"
+        return call_back(application, self.connection(application))
 
 
 class ProcessOperator(RescaleSparkSubmitOperator):

@@ -34,7 +34,7 @@ class WatchOperator(RescaleOperator, SkipMixin):
             now_ms=now_ms(),
         )
         decision = watched.decision
-        report(application, watched.observed, decision.record)
+        report(application, watched.observed.parallelism, decision.record)
         if decision.error is not None:
             raise decision.error
         log = self.log.info if decision.is_quiet else self.log.warning

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
 from kafka_rescale.core.application.config_files import SPARK_ROLES, KafkaOfJob, of_spark_jobs
-from kafka_rescale.core.application.fields import ApplicationId, Strict, checked_schedule
+from kafka_rescale.core.application.fields import ApplicationId, Strict, WholeNumber, checked_schedule
 from kafka_rescale.core.roles import Role
 
 
@@ -19,6 +19,9 @@ class ApplicationFile(Strict):
     :param kafka_conn_ids: Airflow connections of roles that have a principal of their own.
     :param spark_conn_id: Airflow connection to Spark.
     :param spark_conf: configuration of the Spark jobs.
+    :param autoscaling_enabled: whether it follows inputs that have grown by itself (KIP-878).
+    :param autoscaling_timeout_ms: how long that is retried without any success, from the first failure on.
+    :param on_partition_expansion: ``module:name`` of a function of the old and the new number of partitions.
     :param tags: of its DAGs.
     """
 
@@ -32,6 +35,9 @@ class ApplicationFile(Strict):
     kafka_config_files: dict[Role, str] = Field(default_factory=dict)
     spark_conn_id: str = "spark_default"
     spark_conf: dict[str, str] = Field(default_factory=dict)
+    autoscaling_enabled: bool = Field(default=False, alias="partition.autoscaling.enabled")
+    autoscaling_timeout_ms: WholeNumber = Field(default=900_000, ge=0, alias="partition.autoscaling.timeout.ms")
+    on_partition_expansion: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
     schedule: str | None = None
     tags: tuple[str, ...] = ()
 

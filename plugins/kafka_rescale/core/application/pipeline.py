@@ -70,6 +70,11 @@ class PipelineApplication(ApplicationFile):
         The function must place keys as the partitioner does: in the same partition, whatever the count.
     :param growth_settle_ms: how long after the growth of a source topic a producer may still not know it: its
         `metadata.max.age.ms` and `delivery.timeout.ms` together.
+    :param autoscaling_enabled: whether a run adds processors when inputs have grown, one per partition (KIP-878).
+    :param autoscaling_timeout_ms: how long that is retried without any success, from the first failure on
+        (KIP-878).
+    :param on_partition_expansion: `module:name` of a function of the old and the new number of tasks, which is
+        called once every sub-topology follows from its inputs again (KIP-878).
     :param schedule: cron expression or preset; ``@continuous`` starts one run after the other. Without a schedule,
         runs are only triggered.
     :param backfill: how past intervals are processed once more; without it they can't be.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -92,11 +92,8 @@ class Application(ApplicationFile):
     acceptable_recovery_lag: WholeNumber = Field(default=10_000, ge=0)
     max_pause_seconds: WholeNumber = Field(default=300, ge=10)
     max_restore_seconds: WholeNumber = Field(default=3600, ge=10)
-    on_partition_expansion: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
     bridge_cores: WholeNumber = Field(default=1, ge=1)
     chain: ChainName | None = None
-    autoscaling_enabled: bool = Field(default=False, alias="partition.autoscaling.enabled")
-    autoscaling_timeout_ms: WholeNumber = Field(default=900_000, ge=0, alias="partition.autoscaling.timeout.ms")
     autoscaling_bounds: Bounds = Bounds()
     snapshots: Snapshots | None = None
     notifications: tuple[Notification, ...] = ()

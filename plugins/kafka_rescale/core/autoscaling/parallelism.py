@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from kafka_rescale.core.control.autoscaling import Parallelism
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.preflight.counts import counts_after
 from kafka_rescale.core.preflight.described import Described
 from kafka_rescale.core.preflight.topics import missing_topics
 from kafka_rescale.core.topology.partition_counts import partition_counts
-
-
-@dataclass(frozen=True)
-class Parallelism:
-    """Partitions, hence tasks, of one sub-topology.
-
-    :param current: partitions that the running generation has.
-    :param expected: partitions that follow from its inputs.
-    """
-
-    subtopology: int
-    current: int
-    expected: int
 
 
 @dataclass(frozen=True)

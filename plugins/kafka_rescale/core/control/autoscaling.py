@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pydantic import Field
 
 from kafka_rescale.core.values import Value
@@ -10,8 +12,21 @@ FOLLOW_UP_MS = 10_000
 """``Admin#createPartitions``: it may take several seconds until all brokers know of new partitions (KIP-878)."""
 
 
+@dataclass(frozen=True)
+class Parallelism:
+    """Partitions, hence tasks, of one sub-topology.
+
+    :param current: those that it has.
+    :param expected: those that it has once everything follows from its inputs.
+    """
+
+    subtopology: int
+    current: int
+    expected: int
+
+
 class Autoscaling(Value):
-    """The watch's own record in the control topic.
+    """The record of an application in the control topic: of its watch, or of the runs of a pipeline.
 
     :param target: number of partitions that it tries to reach; 0 if there is nothing to do.
     :param attempts: number of expansions that it has ever asked for; the last one's number is in its run id.
@@ -25,6 +40,8 @@ class Autoscaling(Value):
     :param succeeded_ms: wall clock when an expansion was seen to have succeeded, until the follow-up check.
     :param said: the error that was raised last; it is not raised again.
     :param by: run of the watch that asked or raised last; a retry of that run asks or raises again.
+    :param grown_from: number of tasks of a pipeline's largest sub-topology before it began to follow its inputs.
+    :param callback_begun_ms: wall clock when a pipeline's ``on_partition_expansion`` was about to be called.
     :param inputs: partitions of every input, by its name on the cluster, when all counts last agreed. An input
         with another count by now has grown. Empty before the first such look.
     """
@@ -40,6 +57,8 @@ class Autoscaling(Value):
     succeeded_ms: int = 0
     said: str = ""
     by: str = ""
+    grown_from: int = 0
+    callback_begun_ms: int = 0
     inputs: dict[str, int] = Field(default_factory=dict)
 
     def seen(self, partitions: int) -> Autoscaling:

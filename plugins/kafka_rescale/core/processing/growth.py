@@ -138,7 +138,7 @@ def _require_linear(topic: str, earlier: int, count: int, processors: ProcessorC
     if not declared.fits(topic, processors.initial):
         linear = declared.linear.get(topic)
         raise Refused(
-            f"input topic {topic!r}",
+            f"input topic {topic!r} (INCOMPLETE_SOURCE_TOPIC_METADATA)",
             found=f"{count} partitions instead of {earlier}, and producers that place keys by "
             + (f"linear hashing over {linear}" if linear else "no declared linear hashing"),
             expected=f"linear hashing over the initial {processors.initial}, which leaves keys with their state",

@@ -19,6 +19,7 @@ from kafka_rescale.core.processing.adjustments import (
     still_asked,
     thread_removed,
 )
+from kafka_rescale.core.processing.autoscaling import NOT_LOOKED, Scaling
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.processing.exception_handler import exception_handler
 from kafka_rescale.core.processing.internal_topics import levels
@@ -32,6 +33,7 @@ from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.processing.changelogs import KnownState, known_state
 from kafka_rescale.kafka.processing.task_producer import fence
 from kafka_rescale.kafka.processing.task_progress import TaskProgress
+from kafka_rescale.operations.processing.autoscaling import follow_inputs, note_stable
 from kafka_rescale.operations.processing.backfills import require_live
 from kafka_rescale.operations.processing.members import members_of
 from kafka_rescale.operations.processing.processors import Expansions, expand_processors, hand_over, remember
@@ -47,18 +49,20 @@ class Prepared:
     :param created: internal topics that were missing.
     :param revoked: tasks that were taken from a client that may still have been processing them.
     :param expansions: messages about processors that were asked for.
+    :param scaled: what follows from inputs that have grown.
     """
 
     processing: Processing
     created: tuple[str, ...]
     revoked: tuple[str, ...] = ()
     expansions: tuple[str, ...] = ()
+    scaled: Scaling = NOT_LOOKED
 
     def __str__(self) -> str:
         made = (f"created {', '.join(self.created)}",) if self.created else ()
         taken = (f"revoked {', '.join(self.revoked)}",) if self.revoked else ()
         threads = (f"{t.name}: {', '.join(t.tasks) or 'no task'}" for t in self.processing.threads)
-        return "; ".join((*made, *self.expansions, *taken, *threads))
+        return "; ".join((*made, *self.scaled.messages, *self.expansions, *taken, *threads))
 
 
 def prepare(
@@ -94,6 +98,11 @@ def prepare(
         require_live(application, asked.processors, backfill)
         expand_processors(application, connection, asked.processors)
     processors, created = remember(application, pipeline, connection, control, backfill)
+    scaled = NOT_LOOKED
+    if backfill is None:
+        scaled = follow_inputs(application, pipeline, connection)
+        if scaled.targets:
+            processors, _ = remember(application, pipeline, connection, control)
     before = control.read().processing
     expansions = Expansions(processors)
     if before is None or before.run != run:
@@ -111,7 +120,8 @@ def prepare(
         processing = _rebalance(application, control, known, expansions, run, asked)
         to_fence = processing.revoked
         if not to_fence:
-            return Prepared(processing, created, revoked, expansions.messages)
+            note_stable(application, pipeline, connection)
+            return Prepared(processing, created, revoked, expansions.messages, scaled)
         revoked += to_fence
 
 

@@ -120,7 +120,7 @@ def remember(
         counted = {now.names[topic]: known.partitions for topic, known in found.topics.items()}
         admin.await_growth(counted, outside)
         return remember(application, pipeline, connection, control, backfill)
-    created = now.ensure(found)
+    created = now.ensure(found, before.autoscaling.target if before.autoscaling else 0)
 
     def noted(state: ControlState) -> Mapping[str, PipelineProcessors]:
         record = _settled(application, admin, now, now.record(state.processors))

@@ -141,8 +141,11 @@ class PipelineTopics:
                 wanted[topic] = max(least, self._existing.get(self.names[topic], 0))
         return wanted
 
-    def ensure(self, record: PipelineProcessors) -> tuple[str, ...]:
-        """Create missing internal topics, and grow those that need more partitions."""
+    def ensure(self, record: PipelineProcessors, aimed_at: int = 0) -> tuple[str, ...]:
+        """Create missing internal topics, and grow those that need more partitions.
+
+        :param aimed_at: number of partitions that autoscaling tries to reach; some changelogs may have it already.
+        """
         factor = min(3, self._admin.broker_count())
         counts = {topic: found.partitions for topic, found in record.topics.items()}
         changelogs = {number: found.largest for number, found in record.sub_topologies.items()}
@@ -153,7 +156,8 @@ class PipelineTopics:
         for topic in internal_topics(self.group, self.pipeline.topology, self.parts, counts, changelogs):
             if topic.name in grows and 0 < self._existing.get(topic.name, 0) < topic.partitions:
                 self._admin.grow_topic(topic.name, topic.partitions)
-            if self._admin.ensure_topic(topic.name, topic.partitions, factor, {**topic.configs, **self._kept}):
+            count = max(topic.partitions, min(aimed_at, self._existing.get(topic.name, 0)))
+            if self._admin.ensure_topic(topic.name, count, factor, {**topic.configs, **self._kept}):
                 created.append(topic.name)
         return tuple(created)
 

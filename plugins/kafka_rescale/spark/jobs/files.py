@@ -67,7 +67,7 @@ def _lacking(java_class: str, jars: list[str]) -> str:
         return ""
     return (
         f"`verify` logs in by the Java class {java_class}, which no jar of Spark's Kafka connector has: put its "
-        f"jar beside them, in the directory that {JARS} names, unless `spark_conf` or Spark's own jars/ has it."
+        f"jar beside them, in the directory that {JARS} names, unless `spark_conf` names it (spark.jars.packages)."
     )
 
 

@@ -1,0 +1,148 @@
+"""KIP-878 for pipelines: a run adds processors where inputs have grown, and says when all of them follow again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kafka_rescale.core.application.expansion_callback import NamedCallback
+from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.control.autoscaling import Autoscaling, Parallelism
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.processors import PipelineProcessors
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.errors import Fenced, RescaleError
+from kafka_rescale.core.pipeline.builder import Pipeline
+from kafka_rescale.core.pipeline.named import pipeline_named
+from kafka_rescale.core.processing.autoscaling import Scaling, parallelism_of, scaling
+from kafka_rescale.core.processing.processor_expansion import expanded
+from kafka_rescale.core.topology.partition_counts import partition_counts
+from kafka_rescale.core.topology.topology import internal_topic
+from kafka_rescale.core.values import Value
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.control.lease import update_despite_races
+from kafka_rescale.operations.processing.topics import external_counts
+
+log = logging.getLogger(__name__)
+
+
+def follow_inputs(application: PipelineApplication, pipeline: Pipeline, connection: KafkaConnection) -> Scaling:
+    """Ask for more processors where inputs have grown; they warm up from this run on.
+
+    What the brokers refuse is tried again by the next run, and does not keep this one from processing.
+
+    :raises Outage: the brokers don't answer.
+    :raises Fenced: other controllers kept coming in between.
+    """
+    control, admin = ControlTopic(connection, application.application_id), ClusterAdmin(connection)
+    counts, state = external_counts(pipeline, admin), control.read()
+    parallelism = _parallelism(pipeline, counts, state.processors)
+    known = state.autoscaling or Autoscaling()
+    found = scaling(application, state.processors, parallelism, known, now_ms())
+    if found.targets:
+        try:
+            _grow(application, pipeline, admin, found.targets)
+        except Fenced:
+            raise
+        except RescaleError as error:
+            found = found.failed(error, now_ms())
+
+    def asked(state: ControlState) -> Mapping[str, Value]:
+        after = state.processors
+        for number, target in found.targets.items():
+            repartitions = pipeline.topology.repartitions
+            after = expanded(after, pipeline.sub_topologies(), counts, repartitions, target, [number])
+        changes: dict[str, Value] = {} if after == state.processors else {Concern.PROCESSORS: after}
+        return changes if found.record == known else {**changes, Concern.AUTOSCALING: found.record}
+
+    if found.targets or found.record != known:
+        update_despite_races(control, asked)
+    if found.targets:
+        said = ", ".join(f"{count} processors for sub-topology {n}" for n, count in found.targets.items())
+        found = replace(found, messages=(f"asked for {said}, which inputs have grown to",))
+    return found
+
+
+def note_stable(application: PipelineApplication, pipeline: Pipeline, connection: KafkaConnection) -> None:
+    """Forget what was aimed at, once every sub-topology follows from its inputs and nobody is to be told of it."""
+    control = ControlTopic(connection, application.application_id)
+    record = control.read().autoscaling
+    if record is None or not record.target or application.on_partition_expansion is not None:
+        return
+    counts = _stable(pipeline, ClusterAdmin(connection), control.read())
+    if counts is not None:
+        update_despite_races(control, lambda state: _settled(state, record, counts))
+
+
+def call_back(application: PipelineApplication, connection: KafkaConnection) -> str:
+    """Call ``on_partition_expansion``, once every sub-topology follows from its inputs; return what was done.
+
+    :raises InvalidInput: the function can't be imported.
+    :raises UnsafeState: it has failed, or a call of it has begun before; and it can't tell a second one.
+    """
+    callback = NamedCallback.of_name(application.on_partition_expansion)
+    pipeline, control = pipeline_named(application.pipeline), ControlTopic(connection, application.application_id)
+    state = control.read()
+    record = state.autoscaling
+    if callback is None or record is None or not record.target:
+        return "no input has grown since the last call"
+    counts = _stable(pipeline, ClusterAdmin(connection), state)
+    if counts is None:
+        return f"not yet at {record.target} processors"
+    token = f"{application.application_id}/{record.attempts}/{record.grown_from}-{record.target}"
+
+    def begun(state: ControlState, known: Autoscaling = record) -> Mapping[str, Value]:
+        present = state.autoscaling or known
+        callback.require_first(present.callback_begun_ms, token)
+        begun_ms = present.callback_begun_ms or now_ms()
+        return {Concern.AUTOSCALING: present.model_copy(update={"callback_begun_ms": begun_ms})}
+
+    # Decided inside the compare-and-set: of two attempts only one may call.
+    called = control.update(begun).autoscaling or record
+    log.info("calling %s(%d, %d)", callback.name, called.grown_from, called.target)
+    callback.call(called.grown_from, called.target, token)
+    update_despite_races(control, lambda state: _settled(state, called, counts))
+    return f"called {callback.name}({called.grown_from}, {called.target})"
+
+
+def _settled(state: ControlState, record: Autoscaling, counts: Mapping[str, int]) -> Mapping[str, Value]:
+    if state.autoscaling != record:
+        return {}
+    return {Concern.AUTOSCALING: record.in_line(dict(counts))}
+
+
+def _stable(pipeline: Pipeline, admin: ClusterAdmin, state: ControlState) -> dict[str, int] | None:
+    """Return the partitions of the inputs, if every sub-topology has a processor for each."""
+    counts = external_counts(pipeline, admin)
+    short = any(p.current < p.expected for p in _parallelism(pipeline, counts, state.processors))
+    return None if short else {topic: counts[topic] for topic in pipeline.topology.inputs}
+
+
+def _parallelism(
+    pipeline: Pipeline, counts: Mapping[str, int], processors: PipelineProcessors
+) -> tuple[Parallelism, ...]:
+    inputs = {topic: counts[topic] for topic in pipeline.topology.inputs}
+    derived = partition_counts(pipeline.topology, inputs, pipeline.enforced_partitions)
+    parts = pipeline.sub_topologies()
+    return parallelism_of(parts, processors, {**inputs, **derived}, pipeline.topology.repartitions)
+
+
+def _grow(
+    application: PipelineApplication, pipeline: Pipeline, admin: ClusterAdmin, targets: Mapping[int, int]
+) -> None:
+    """Grow changelogs and repartition topics before anybody counts on them: a refusal must leave a run as it was.
+
+    :raises RescaleError: some could not be grown.
+    """
+    group, own = application.application_id, pipeline.topology.repartitions
+    wanted: dict[str, int] = {}
+    for part in pipeline.sub_topologies():
+        if target := targets.get(part.id):
+            wanted |= {f"{group}-{s.changelog_topic}": target for s in part.stores if s.is_logged}
+            wanted |= {internal_topic(group, t): target for t in part.sources if t in own}
+    found = admin.describe_topics(wanted)
+    admin.grow_topics({name: n for name, n in wanted.items() if name in found and found[name].partitions < n})
