@@ -246,7 +246,7 @@ def test_a_past_interval_is_processed_once_more_and_nothing_else_is_touched(worl
     assert {key: len(again.get(key, ())) for key in stayed} == {
         key: results_of_interval(its, start, end) for key, its in stayed.items()
     }
-    assert sum(map(len, again.values())) > 100
+    assert again, "the interval has records"
     assert (live.outputs(), live.state()) == (outputs, state)
 
 

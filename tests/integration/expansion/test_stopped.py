@@ -85,7 +85,7 @@ def test_of_a_stopped_blue_nothing_is_left(shop: Shop, capsys: pytest.CaptureFix
     shop.remember(Phase.QUIESCING, stop_asked=True)
     shop.leave_behind(shop.name)
     assert shop.say() == PASSED
-    assert f"group {shop.name}: 1 members removed, and none has come back" in capsys.readouterr().out
+    assert f"group {shop.name}: 1 members removed, and no member has come back" in capsys.readouterr().out
     assert not shop.members(shop.name)
     assert shop.say() == PASSED
     assert f"group {shop.name}: it has no members" in capsys.readouterr().out

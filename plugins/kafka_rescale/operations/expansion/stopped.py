@@ -53,7 +53,7 @@ def say_stopped(application: Application, connection: KafkaConnection) -> tuple[
             expected="none: every instance has ended",
             remedy="An instance is alive. Stop it, see that nothing starts it again, and say so once more.",
         )
-    log.info("group %s: %s members removed, and none has come back", group, len(members))
+    log.info("group %s: %s members removed, and no member has come back", group, len(members))
     return group, len(members)
 
 
