@@ -41,7 +41,7 @@ class TransactionalWriter:
         self._what = f"transactional.id {transactional_id!r}"
         self._trouble = ConnectionTrouble(connection.servers)
         self._fenced: Fenced | None = None
-        self._undecided = self._is_dead = False
+        self._undecided = False
         settings = {
             "transactional.id": transactional_id,
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
@@ -50,8 +50,7 @@ class TransactionalWriter:
             "linger.ms": 0,
             "socket.timeout.ms": round(SILENCE_SECONDS * 1000),
         }
-        self._settings = connection.client(**settings, error_cb=self._trouble)
-        self._producer = self._begin(self._settings)
+        self._producer = self._begin(connection.client(**settings, error_cb=self._trouble))
 
     def _begin(self, settings: Mapping[str, Any]) -> Producer:
         """Return a producer that has fenced all others.
@@ -82,9 +81,6 @@ class TransactionalWriter:
         """
         if self._fenced is not None:
             raise self._fenced
-        if self._is_dead:
-            # What ended it was no newer holder: the coordinator compares the epoch before the transaction's state.
-            self._producer, self._is_dead, self._undecided = self._begin(self._settings), False, False
         refused: list[KafkaError] = []
         try:
             if self._undecided:
@@ -104,13 +100,10 @@ class TransactionalWriter:
                 # The producer is dead; librdkafka answers later calls with errors that hide why.
                 self._fenced = reason
                 raise reason from None
-            self._is_dead = error.args[0].fatal()
             # Fails if there is no transaction any more; the first error has the reason.
-            try:
+            with contextlib.suppress(KafkaException):
                 self._producer.abort_transaction(CALL_SECONDS)
                 self._undecided = False
-            except KafkaException as failed:
-                self._is_dead = self._is_dead or failed.args[0].fatal()
             raise (to_error(refused[0], self._what) if refused else reason) from None
 
     def _error(self, producer: Producer, error: KafkaException) -> RescaleError:
