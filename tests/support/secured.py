@@ -159,3 +159,15 @@ def secured(directory: Path, **changes: Any) -> Iterator[Secured]:
         file = directory / "shop.yaml"
         file.write_text(yaml.safe_dump({**SHOP, **changes}, sort_keys=False))
         yield Secured(broker, file)
+
+
+@contextmanager
+def authorizing_broker(directory: Path) -> Iterator[EmbeddedBroker]:
+    """A broker on which ``grower`` may do only what it is allowed to, and ``root`` everything; both by PLAIN."""
+    properties = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:root;User:ANONYMOUS",
+    }
+    users = {"root": "root-password", "grower": "grower-password"}
+    with EmbeddedBroker(directory, heap="512m", sasl_users=users, properties=properties) as running:
+        yield running

@@ -22,6 +22,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from testbed.broker import EmbeddedBroker
 from testbed.processes import wait_until
+from tests.support.secured import authorizing_broker
 
 pytestmark = pytest.mark.integration
 TOPICS = ("a", "b", "c")
@@ -84,12 +85,7 @@ def test_a_topic_that_has_too_many_partitions_is_an_error_and_no_other_grows(
 @pytest.fixture
 def locked_down(tmp_path: Path) -> Iterator[EmbeddedBroker]:
     """A broker on which a user may do only what it is allowed to."""
-    properties = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:root;User:ANONYMOUS",
-    }
-    users = {"root": "root-password", "grower": "grower-password"}
-    with EmbeddedBroker(tmp_path / "broker", heap="512m", sasl_users=users, properties=properties) as running:
+    with authorizing_broker(tmp_path / "broker") as running:
         yield running
 
 

@@ -32,6 +32,7 @@ from kafka_rescale.operations.watch import Watched
 
 from testbed.broker import EmbeddedBroker
 from testbed.processes import wait_until
+from tests.support.secured import authorizing_broker
 from tests.support.situations import all_placed_by
 from tests.support.small_application import records, write
 from tests.support.small_cluster import make
@@ -57,12 +58,7 @@ STATIC = "static:tests.support.user_partitioners:pinned"
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[EmbeddedBroker]:
     """A broker with an authorizer, and a user who may do everything."""
-    properties = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:root;User:ANONYMOUS",
-    }
-    users = {"root": "root-password", "grower": "grower-password"}
-    with EmbeddedBroker(tmp_path / "broker", heap="512m", sasl_users=users, properties=properties) as running:
+    with authorizing_broker(tmp_path / "broker") as running:
         allowed = [rule(*each, AclPermissionType.ALLOW) for each in (*ON_EVERYTHING, *ON_THE_CLUSTER)]
         add_rules(running.client_config("root"), allowed)
         yield running

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.pipeline import STRING, JoinWindows, StreamsBuilder
+from kafka_rescale.core.pipeline.stores.sorted_keys import SortedKeys
 from kafka_rescale.core.pipeline.task import Record, SubTopology
-from kafka_rescale.core.processing.sorted_keys import SortedKeys
 from kafka_rescale.spark.processing.state_store import SortedRows, TaskStore
 
 from tests.support.processing.pipeline_programs import seconds

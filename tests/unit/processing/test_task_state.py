@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka_rescale.core.cluster import LogRange
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.processing import sorted_keys
-from kafka_rescale.core.processing.sorted_keys import SortedKeys
+from kafka_rescale.core.pipeline.stores import sorted_keys
+from kafka_rescale.core.pipeline.stores.sorted_keys import SortedKeys
 from kafka_rescale.core.processing.task_start import task_start
 from kafka_rescale.core.processing.task_state import (
     FORMAT,
@@ -97,18 +97,18 @@ def test_a_task_whose_offsets_contradict_its_topics_does_not_begin(
         task_start("0_0", committed, {LEFT: LogRange(5, 50)}, has_state=True)
 
 
-@given(
-    st.lists(st.binary(max_size=3)), st.lists(st.binary(max_size=3)), st.binary(max_size=3), st.binary(max_size=3)
-)
+@given(*[st.lists(st.binary(max_size=3))] * 3, st.binary(max_size=3), st.binary(max_size=3))
 def test_sorted_keys_are_what_sorting_makes(
-    at_first: list[bytes], added: list[bytes], first: bytes, last: bytes
+    at_first: list[bytes], added: list[bytes], gone: list[bytes], first: bytes, last: bytes
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sorted_keys, "BLOCK", 3)
         keys = SortedKeys(at_first)
         for key in added:
             keys.add(key)
-        expected = sorted({*at_first, *added})
+        for key in gone:
+            keys.discard(key)
+        expected = sorted({*at_first, *added} - {*gone})
         assert keys.range(b"", b"\xff" * 4) == expected
         within = expected[bisect.bisect_left(expected, first) : bisect.bisect_right(expected, last)]
         assert keys.range(first, last) == within

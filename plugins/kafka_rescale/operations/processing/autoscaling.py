@@ -70,10 +70,11 @@ def follow_inputs(application: PipelineApplication, pipeline: Pipeline, connecti
 def note_stable(application: PipelineApplication, pipeline: Pipeline, connection: KafkaConnection) -> None:
     """Forget what was aimed at, once every sub-topology follows from its inputs and nobody is to be told of it."""
     control = ControlTopic(connection, application.application_id)
-    record = control.read().autoscaling
+    state = control.read()
+    record = state.autoscaling
     if record is None or not record.target or application.on_partition_expansion is not None:
         return
-    counts = _stable(pipeline, ClusterAdmin(connection), control.read())
+    counts = _stable(pipeline, ClusterAdmin(connection), state)
     if counts is not None:
         update_despite_races(control, lambda state: _settled(state, record, counts))
 

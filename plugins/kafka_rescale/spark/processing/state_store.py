@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_rescale.core.pipeline.stores.sorted_keys import SortedKeys
 from kafka_rescale.core.pipeline.task import Entry, Headers
 from kafka_rescale.core.processing.expiry import Expiry
-from kafka_rescale.core.processing.sorted_keys import SortedKeys
 
 SCHEMA = pa.schema([("key", pa.large_binary()), ("value", pa.large_binary()), ("timestamp", pa.int64())])
 """A row without a value is a deletion of its key."""

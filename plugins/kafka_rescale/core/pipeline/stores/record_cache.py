@@ -10,12 +10,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from kafka_rescale.core.pipeline.stores.sorted_keys import SortedKeys
 from kafka_rescale.core.pipeline.task import Entry, Headers, StoreView
 
 Write = Callable[[bytes, Entry | None, Entry | None, int, Headers], None]
 """Takes a written update: key, new entry, old entry, and time in ms and headers of the record that made it."""
 
 _LINKS_BYTES = 24
+_SEGMENT_BYTES = 8
 _CONTEXT_BYTES = 1 + 8 + 8 + 4
 """``LRUCacheEntry`` and ``ProcessorRecordContext``: a flag, timestamp, offset and partition."""
 
@@ -49,15 +51,15 @@ class RecordCache:
         self.topic, self.bytes = "", 0
         self._stores: dict[str, CachedStore] = {}
 
-    def store(self, name: str, view: StoreView, *, timed: int, segmented: bool, keeps_reads: bool) -> CachedStore:
+    def store(self, name: str, view: StoreView, *, timed: int, windowed: bool) -> CachedStore:
         """Return the cached store of this name, for all that read and write it.
 
         :param timed: bytes of a timestamp that Kafka Streams keeps in front of each value.
-        :param segmented: whether Kafka Streams keeps the number of a segment in front of each key.
-        :param keeps_reads: whether what is read from the store stays in the cache.
+        :param windowed: whether it has times in its keys. Then Kafka Streams keeps the number of a segment in
+            front of each key, and what is only read does not stay in the cache.
         """
         if name not in self._stores:
-            self._stores[name] = CachedStore(self, view, timed, 8 if segmented else 0, keeps_reads)
+            self._stores[name] = CachedStore(self, view, timed, windowed=windowed)
         return self._stores[name]
 
     def enter(self, topic: str) -> None:
@@ -77,10 +79,11 @@ class RecordCache:
 class CachedStore:
     """A store behind a cache (``CachingKeyValueStore``, ``CachingWindowStore``, ``CachingSessionStore``)."""
 
-    def __init__(self, cache: RecordCache, below: StoreView, timed: int, prefix: int, keeps_reads: bool) -> None:
-        self._cache, self._below = cache, below
-        self._timed, self._prefix, self._keeps_reads = timed, prefix, keeps_reads
+    def __init__(self, cache: RecordCache, below: StoreView, timed: int, *, windowed: bool) -> None:
+        self._cache, self._below, self._timed = cache, below, timed
+        self._prefix, self._keeps_reads = _SEGMENT_BYTES if windowed else 0, not windowed
         self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._sorted: SortedKeys | None = None
         self._dirty: dict[bytes, None] = {}
         self._write: Write | None = None
         self._sends_old = False
@@ -119,10 +122,13 @@ class CachedStore:
 
     def range(self, first: bytes, last: bytes) -> Iterator[tuple[bytes, Entry]]:
         """Yield entries in the order of their keys, both ends inclusive, unmoved by a ``put``."""
-        kept = {key: self._kept[key].entry for key in self._kept if first <= key <= last}
-        # Kafka Streams looks at keys between two of a fixed size, hence of the same key without its time.
-        for key in sorted(key for key in kept if len(key) == len(last)):
-            self._kept.move_to_end(key)
+        if self._sorted is None:
+            self._sorted = SortedKeys(self._kept)
+        kept = {key: self._kept[key].entry for key in self._sorted.range(first, last)}
+        for key in kept:
+            # Kafka Streams looks at keys between two of a fixed size, hence of the same key without its time.
+            if len(key) == len(last):
+                self._kept.move_to_end(key)
         found = {key: entry for key, entry in self._below.range(first, last) if key not in kept}
         found |= {key: entry for key, entry in kept.items() if entry is not None}
         return iter(sorted(found.items()))
@@ -133,19 +139,18 @@ class CachedStore:
 
     def evict(self) -> None:
         """Drop what was used least recently; if it is not written yet, write all that is not."""
-        key, eldest = self._kept.popitem(last=False)
-        self._cache.bytes -= eldest.bytes
+        key, eldest = next(iter(self._kept.items()))
+        self._drop(key)
         if eldest.is_dirty:
             del self._dirty[key]
             self._write_all({key: eldest})
-
-    def __len__(self) -> int:
-        return len(self._kept)
 
     def _put(self, key: bytes, kept: _Kept) -> None:
         kept.bytes = self._bytes(key, kept)
         before = self._kept.pop(key, None)
         self._kept[key] = kept
+        if before is None and self._sorted is not None:
+            self._sorted.add(key)
         if kept.is_dirty:
             self._dirty.pop(key, None)
             self._dirty[key] = None
@@ -169,8 +174,12 @@ class CachedStore:
             self._write_one(key, kept)
         for key in deleted:
             if (gone := self._kept.get(key)) is not None and not gone.is_dirty:
-                del self._kept[key]
-                self._cache.bytes -= gone.bytes
+                self._drop(key)
+
+    def _drop(self, key: bytes) -> None:
+        self._cache.bytes -= self._kept.pop(key).bytes
+        if self._sorted is not None:
+            self._sorted.discard(key)
 
     def _write_one(self, key: bytes, kept: _Kept) -> None:
         old = self._below.get(key) if kept.entry is None or self._sends_old else None

@@ -20,14 +20,8 @@ def table_view(context: TaskContext, store: StoreDefinition) -> StoreView:
         view = ForgetfulView(view, latest, store.retention_ms or 0, lambda key: int.from_bytes(key[at], "big"))
     if context.cache is None:
         return view
-    is_session = store.kind == "session"
-    return context.cache.store(
-        store.name,
-        view,
-        timed=0 if is_session else 8,
-        segmented=store.kind in TIME_AT,
-        keeps_reads=store.kind not in TIME_AT,
-    )
+    timed = 0 if store.kind == "session" else 8
+    return context.cache.store(store.name, view, timed=timed, windowed=store.kind in TIME_AT)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,21 @@ class SortedKeys:
             self._blocks[number : number + 1] = [block[:BLOCK], block[BLOCK:]]
             self._lasts[number : number + 1] = [block[BLOCK - 1], block[-1]]
 
+    def discard(self, key: bytes) -> None:
+        """Take a key out, if it is there."""
+        number = bisect_left(self._lasts, key)
+        if number == len(self._blocks):
+            return
+        block = self._blocks[number]
+        at = bisect_left(block, key)
+        if block[at] != key:
+            return
+        del block[at]
+        if block:
+            self._lasts[number] = block[-1]
+        else:
+            del self._blocks[number], self._lasts[number]
+
     def range(self, first: bytes, last: bytes) -> list[bytes]:
         """Return the keys from the first to the last, both inclusive."""
         found: list[bytes] = []
