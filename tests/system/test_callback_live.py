@@ -27,7 +27,7 @@ EXPAND, SETTING, MODULE = "expand_flights", "on_partition_expansion", live_callb
 
 def test_a_growth_is_told_when_the_topology_is_stable_and_after_a_kill_with_the_same_token(tmp_path: Path) -> None:
     options, file = options_of(tmp_path, "exactly_once_v2"), tmp_path / "calls"
-    applications = scaled(tmp_path / "applications", **{SETTING: f"{MODULE}:note_and_die_once"})
+    applications = scaled(tmp_path / "applications", {SETTING: f"{MODULE}:note_and_die_once"})
     found = live_callbacks.settings(file, "flights")
     with environment(options, applications, settings=found) as (stack, airflow):
         await_live(stack, options)
@@ -48,7 +48,7 @@ def test_a_growth_is_told_when_the_topology_is_stable_and_after_a_kill_with_the_
 
 def test_a_function_that_can_not_tell_is_called_once_and_a_person_ends_the_run(tmp_path: Path) -> None:
     options, file = options_of(tmp_path, "exactly_once_v2"), tmp_path / "calls"
-    applications = scaled(tmp_path / "applications", **{SETTING: f"{MODULE}:note_and_die"})
+    applications = scaled(tmp_path / "applications", {SETTING: f"{MODULE}:note_and_die"})
     declared = applications / "flights.yaml"
     found = live_callbacks.settings(file, "flights")
     with environment(options, applications, settings=found) as (stack, airflow):

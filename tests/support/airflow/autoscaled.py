@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -91,11 +92,11 @@ def uncommitted(stack: FlightsStack) -> int:
     return sum(end - committed[topic].get(p, 0) for topic, of in ends.items() for p, end in of.items())
 
 
-def scaled(directory: Path, *, says_derived: bool = True, **changes: Any) -> Path:
+def scaled(directory: Path, changes: Mapping[str, Any] | None = None, *, says_derived: bool = True) -> Path:
     """The demo's application file, with autoscaling.
 
-    :param says_derived: as it is, it says that the program sets no counts.
     :param changes: further fields.
+    :param says_derived: as it is, it says that the program sets no counts.
     """
     shutil.copytree(ROOT / "applications", directory)
     file = directory / "flights.yaml"
@@ -103,6 +104,6 @@ def scaled(directory: Path, *, says_derived: bool = True, **changes: Any) -> Pat
     if not says_derived:
         text = re.sub(r"repartitions:.*\n(?:  - .*count: derived.*\n)+", "", text)
         assert "count: derived" not in text
-    fields = {"partition.autoscaling.enabled": True, **changes}
+    fields = {"partition.autoscaling.enabled": True, **(changes or {})}
     file.write_text(f"{text}\n{yaml.safe_dump(fields, sort_keys=False)}")
     return directory
