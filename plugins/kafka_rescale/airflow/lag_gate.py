@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, RescaleError
+from kafka_rescale.core.expansion.bridge_progress import HEARTBEAT_MS
+from kafka_rescale.core.expansion.bridge_progress import JOB as BRIDGE
 from kafka_rescale.core.expansion.lag import GateDecision, decide, expected_sources
 
 if TYPE_CHECKING:
+    from kafka_rescale.core.control.job_results import JobResult
     from kafka_rescale.core.control.progress import PartitionProgress
     from kafka_rescale.core.control.state import ControlState
     from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -48,7 +52,7 @@ class Gate:
     :param threshold: Acceptable lag in offsets per partition.
     :param stage: Index of the stage. With None the gate waits for all stages at the same time.
     :param warmed_by: A job of this run. The lags that it measured last open the gate too.
-    :param ready_job: A job of this run that must be in state ``ready``.
+    :param ready_job: A job that must be in state ``ready``: of this run, or the bridge, if there is one.
     """
 
     application: str
@@ -119,6 +123,7 @@ def not_answered(error: RescaleError) -> Reading:
 
 def look(connection: KafkaConnection, gate: Gate) -> Reading:
     """Read the control topic and the lags once. This blocks, so triggers call it in a thread."""
+    from kafka_rescale.kafka.client.waiting import now_ms
     from kafka_rescale.kafka.control.control_topic import ControlTopic
     from kafka_rescale.operations.expansion.stages import lags
 
@@ -129,12 +134,11 @@ def look(connection: KafkaConnection, gate: Gate) -> Reading:
     expected = expected_sources(state.journal.plan, gate.stage)
     progress = tuple(lags(connection, state.journal.plan, gate.stage))
     decision = decide(progress, gate.threshold, expected)
-    if not decision.is_open:
-        measured = _measured_by_job(state, gate, expected)
-        reason = GateReason.WARMED if measured else GateReason.HOLDING
-        return Reading(reason, measured or decision, progress=progress)
-    ready = gate.ready_job is None or _state_of_job(state, gate) == "ready"
-    return Reading(GateReason.OPEN if ready else GateReason.JOB_NOT_READY, decision, progress=progress)
+    measured = None if decision.is_open else _measured_by_job(state, gate, expected)
+    reason = GateReason.OPEN if decision.is_open else GateReason.WARMED if measured else GateReason.HOLDING
+    awaited = _awaited(state.journal, state.results, gate, now_ms()) if reason.passes else ""
+    reason = GateReason.JOB_NOT_READY if awaited else reason
+    return Reading(reason, measured or decision, awaited, progress)
 
 
 def phase_of(connection: KafkaConnection, application: str) -> Phase | None:
@@ -157,9 +161,22 @@ def _before_lags(state: ControlState, gate: Gate) -> Reading | None:
     return None
 
 
-def _state_of_job(state: ControlState, gate: Gate) -> str:
-    result = state.results.get(gate.ready_job or "")
-    return result.state if result is not None and result.run == gate.owner else "not started"
+def _awaited(journal: Journal, results: Mapping[str, JobResult], gate: Gate, now_ms: int) -> str:
+    """Return which job is not up yet, and what to do; empty if the gate waits for none."""
+    if gate.ready_job is None or (gate.ready_job == BRIDGE and not journal.plan.bridges):
+        return ""
+    result = results.get(gate.ready_job)
+    if result is None:
+        said = "not started"
+    elif gate.ready_job == BRIDGE:
+        # It has a run of its own, and may have died since its last word.
+        said = result.state if now_ms - result.as_of_ms < HEARTBEAT_MS else "not at work"
+    else:
+        said = result.state if result.run == gate.owner else "not started"
+    if said == "ready":
+        return ""
+    remedy = f"; see that bridge_{gate.application} is not paused" if gate.ready_job == BRIDGE else ""
+    return f"{gate.ready_job} is {said}{remedy}"
 
 
 def _measured_by_job(state: ControlState, gate: Gate, expected: frozenset[tuple[str, int]]) -> GateDecision | None:

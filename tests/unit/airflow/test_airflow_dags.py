@@ -292,6 +292,10 @@ def test_a_bridge_looks_before_it_starts_a_driver_and_runs_by_itself_where_an_in
     assert dag.get_task("bridge").silent_seconds == 90
     assert dag.get_task("bridge").conf == {"spark.cores.max": "1"}
     assert {task.owner for task in dag.tasks} == {"kafka-rescale"}
+    gates = {t.task_id: t.ready_job for t in dags["expand_bridged"].tasks if t.task_id.endswith(".lag_gate")}
+    last = f"{STAGES[-1]}.lag_gate"
+    assert gates == {f"{stage}.lag_gate": None for stage in STAGES} | {last: "bridge"}
+    assert not dags["expand_bridged"].get_task(last).idle, "without state too, it waits for the bridge"
 
 
 @pytest.mark.parametrize("edited", [{"policy": "paused"}, {"policy": "unkeyed"}, {"mode": "in_place"}])

@@ -23,7 +23,9 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
+from kafka_rescale.core.expansion.bridge_progress import HEARTBEAT_MS
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
+from kafka_rescale.kafka.client.waiting import now_ms
 
 OWNER = "expand_x/run-1"
 GATE = Gate(application="x", owner=OWNER, threshold=10)
@@ -133,6 +135,28 @@ def test_the_gate_over_all_stages_waits_for_catch_up_of_this_run_to_be_ready(rea
     ready = state_of(catch_up=result("catch_up", "ready"))
     assert reading(ready, near, gate).reason is GateReason.OPEN
     assert reading(ready, progress(0, 0, 0, 11), gate).reason is GateReason.HOLDING
+
+
+def test_the_last_stage_waits_for_a_bridge_that_is_up(reading: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has a run of its own; without one in the plan, the gate waits for none."""
+    gate, near = replace(GATE, stage=1, warmed_by="warm_up/1", ready_job="bridge"), progress(0, 0, 0, 0)
+    assert reading(state_of(), near, gate).reason is GateReason.OPEN
+    bridged = PLAN.model_copy(update={"stages": (PLAN.stages[0].model_copy(update={"bridges": (MOVE,)}),)})
+
+    def found(lags: list[PartitionProgress], state: str = "", age_ms: int = 0) -> Reading:
+        job = result("bridge", state, run="bridge_x/run-7").model_copy(update={"as_of_ms": now_ms() - age_ms})
+        warmed = {"warm_up__1": result("warm_up/1", "done", (0, 0, 0, 0))}
+        known = state_of(**warmed, **({"bridge": job} if state else {}))
+        return reading(known.model_copy(update={"journal": Journal(plan=bridged)}), lags, gate)
+
+    assert found(near).reason is GateReason.JOB_NOT_READY
+    assert str(found(near)) == "job_not_ready bridge is not started; see that bridge_x is not paused"
+    assert found(near, "running").reason is GateReason.JOB_NOT_READY
+    assert found(near, "ready", age_ms=HEARTBEAT_MS).reason is GateReason.JOB_NOT_READY, "it may be dead"
+    assert found(near, "ready").reason is GateReason.OPEN
+    far = progress(500, 500, 500, 500)
+    assert found(far).reason is GateReason.JOB_NOT_READY
+    assert found(far, "ready").reason is GateReason.WARMED
 
 
 def test_a_stage_that_warm_up_left_near_passes_although_its_source_moves_on(reading: Any) -> None:

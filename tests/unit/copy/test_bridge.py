@@ -8,7 +8,7 @@ import pytest
 from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.added_partitions import Added, layouts, steps
-from kafka_rescale.core.control.bridge import Bridge, Reading, verdict
+from kafka_rescale.core.control.bridge import Bridge, Reading, Verdict, verdict, when_restored
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.progress import PartitionProgress
@@ -27,6 +27,7 @@ SILENT_MS = 1_000
 PLAN = plan(2, 4)
 ENDS = {"orders": {0: 10, 1: 20}}
 ALL = {("orders", 0): 10, ("orders", 1): 20}
+DUE = Verdict(True, "orders -> orders-p4: waits for the promotion")
 
 
 def reading(at_ms: int, **changes: object) -> Reading:
@@ -134,6 +135,22 @@ class TestVerdict:
     def test_it_does_not_begin_before_the_expansion_has_made_the_new_topics(self) -> None:
         assert not self.due(Phase.WARMING, topics={"orders"})
         assert self.due(Phase.CAUGHT_UP, topics={"orders"}), "they were there, and the job says that they are gone"
+
+    def test_no_driver_is_started_before_its_run_has_restored_every_stage(self) -> None:
+        def started(phase: Phase = Phase.WARMING, **changes: object) -> bool:
+            result = JobResult(job="restore/1", run="run-2", attempt=1, state="done").model_copy(update=changes)
+            journal = Journal(plan=PLAN, phase=phase, owner="run-2")
+            return when_restored(DUE, journal, {result.job: result}).due
+
+        (stage,) = PLAN.stages
+        stateless = PLAN.model_copy(update={"stages": (stage.model_copy(update={"moves": ()}),)})
+        assert started()
+        assert not started(state="running")
+        assert not started(run="run-1"), "an earlier run's"
+        assert not started(job="restore/2")
+        assert started(Phase.CAUGHT_UP, state="running"), "the application is stopped"
+        assert when_restored(DUE, Journal(plan=stateless), {}).due, "there is nothing to restore"
+        assert not when_restored(Verdict(False, "why"), Journal(plan=PLAN), {}).due
 
     def test_it_waits_for_the_promotion_of_an_expansion_that_has_begun(self) -> None:
         assert self.due(Phase.WARMING)

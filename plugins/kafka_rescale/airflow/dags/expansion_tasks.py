@@ -24,6 +24,7 @@ from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
 from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
 from kafka_rescale.core.application.streams import Application, Mode
+from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.expansion.run import Begins, Step, Task, Tries, tasks_of
 from kafka_rescale.core.plan.planning import stage_name
 from kafka_rescale.core.roles import Role
@@ -136,16 +137,23 @@ class ExpansionTasks:
             return self._has_no_stores(task.stage)
         return task.step.task == "move" and not (self.topology.stores or self.topology.repartitions)
 
+    def _has_bridge(self) -> bool:
+        """Return whether a bridge may carry an input over."""
+        return any(i.policy is InputPolicy.REPARTITIONED for i in self.application.inputs)
+
     def _has_no_stores(self, stage: int) -> bool:
         return not self.topology.downstream_first()[stage - 1].stores
 
     def _lag_gate(self, **common: Any) -> LagGateSensor:
         stage = common["stage"]
+        awaits_bridge = self._has_bridge() and stage == len(self.topology.subtopologies)
         return LagGateSensor(
             warmed_by=f"warm_up/{stage}",
+            # The bridge must have its cores before catch_up, which may take all that are free.
+            ready_job="bridge" if awaits_bridge else None,
             # Nothing copies behind warm_up: a second reading could only be worse than the first.
             consecutive=1,
-            idle=self._has_no_stores(stage),
+            idle=self._has_no_stores(stage) and not awaits_bridge,
             timeout=STAGE_GATE_TIMEOUT,
             **self._gate(),
             **common,

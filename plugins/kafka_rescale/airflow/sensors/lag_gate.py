@@ -38,7 +38,7 @@ class LagGateSensor(BaseSensorOperator):
     :param acceptable_lag: offsets per partition, inclusive (templated)
     :param stage: index of the stage, or None for all stages at the same time
     :param warmed_by: job of this run; the lags that it measured last open the gate too
-    :param ready_job: job of this run that must be in state ``ready``
+    :param ready_job: job that must be in state ``ready``: of this run, or ``bridge``, if the plan has one
     :param consecutive: how many readings in a row must pass
     :param poll_seconds: pause between two readings in the triggerer
     :param idle: the stage has nothing to copy, so that nothing is looked at

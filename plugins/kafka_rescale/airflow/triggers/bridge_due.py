@@ -76,8 +76,10 @@ class BridgeDueTrigger(BaseTrigger):
 
 
 def read_verdict(connection: KafkaConnection, application_id: str) -> Verdict:
-    """Return whether an application's bridge has anything to do. This reads the control topic and the brokers."""
+    """Return whether a driver is due for an application's bridge. This reads the control topic and the brokers."""
+    from kafka_rescale.core.control.bridge import when_restored
     from kafka_rescale.kafka.control.control_topic import ControlTopic
     from kafka_rescale.kafka.copy.bridging import verdict_now
 
-    return verdict_now(connection, ControlTopic(connection, application_id).read())
+    state = ControlTopic(connection, application_id).read()
+    return when_restored(verdict_now(connection, state), state.journal, state.results)

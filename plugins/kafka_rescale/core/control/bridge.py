@@ -9,9 +9,10 @@ from pydantic import Field
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.added_partitions import Added, layouts
+from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import Finding
-from kafka_rescale.core.plan.plan import Move, Plan
+from kafka_rescale.core.plan.plan import Move, Plan, Stage
 from kafka_rescale.core.values import Value
 
 
@@ -137,8 +138,7 @@ def verdict(
 ) -> Verdict:
     """Return whether a run of the bridge has anything to do now.
 
-    The bridge begins as soon as its stage has created the topics, maybe hours before the promotion. A cluster that
-    gives each job all of its cores has cores for the bridge only between two jobs.
+    A bridge that is up before the promotion waits for it: see ``when_restored`` for when it is started.
 
     :param last: ends of the old topics now, open transactions included.
     :param topics: the existing topics.
@@ -154,6 +154,30 @@ def verdict(
     if known.late(last):
         return Verdict(True, f"{named}: had ended, and records have come into the old topic since")
     return Verdict(False, f"{named}: ended, the old topic has been silent; nothing to do")
+
+
+def when_restored(found: Verdict, journal: Journal | None, results: Mapping[str, JobResult]) -> Verdict:
+    """Return the verdict on starting a driver: none for the hours in which this run restores its stages.
+
+    The driver comes up during ``warm_up``, and the last stage's gate waits for it. A cluster that gives each job
+    all of its cores would have none for a bridge that is submitted beside ``catch_up``.
+
+    :param found: whether a bridge has anything to do.
+    :param results: of the jobs, by their names.
+    """
+    if not found.due or journal is None or journal.phase is not Phase.WARMING:
+        return found
+    left = [
+        stage.index
+        for stage in journal.plan.stages
+        if stage.changelogs and not _is_restored(stage, journal, results)
+    ]
+    return Verdict(False, f"the expansion has yet to restore stage {left[0]}") if left else found
+
+
+def _is_restored(stage: Stage, journal: Journal, results: Mapping[str, JobResult]) -> bool:
+    result = results.get(f"restore/{stage.index}")
+    return result is not None and (result.run, result.state) == (journal.owner, "done")
 
 
 def _of(bridge: Bridge, move: Move, last: PartitionOffsets) -> str:

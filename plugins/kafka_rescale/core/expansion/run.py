@@ -128,7 +128,7 @@ RUN: tuple[Step, ...] = (
     ),
     Step(
         "lag_gate",
-        "Wait until the stage's copies are within the acceptable lag.",
+        "Wait until the copies of the stage are within the acceptable lag; in the last stage, also for a bridge.",
         waits_for=("warm_up",),
         if_it_fails=IfItFails.COPIES_STAY,
         mode=Mode.BLUE_GREEN,
