@@ -80,7 +80,7 @@ def harmed_throughout(guarantee: str, how: str, role: str, *phases: Phase) -> Ca
             restore=("kill", LEADER),
             catch_up=ROLLING,
         ),
-        # In `make test`, the case above kills one within the pause.
+        # In `make test`, test_broker_away.py freezes the only broker within the pause.
         pytest.param(Case(AT_LEAST_ONCE, (Phase.QUIESCED,), ("freeze", CONTROL)), marks=pytest.mark.slow),
     ],
     ids=lambda case: case.name,
