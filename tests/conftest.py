@@ -35,3 +35,6 @@ if not WORKER:
     short_lived = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
     os.environ["JAVA_TOOL_OPTIONS"] = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {short_lived}".strip()
     os.environ.update(spark_environment())
+    # Jobs of seconds on a few thousand rows: no page to look at, and no 200 tasks behind each shuffle.
+    small = "-Dspark.ui.enabled=false -Dspark.sql.shuffle.partitions=2"
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {small}".strip()
