@@ -9,6 +9,7 @@ from kafka_rescale.kafka.client.error_class import ErrorClass
 BROKER_ERRORS: Mapping[ErrorClass, Mapping[str, str]] = {
     ErrorClass.NO_ANSWER: {
         "UNKNOWN": "an error within a broker, as while it starts or stops",
+        "INVALID_TXN_STATE": "an earlier call has ended the transaction, though its answer was lost",
         "REQUEST_TIMED_OUT": "replicas or other brokers did not answer the broker in time",
         "NETWORK_EXCEPTION": "a broker lost its connection to another one",
         "NOT_ENOUGH_REPLICAS_AFTER_APPEND": "written, but to fewer replicas than asked for",
@@ -141,7 +142,6 @@ BROKER_ERRORS: Mapping[ErrorClass, Mapping[str, str]] = {
         "INVALID_REGULAR_EXPRESSION": "the pattern of a subscription is wrong",
         "INVALID_REQUEST": "the request contradicts itself",
         "INVALID_REQUIRED_ACKS": "acks has an impossible value",
-        "INVALID_TXN_STATE": "the call does not fit the state of the transaction",
         "INVALID_VOTER_KEY": "a request among controllers",
         "MEMBER_ID_REQUIRED": "the client library itself answers it while it joins",
         "MISMATCHED_ENDPOINT_TYPE": "a controller was asked for what brokers do, or the reverse",
