@@ -23,7 +23,8 @@ from rich.console import Console
 from testbed.airflow_standalone import AirflowStandalone
 from testbed.cluster import brokers_on
 from testbed.demo_progress import follow_run
-from testbed.demo_report import Outcome, print_report, task_order
+from testbed.demo_report import Outcome, print_report
+from testbed.demo_timeline import timeline
 from testbed.flights_stack import FlightsStack
 from testbed.pictures import screenshot
 from testbed.processes import wait_until
@@ -177,7 +178,6 @@ def await_live(stack: FlightsStack, options: Options) -> None:
 def conclude(stack: FlightsStack, airflow: AirflowStandalone, run_id: str, state: str) -> Outcome:
     """Collect the evidence: Airflow's order of tasks, the report, and the final aggregates."""
     control = ControlTopic(KafkaConnection(stack.client), BLUE).read()
-    order = task_order(airflow.client, DAG, run_id)
     differences: list[str] = []
     counts: dict[str, int] = {}
     was_live = stack.is_replaying()
@@ -191,7 +191,7 @@ def conclude(stack: FlightsStack, airflow: AirflowStandalone, run_id: str, state
     return Outcome(
         run_id=run_id,
         state=state,
-        order=order,
+        tasks=timeline(airflow.client, DAG, run_id, control.results),
         report=dict(control.report),
         timings=dict(control.journal.timings) if control.journal else {},
         prewarmed=dict(control.journal.prewarmed) if control.journal else {},

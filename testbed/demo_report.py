@@ -16,7 +16,7 @@ from kafka_rescale.core.verify.report_text import render
 from rich.console import Console
 from rich.table import Table
 
-from testbed.airflow_client import AirflowClient
+from testbed.demo_timeline import Span, print_timeline
 
 PARTS = {
     "drain": "producers held, inputs drained",
@@ -36,7 +36,7 @@ PARTS = {
 class Outcome:
     """What the demo found.
 
-    :param order: tasks in the order in which they started.
+    :param tasks: in the order in which they started.
     :param report: verify's report.
     :param timings: seconds per part of the downtime.
     :param prewarmed: seconds per part of the pre-warming.
@@ -46,7 +46,7 @@ class Outcome:
 
     run_id: str
     state: str
-    order: list[str]
+    tasks: list[Span]
     report: dict[str, Any]
     timings: dict[str, float]
     prewarmed: dict[str, float]
@@ -69,18 +69,11 @@ class Outcome:
             "verify did not pass": not self.report.get("passed"),
             "no final aggregate was compared": not self.compared,
             "final aggregates differ": bool(self.differences),
-            "tasks began in another order": not stages_in_order(self.order),
+            "tasks began in another order": not stages_in_order([each.task for each in self.tasks]),
             "the input had ended before the run": not self.was_live,
             f"parts of the downtime were not measured: {', '.join(sorted(untimed))}": bool(untimed),
         }
         return [what for what, is_missing in missing.items() if is_missing]
-
-
-def task_order(client: AirflowClient, dag: str, run_id: str) -> list[str]:
-    """Return the tasks that ran, by their start."""
-    found = client.request("GET", f"/dags/{dag}/dagRuns/{run_id}/taskInstances?limit=500")["task_instances"]
-    started = [t for t in found if t["start_date"] and t["state"] not in {"skipped", "upstream_failed"}]
-    return [str(t["task_id"]) for t in sorted(started, key=lambda t: t["start_date"])]
 
 
 def stages_in_order(order: list[str]) -> bool:
@@ -98,9 +91,7 @@ def stages_in_order(order: list[str]) -> bool:
 def print_report(console: Console, outcome: Outcome, directory: Path) -> None:
     """Print everything, and keep it as JSON beside the logs."""
     (directory / "report.json").write_text(json.dumps(asdict(outcome) | {"passed": outcome.passed}, indent=1))
-    console.rule("Expansion")
-    console.print("Tasks in the order in which they started:")
-    console.print("  " + " → ".join(outcome.order))
+    print_timeline(console, outcome.tasks)
     if outcome.report:
         console.rule("Verification: old against new generation, the whole state")
         console.print(render(Report.model_validate(outcome.report)))
