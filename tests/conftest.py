@@ -32,7 +32,7 @@ os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(ROOT / "plugins")
 
 # Short JVMs by the hundred: compiling for a long life and loading the same classes is most of their work.
 if not WORKER:
-    # (Without the optimising compiler the room for compiled code is 48 MB, of which Spark's is swept again and again.)
+    # Without the optimising compiler there are 48 MB for compiled code, which a Spark session sweeps all the time.
     short_lived = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m -XX:+UseSerialGC -Xshare:auto"
     os.environ["JAVA_TOOL_OPTIONS"] = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {short_lived}".strip()
     os.environ.update(spark_environment())

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.support.house.documents import ROOT, named_tests
+from tests.support.house.sources import parsed_file
 
 
 def _names_tests_in_a_table(page: Path) -> bool:
@@ -161,7 +162,7 @@ def parsed(module: str) -> Module:
     file = _file(module)
     if not file.is_file():
         return Module({}, {}, frozenset())
-    tree = ast.parse(file.read_text())
+    tree = parsed_file(file)
     definitions: dict[str, ast.AST] = {}
     for node in tree.body:
         for name in _defined(node):
