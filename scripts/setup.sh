@@ -47,6 +47,8 @@ make_environment() {
         say "uv failed, so with pip: some minutes"
         $python -m pip install --disable-pip-version-check -r requirements-dev.txt
     fi
+    # The drivers and workers of Spark jobs import PySpark from a zip, of which Python keeps nothing compiled.
+    $python -m testbed.archives.compiled_zip "$($python -c 'import pyspark; print(pyspark.__path__[0])')/python/lib"
     digest >$stamp
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from testbed.sessions import end_session, kill_session_with_parent, session_memb
 START_TIMEOUT_SECONDS = 480
 STOP_TIMEOUT_SECONDS = 20
 REPOSITORY = Path(__file__).resolve().parents[1]
+LOCAL_SETTINGS = Path(__file__).with_name("airflow_local_settings.py")
 
 
 class AirflowError(RuntimeError):
@@ -79,6 +81,9 @@ class AirflowStandalone:
         """Start all parts, return when each says that it is healthy."""
         if self.pids:
             raise AirflowError(f"an Airflow runs already on {self.directory} ({self.pids}): stop it first")
+        configured = self.directory / "config"
+        configured.mkdir(exist_ok=True)
+        shutil.copy(LOCAL_SETTINGS, configured)
         command = [sys.executable, "-m", "airflow", "standalone"]
         self._kept.start(command, cwd=self.directory, env=self.environment)
         try:

@@ -32,6 +32,10 @@ os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(ROOT / "plugins")
 
 # Short JVMs by the hundred: compiling for a long life and loading the same classes is most of their work.
 if not WORKER:
-    short_lived = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+    # Without the optimising compiler there are 48 MB for compiled code, which a Spark session sweeps all the time.
+    short_lived = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m -XX:+UseSerialGC -Xshare:auto"
     os.environ["JAVA_TOOL_OPTIONS"] = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {short_lived}".strip()
     os.environ.update(spark_environment())
+    # Jobs of seconds on a few thousand rows: no page to look at, and no 200 tasks behind each shuffle.
+    small = "-Dspark.ui.enabled=false -Dspark.sql.shuffle.partitions=2"
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {small}".strip()

@@ -327,15 +327,46 @@ def test_what_verify_has_found_is_accepted_in_the_name_of_whoever_has_triggered_
     assert {f"({dag}/{run})" in each.by for each in accepted.accepted} == {True}
 
 
+@pytest.mark.parametrize("name", ["largest-lag", "partitions-behind"])
+def test_what_gates_have_measured_has_arrived_at_the_statsd_server(world: World, name: str) -> None:
+    full = f"airflow.kafka-rescale.{GATED}.gate_all.{name}"
+    assert full in world.stats.gauges
+    assert world.stats.tags[full] == {"application-id": GATED, "gate": "gate_all"}
+
+
 @pytest.mark.parametrize(
-    "name",
+    ("name", "tags", "value"),
     [
-        f"kafka-rescale.{GATED}.gate_all.largest-lag",
-        f"kafka-rescale.{GATED}.gate_all.partitions-behind",
-        f"stream-subtopology-metrics.{NOT_SCALED}.0.current-subtopology-parallelism",
-        f"stream-subtopology-metrics.{SCALED}.1.expected-subtopology-parallelism",
-        f"stream-client-metrics.{SCALED}.num-autoscaling-failures",
+        (
+            f"stream-subtopology-metrics.{NOT_SCALED}.1.current-subtopology-parallelism",
+            {"application-id": NOT_SCALED, "subtopology-id": "1"},
+            4,
+        ),
+        (
+            f"stream-subtopology-metrics.{SCALED}.1.current-subtopology-parallelism",
+            {"application-id": SCALED, "subtopology-id": "1"},
+            4,
+        ),
+        (
+            f"stream-subtopology-metrics.{SCALED}.1.expected-subtopology-parallelism",
+            {"application-id": SCALED, "subtopology-id": "1"},
+            8,
+        ),
+        (f"stream-client-metrics.{SCALED}.num-autoscaling-failures", {"client-id": SCALED}, 0),
     ],
 )
-def test_what_triggers_and_tasks_have_measured_has_arrived_at_the_statsd_server(world: World, name: str) -> None:
-    assert f"airflow.{name}" in world.stats.gauges
+def test_the_metrics_of_a_watch_have_arrived_at_the_statsd_server_as_gauges_with_their_tags(
+    world: World, name: str, tags: dict[str, str], value: float
+) -> None:
+    """KIP-878: the inputs of both have grown from 4 to 8, and no run was let through. The type is in the name."""
+    world.airflow.wait(
+        lambda: world.stats.gauges.get(f"airflow.{name}") == value,
+        f"{name} to be {value}, among {world.stats.gauges}",
+        LIMIT,
+    )
+    assert world.stats.tags[f"airflow.{name}"] == tags
+
+
+def test_with_autoscaling_off_a_watch_reports_the_present_parallelism_only(world: World) -> None:
+    reported = {name for name in world.stats.gauges if f".{NOT_SCALED}." in name}
+    assert {name.rpartition(".")[2] for name in reported} == {"current-subtopology-parallelism"}

@@ -132,6 +132,7 @@ def _write_application(directory: Path, ui_port: int, events: Path) -> None:
         "kafka_conn_ids": {str(role): f"kafka_{role}" for role in Role},
         "lifecycle": lifecycle_of(RUN),
         "spark_conf": {
+            "spark.ui.enabled": "true",
             "spark.ui.port": str(ui_port),
             "spark.eventLog.enabled": "true",
             "spark.eventLog.compress": "false",

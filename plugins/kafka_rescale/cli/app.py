@@ -28,6 +28,7 @@ from kafka_rescale.core.application.runtimes import SPARK
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.expansion.cutover_steps import cutover_steps
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.verify.report_text import render
@@ -147,7 +148,8 @@ def plan(
     )
     wide = overreach(file, application.application_id, needed_acls(application, topology))
     remarks = [*filter(None, [unchecked, _not_looked_at(application)]), *map(str, wide)]
-    document = plan_view(result.plan, [*result.messages, *remarks])
+    steps = cutover_steps(result.plan, application) if result.plan is not None else ()
+    document = plan_view(result.plan, [*result.messages, *remarks], steps)
     show(with_advice(document, advice) if recommend else document, as_json)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 from kafka_rescale.cli.output import Document, Rows
@@ -14,6 +15,7 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB, NOT_AT_WORK
+from kafka_rescale.core.expansion.cutover_steps import CutoverStep
 from kafka_rescale.core.expansion.prewarming import remark_on
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.topology.topology import Topology
@@ -66,8 +68,11 @@ def _counts(found: ClusterDescription, name: str, *, is_read: bool) -> tuple[obj
     return (topic.partitions, topic.replication_factor, records, lag if is_read else "")
 
 
-def plan_view(plan: Plan | None, messages: Sequence[str]) -> Document:
-    """Show a plan, or that there is nothing to do."""
+def plan_view(plan: Plan | None, messages: Sequence[str], steps: Sequence[CutoverStep] = ()) -> Document:
+    """Show a plan, or that there is nothing to do.
+
+    :param steps: What the cutover will do.
+    """
     text = "\n".join(messages)
     if plan is None:
         return Document({"plan": None, "messages": list(messages)}, text)
@@ -84,10 +89,19 @@ def plan_view(plan: Plan | None, messages: Sequence[str]) -> Document:
         ]
     last = "start" if plan.is_in_place else "cutover"
     rows += [(last, f"input, {i.policy}", i.topic, i.green_topic, i.current, i.target) for i in plan.inputs]
-    data = {"plan": plan.model_dump(mode="json"), "fingerprint": plan.fingerprint, "messages": list(messages)}
+    data = {
+        "plan": plan.model_dump(mode="json"),
+        "fingerprint": plan.fingerprint,
+        "messages": list(messages),
+        "cutover": [asdict(step) for step in steps],
+    }
     way = f"{plan.blue}, in place" if plan.is_in_place else f"{plan.blue} -> {plan.green}"
     title = f"{way}, {plan.partitions} partitions (plan {plan.fingerprint})"
-    return Document(data, text, (Rows(title, ("stage", "what", "from", "to", "now", "then"), rows),))
+    tables = [Rows(title, ("stage", "what", "from", "to", "now", "then"), rows)]
+    if steps:
+        numbered = [(n, step.moment, step.does, "\n".join(step.names)) for n, step in enumerate(steps, 1)]
+        tables.append(Rows("What the cutover will do", ("", "when", "step", "names"), numbered))
+    return Document(data, text, tables)
 
 
 def _told(move: Move) -> str:

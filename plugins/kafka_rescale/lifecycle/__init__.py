@@ -1,1 +1,1 @@
-"""How an instance set of an application is started, stopped, and asked whether it runs."""
+"""The ways to start and stop an instance set of an application, and to ask whether it runs."""

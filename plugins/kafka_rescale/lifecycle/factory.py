@@ -15,7 +15,7 @@ from kafka_rescale.lifecycle.shell import ShellCommands
 def lifecycle_of(application: Application, has_members: Callable[[str], bool]) -> Lifecycle:
     """Return the lifecycle of an application.
 
-    :param has_members: whether a consumer group has live members, by name of the group.
+    :param has_members: takes the name of a consumer group; returns whether the group has live members.
     """
     spec = application.lifecycle
     if isinstance(spec, ShellLifecycle):
@@ -26,9 +26,11 @@ def lifecycle_of(application: Application, has_members: Callable[[str], bool]) -
 
 
 def gated_start(application: Application, lifecycle: Lifecycle) -> Callable[[Instance], None] | None:
-    """Return the call that starts an instance set behind the warm-up gate, or None if none is declared.
+    """Return the call that starts an instance set behind the warm-up gate.
 
-    :param lifecycle: as ``lifecycle_of`` returned it.
+    The answer is None if the application file declares no such start.
+
+    :param lifecycle: the lifecycle that ``lifecycle_of`` returned.
     """
     if isinstance(lifecycle, OwnClass):
         return lifecycle.start_gated if lifecycle.has_gate else None

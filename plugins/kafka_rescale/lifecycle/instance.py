@@ -10,25 +10,28 @@ __all__ = ["Instance", "Lifecycle"]
 
 
 class Lifecycle(Protocol):
-    """Starts and stops an instance set. Every call may be repeated and then changes nothing.
+    """Starts and stops an instance set. A call may be repeated; the repetition changes nothing.
 
-    A lifecycle may also have ``start_gated(instance)``; see ``factory.gated_start``.
+    A lifecycle may also have the method ``start_gated(instance)``; see ``factory.gated_start``.
     """
 
     def start(self, instance: Instance) -> None:
-        """Start the instance set; return as soon as it has been launched.
+        """Start the instance set and return as soon as it has been launched.
 
-        :raises Outage: it could not be started.
+        :raises Outage: the instance set could not be started.
         """
         ...
 
     def stop(self, instance: Instance) -> None:
-        """Stop the instance set cleanly; return when every process is gone.
+        """Stop the instance set cleanly and return when every process is gone.
 
-        :raises Outage: it could not be stopped in time.
+        :raises Outage: the instance set could not be stopped in time.
         """
         ...
 
     def is_running(self, instance: Instance) -> bool:
-        """Return whether any of it runs, as the deployment (not Kafka) sees it."""
+        """Return whether any instance of the set runs.
+
+        The deployment gives the answer, not Kafka.
+        """
         ...

@@ -1,4 +1,4 @@
-"""Lifecycle by a person: the task says what to do and goes on when Kafka shows that it has been done."""
+"""A lifecycle by hand: the task asks a person to act and goes on when Kafka shows that the person has done it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from kafka_rescale.lifecycle.instance import Instance
 log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5
 LINGERS = (
-    "When all have ended, say so: python -m kafka_rescale stopped FILE. Else a classic group shows it only when "
-    "session.timeout.ms is over, 45 s by default, unless the program closes with CloseOptions that leave the group"
+    "When all instances have ended, say so: python -m kafka_rescale stopped FILE. Without that, a classic group "
+    "shows the end only after session.timeout.ms, 45 s by default, unless the program closes with CloseOptions "
+    "that leave the group"
 )
 
 
 class Person:
-    """Asks a person through the task's log.
+    """Asks a person, through the task's log, to start and stop instances.
 
-    :param spec: the section of the application file.
-    :param has_members: whether a group has live members, by name of the group.
+    :param spec: the ``lifecycle`` section of the application file.
+    :param has_members: takes the name of a consumer group; returns whether the group has live members.
     """
 
     def __init__(self, spec: ManualLifecycle, has_members: Callable[[str], bool]) -> None:
@@ -30,22 +31,22 @@ class Person:
         self._has_members = has_members
 
     def start(self, instance: Instance) -> None:
-        """Ask for a start and wait until the group has members."""
+        """Ask the person for a start and wait until the group has members."""
         what = f"START {instance.application_id} for {instance.partitions} partitions{_reading(instance)}"
         self._ask(what, self._spec.instructions, instance, running=True)
 
     def start_gated(self, instance: Instance) -> None:
-        """Ask for a start behind the warm-up gate and wait until the group has members."""
+        """Ask the person for a start behind the warm-up gate and wait until the group has members."""
         what = f"START {instance.application_id} BEHIND THE WARM-UP GATE for {instance.partitions} partitions"
         self._ask(f"{what}{_reading(instance)}", self._spec.start_gated or "", instance, running=True)
 
     def stop(self, instance: Instance) -> None:
-        """Ask for a stop and wait until the group has no members."""
+        """Ask the person for a stop and wait until the group has no members."""
         what = f"STOP every instance of {instance.application_id}"
         self._ask(what, f"{self._spec.instructions} ({LINGERS})".strip(), instance, running=False)
 
     def is_running(self, instance: Instance) -> bool:
-        """Return whether the group has members; a person is not asked."""
+        """Return whether the group has members. This call asks Kafka, not the person."""
         return self._has_members(instance.application_id)
 
     def _ask(self, what: str, instructions: str, instance: Instance, *, running: bool) -> None:
@@ -54,7 +55,7 @@ class Person:
         while self._has_members(instance.application_id) is not running:
             if time.monotonic() > deadline:
                 raise TimedOut(
-                    f"a person to do by hand what the manual lifecycle asks: {what}",
+                    f"a person to do what the manual lifecycle asks for: {what}",
                     seconds=self._spec.timeout_seconds,
                     remedy="Do it and retry the task, or let it roll back.",
                 )

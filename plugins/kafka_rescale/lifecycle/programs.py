@@ -1,4 +1,4 @@
-"""Running a program that an application file names, and telling beforehand whether it could be run."""
+"""Running a program that an application file names, and telling beforehand whether it can be run."""
 
 from __future__ import annotations
 
@@ -11,28 +11,37 @@ from pathlib import Path
 from kafka_rescale.core.installation import users_directory
 
 NOT_EXECUTABLE, NO_SUCH_PROGRAM, NO_END = 126, 127, 124
-"""Exit codes of commands that have none, as shells and ``timeout`` have them."""
+"""Exit codes for commands that returned no exit code. Shells and ``timeout`` use the same numbers."""
 
 _SECRETS_OF_AIRFLOW = ("AIRFLOW_CONN_", "AIRFLOW_VAR_", "AIRFLOW__", "KAFKA_RESCALE_KAFKA_CONFIG")
-"""Beginnings of names. What a command starts may run for months, and has a configuration of its own."""
+"""Prefixes of environment variables that commands don't get.
+
+A program that a command starts may run for months. It has its own configuration and needs no secret of Airflow.
+"""
 
 _HEAD_BYTES = 256
 _OUTPUT_SHOWN = 500
 
 
 def home() -> Path:
-    """Return the directory in which commands run: ``KAFKA_RESCALE_HOME``, else that of ``applications/``."""
+    """Return the directory in which commands run.
+
+    It is ``KAFKA_RESCALE_HOME``. If that is not set, it is the directory that holds ``applications/``.
+    """
     return Path(os.environ.get("KAFKA_RESCALE_HOME") or users_directory())
 
 
 def environment() -> dict[str, str]:
-    """Return what a command gets of this process's environment: all but Airflow's connections and settings."""
+    """Return the environment of a command: this process's, without Airflow's connections and settings."""
     return {name: value for name, value in os.environ.items() if not name.startswith(_SECRETS_OF_AIRFLOW)}
 
 
 def run(command: Sequence[str], timeout_seconds: int) -> tuple[int, str]:
-    """Run a command to its end and return its exit code and the end of its output; what hinders it is one, too."""
-    # A session of its own: a killed Airflow task must not take the application down with it.
+    """Run a command to its end. Return its exit code and the end of its output.
+
+    A command that can't be run, or that does not end in time, gives an exit code and a text as well.
+    """
+    # The command gets its own session: when Airflow kills this task, the application must go on running.
     try:
         done = subprocess.run(
             command,
@@ -50,12 +59,12 @@ def run(command: Sequence[str], timeout_seconds: int) -> tuple[int, str]:
     except OSError as error:
         return NOT_EXECUTABLE, str(error)
     except subprocess.TimeoutExpired:
-        return NO_END, f"no end within {timeout_seconds} s"
+        return NO_END, f"the command did not end within {timeout_seconds} s"
     return done.returncode, done.stdout.decode(errors="replace").strip()[-_OUTPUT_SHOWN:]
 
 
 def hindrance(command: Sequence[str]) -> str:
-    """Return why a command could not be run; empty if nothing is in its way."""
+    """Return why a command can't be run; an empty text if it can."""
     if not home().is_dir():
         return f"no directory {home()} to run it in"
     program = _program(command)
@@ -68,7 +77,11 @@ def hindrance(command: Sequence[str]) -> str:
 
 
 def _program(command: Sequence[str]) -> str:
-    """Return what is run in the end: ``env A=b program`` is the usual way to set a variable."""
+    """Return the program that a command runs in the end.
+
+    ``env A=b program`` is the usual way to set a variable. There, the program is the first word after ``env`` that
+    sets no variable.
+    """
     if Path(command[0]).name != "env":
         return command[0]
     following = next((word for word in command[1:] if "=" not in word), command[0])
@@ -88,7 +101,7 @@ def _unreadable_by_the_kernel(file: Path) -> str:
         with file.open("rb") as opened:
             head = opened.read(_HEAD_BYTES)
     except OSError:
-        return ""  # A program may be executable without being readable.
+        return ""  # This process may have the right to execute a file, but not to read it.
     if b"\0" in head:
         return ""
     if not head.startswith(b"#!"):

@@ -1,4 +1,4 @@
-"""Lifecycle by a class of the user, for deployments that have an API."""
+"""A lifecycle by a class of the user, for deployments that have an API."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ METHODS = ("start", "stop", "is_running")
 
 
 class OwnClass:
-    """Calls the methods of a class of the user, and makes whatever they raise an error that a step can act on.
+    """Calls the methods of a class of the user.
 
-    :param name: ``module:Name`` of the class, for errors.
-    :param made: an object of it.
-    :param prefix_of: what the names of internal topics begin with, by ``application.id``.
+    A method may raise any exception. This class turns it into an error that a step can act on.
+
+    :param name: ``module:Name`` of the class, for error texts.
+    :param made: an object of the class.
+    :param prefix_of: takes an ``application.id``; returns the prefix of its internal topics' names.
     """
 
     def __init__(self, name: str, made: object, prefix_of: Callable[[str], str] = str) -> None:
@@ -45,7 +47,7 @@ class OwnClass:
     def is_running(self, instance: Instance) -> bool:
         """Call ``is_running``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`.
 
-        :raises InvalidInput: it returned something else, such as the None of a forgotten ``return``.
+        :raises InvalidInput: the method did not return a boolean. A forgotten ``return``, for example, gives None.
         """
         answer = self._call("is_running", instance)
         if not isinstance(answer, bool):
@@ -53,7 +55,7 @@ class OwnClass:
                 f"lifecycle method {self._name}.is_running for {instance.application_id}",
                 found=repr(answer),
                 expected="True or False",
-                remedy="Let it return one of them; if it can't tell, let it raise an error.",
+                remedy="Let the method return True or False. If it can't tell, let it raise an error.",
             )
         return answer
 
@@ -68,15 +70,16 @@ class OwnClass:
                 f"lifecycle method {self._name}.{method} for {instance.application_id}",
                 found=f"{type(error).__name__}: {error}",
                 expected="a call that returns",
-                remedy="The log has its traceback. Mend it or what it calls; then retry the task.",
+                remedy="The log has the traceback. Mend the method or what it calls; then retry the task.",
             ) from error
 
 
 def load(spec: PythonLifecycle, prefix_of: Callable[[str], str] = str) -> OwnClass:
-    """Return an instance of the class that ``callable: module:Name`` names.
+    """Return an object of the class that ``callable: module:Name`` names.
 
-    :param prefix_of: what the names of internal topics begin with, by ``application.id``.
-    :raises InvalidInput: it can't be imported or lacks one of the three methods.
+    :param prefix_of: takes an ``application.id``; returns the prefix of its internal topics' names.
+    :raises InvalidInput: the class can't be imported, can't be made without arguments, or lacks one of the three
+        methods.
     """
     made_by = named("lifecycle", spec.callable, "an importable class without constructor arguments")
     try:
@@ -86,7 +89,7 @@ def load(spec: PythonLifecycle, prefix_of: Callable[[str], str] = str) -> OwnCla
             f"lifecycle {spec.callable!r}",
             found=f"{type(error).__name__}: {error}",
             expected="a class that can be made without constructor arguments",
-            remedy="Read what it needs from the environment instead.",
+            remedy="Let the class read what it needs from the environment.",
         ) from error
     missing = [m for m in METHODS if not callable(getattr(made, m, None))]
     if missing:

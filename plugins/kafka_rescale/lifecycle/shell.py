@@ -1,4 +1,4 @@
-"""Lifecycle by commands of the user."""
+"""A lifecycle by commands of the user."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ RUNNING, STOPPED = 0, 3
 
 
 def command_line(template: str, instance: Instance) -> list[str]:
-    """Return the argument vector of a command with its placeholders filled in; no shell takes part.
+    """Return the argument vector of a command with its placeholders filled in. No shell reads the command.
 
-    :raises InvalidInput: it can't be called so.
+    :raises InvalidInput: the command can't be split into words.
     """
     return words(filled(template, instance))
 
@@ -29,8 +29,8 @@ def command_line(template: str, instance: Instance) -> list[str]:
 class ShellCommands:
     """Runs the commands of a ``lifecycle: {type: shell}`` section.
 
-    :param spec: the section of the application file.
-    :param prefix_of: what the names of internal topics begin with, by ``application.id``.
+    :param spec: the ``lifecycle`` section of the application file.
+    :param prefix_of: takes an ``application.id``; returns the prefix of its internal topics' names.
     """
 
     def __init__(self, spec: ShellLifecycle, prefix_of: Callable[[str], str] = str) -> None:
@@ -43,7 +43,7 @@ class ShellCommands:
 
     def start_gated(self, instance: Instance) -> None:
         """Run ``start_gated``; see :func:`~kafka_rescale.lifecycle.factory.gated_start`."""
-        assert self._spec.start_gated is not None, "asked for although it isn't declared"
+        assert self._spec.start_gated is not None, "start_gated is called, but the file does not declare it"
         self._call(self._spec.start_gated, instance)
 
     def stop(self, instance: Instance) -> None:
@@ -51,10 +51,10 @@ class ShellCommands:
         self._call(self._spec.stop, instance)
 
     def is_running(self, instance: Instance) -> bool:
-        """Run ``status``: exit code 0 is running, 3 is stopped, anything else is an error."""
+        """Run ``status``. Exit code 0 means running, 3 means stopped; any other code is an error."""
         code, output = run(self._line(self._spec.status, instance), self._spec.timeout_seconds)
         if (instance, code) != self._last_status:
-            # Asked every second now and then: told when it changes.
+            # Some waits ask every second. The log gets an answer only when it differs from the last one.
             _tell(self._line(self._spec.status, instance), code, output)
         self._last_status = instance, code
         if code not in {RUNNING, STOPPED}:
@@ -75,7 +75,7 @@ class ShellCommands:
                 f"lifecycle command `{shlex.join(line)}` for {instance.application_id}",
                 found=f"exit code {code} ({output})",
                 expected="0",
-                remedy="Run it by hand on the Airflow worker; then retry the task.",
+                remedy="Run the command by hand on the Airflow worker; then retry the task.",
             )
 
     def _line(self, template: str, instance: Instance) -> list[str]:
@@ -84,5 +84,5 @@ class ShellCommands:
 
 
 def _tell(line: list[str], code: int, output: str) -> None:
-    """Log a command as it was run, for who wants to run it by hand."""
+    """Log a command as it was run, so that a person can run it by hand."""
     log.info("%s -> %s %s", shlex.join(line), code, output)

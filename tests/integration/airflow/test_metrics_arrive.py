@@ -45,6 +45,17 @@ def test_a_statsd_server_gets_them_all_behind_the_prefix_of_airflow(tmp_path: Pa
     assert {name: server.gauges.get(f"company.{name}") for name in ALL} == ALL
 
 
+def test_a_statsd_server_gets_their_tags_where_airflow_writes_them_into_the_name(tmp_path: Path) -> None:
+    with StatsdServer() as server:
+        report(tmp_path, server.settings(with_tags=True))
+    assert {name: server.gauges.get(f"airflow.{name}") for name in ALL} == ALL
+    tags = {name: server.tags[f"airflow.{name}"] for name in ALL}
+    subtopology = "stream-subtopology-metrics.shop.0.current-subtopology-parallelism"
+    assert tags[subtopology] == {"application-id": "shop", "subtopology-id": "0"}
+    assert tags["stream-client-metrics.shop.num-autoscaling-failures"] == {"client-id": "shop"}
+    assert tags["kafka-rescale.shop.lag_gate.1.largest-lag"] == {"application-id": "shop", "gate": "lag_gate/1"}
+
+
 def test_opentelemetry_gets_them_all_with_their_tags(tmp_path: Path) -> None:
     with OtlpServer() as server:
         report(tmp_path, server.settings())

@@ -66,7 +66,7 @@ def test_members_that_stay_after_all_are_returned(
     admin: ClusterAdmin, client: dict[str, str], topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with group_member(client, topic, topic):
-        monkeypatch.setattr("kafka_rescale.kafka.admin.cluster_admin.leave_group", lambda *_: None)
+        monkeypatch.setattr("kafka_rescale.kafka.admin.group_members.leave_group", lambda *_: None)
         assert admin.remove_members(topic) == admin.describe_group(topic).members != ()
 
 

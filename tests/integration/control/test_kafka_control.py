@@ -11,9 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 from threading import Barrier
+from types import SimpleNamespace
+from typing import cast
+from unittest.mock import Mock
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Captured, Phase
@@ -168,6 +171,14 @@ class TestCompareAndSet:
         assert control.read().report == ({"written": True} if carried_out else {})
 
 
+def lose_the_next_answer(control: ControlTopic) -> None:
+    """Give the writer of ``catch_up`` an error as of a broker that does not answer."""
+    producer = control._job_writers["catch_up"]._producer
+    no_answer = KafkaException(KafkaError(KafkaError._TIMED_OUT))
+    lost = SimpleNamespace(begin_transaction=Mock(side_effect=no_answer), poll=producer.poll)
+    control._job_writers["catch_up"]._producer = cast(Producer, lost)
+
+
 class TestResults:
     def test_results_are_kept_per_job_and_fence_no_controller(self, control: ControlTopic) -> None:
         result = JobResult(job="restore/1", run="r", attempt=1, state="running")
@@ -197,6 +208,27 @@ class TestResults:
             ControlTopic(connection, unique).put_result(first)
         newer.put_result(second.model_copy(update={"state": "done"}))
         assert control.read().results["restore/1"].state == "done"
+
+    @pytest.mark.parametrize("run", ["r", "another"])
+    def test_behind_an_outage_an_attempt_goes_on_but_does_not_fence_a_newer_one(
+        self, control: ControlTopic, connection: KafkaConnection, unique: str, run: str
+    ) -> None:
+        first = JobResult(job="catch_up", run="r", attempt=1, state="running")
+        second = first.model_copy(update={"run": run, "attempt": 2})
+        control.put_result(first)
+        lose_the_next_answer(control)
+        with pytest.raises(Outage):
+            control.put_result(first)
+        control.put_result(first.model_copy(update={"state": "ready"}))
+        assert control.read().results["catch_up"].state == "ready"
+        newer = ControlTopic(connection, unique)
+        lose_the_next_answer(control)
+        with pytest.raises(Outage):
+            control.put_result(first)
+        newer.put_result(second)
+        with pytest.raises(Fenced, match=f"results of attempt 2 of run '{run}'"):
+            control.put_result(first)
+        newer.put_result(second)
 
 
 class TestLease:

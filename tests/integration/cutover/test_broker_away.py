@@ -142,9 +142,6 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
     return lines
 
 
-# Not sure to pass: see "Known, and left" in docs/development. In `make test`, test_broker_faults.py kills a broker
-# of three within the pause, and test_requests_beside_faults.py asks beside one that is away.
-@pytest.mark.slow
 def test_within_the_limit_of_the_pause_it_ends_in_the_promotion(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:

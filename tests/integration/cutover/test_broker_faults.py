@@ -25,6 +25,7 @@ from testbed.expansion import Expansion
 from testbed.flights_stack import FlightsStack
 from testbed.processes import wait_until
 from tests.support.broker_faults import ROLES, Faults, harmed_at
+from tests.support.left_behind import print_left_behind
 from tests.support.live_expansion import live_application
 
 pytestmark = pytest.mark.integration
@@ -80,7 +81,7 @@ def harmed_throughout(guarantee: str, how: str, role: str, *phases: Phase) -> Ca
             restore=("kill", LEADER),
             catch_up=ROLLING,
         ),
-        # In `make test`, the case above kills one within the pause.
+        # In `make test`, test_broker_away.py freezes the only broker within the pause.
         pytest.param(Case(AT_LEAST_ONCE, (Phase.QUIESCED,), ("freeze", CONTROL)), marks=pytest.mark.slow),
     ],
     ids=lambda case: case.name,
@@ -262,7 +263,11 @@ def ended_verified(stack: FlightsStack, expansion: Expansion, faults: Faults, re
     faults.await_returned()
     expansion.finish()
     stack.finish_replay()
-    stack.await_equal("flights-g2")
+    try:
+        stack.await_equal("flights-g2")
+    except TimeoutError:
+        print_left_behind(expansion.connection, "flights-g2")
+        raise
     journal = expansion.state().journal
     assert journal is not None
     parts = ", ".join(f"{part} {seconds:.1f}" for part, seconds in journal.timings.items())

@@ -89,6 +89,11 @@ def standalone_world(directory: Path) -> Iterator[World]:
             "AIRFLOW__DAG_PROCESSOR__STALE_DAG_THRESHOLD": "10",
             "AIRFLOW__SCHEDULER__PARSING_CLEANUP_INTERVAL": "5",
         }
-        env = {"KAFKA_RESCALE_APPLICATIONS": str(applications), "PYTHONPATH": path, **stats.settings(), **stale}
+        env = {
+            "KAFKA_RESCALE_APPLICATIONS": str(applications),
+            "PYTHONPATH": path,
+            **stats.settings(with_tags=True),
+            **stale,
+        }
         with AirflowStandalone(directory / "airflow", dags=dags, connections=connections, env=env) as airflow:
             yield World(client, airflow.client, applications, told_file, stats)

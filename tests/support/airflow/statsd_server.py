@@ -11,10 +11,12 @@ class StatsdServer:
     """Listens on a free port of 127.0.0.1 while it is open.
 
     :ivar gauges: newest value by name, of gauges.
+    :ivar tags: those that came with it, if Airflow writes them into the name as InfluxDB has them.
     """
 
     def __init__(self) -> None:
         self.gauges: dict[str, float] = {}
+        self.tags: dict[str, dict[str, str]] = {}
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
         self._thread = Thread(target=self._receive, daemon=True)
@@ -24,13 +26,17 @@ class StatsdServer:
         """UDP port."""
         return int(self._socket.getsockname()[1])
 
-    def settings(self, prefix: str = "airflow") -> dict[str, str]:
-        """Return the environment of an Airflow that reports here."""
+    def settings(self, prefix: str = "airflow", *, with_tags: bool = False) -> dict[str, str]:
+        """Return the environment of an Airflow that reports here.
+
+        :param with_tags: plain StatsD has none.
+        """
         return {
             "AIRFLOW__METRICS__STATSD_ON": "True",
             "AIRFLOW__METRICS__STATSD_HOST": "127.0.0.1",
             "AIRFLOW__METRICS__STATSD_PORT": str(self.port),
             "AIRFLOW__METRICS__STATSD_PREFIX": prefix,
+            "AIRFLOW__METRICS__STATSD_INFLUXDB_ENABLED": str(with_tags),
         }
 
     def __enter__(self) -> StatsdServer:
@@ -48,7 +54,9 @@ class StatsdServer:
     def _receive(self) -> None:
         while packet := self._socket.recv(65_536):
             for line in packet.decode().splitlines():
-                name, _, rest = line.partition(":")
+                names, _, rest = line.partition(":")
                 value, _, kind = rest.partition("|")
+                name, *tags = names.split(",")
                 if kind == "g":
                     self.gauges[name] = float(value)
+                    self.tags[name] = dict(tag.split("=", 1) for tag in tags)

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -42,8 +43,13 @@ def in_its_folder(name: str) -> str:
     """Return a test as pytest names it; pages write ``U/test_file.py``, as file names are unique."""
     place, _, rest = name.partition("/")
     file, colons, node = rest.partition("::")
-    found = [str(path.relative_to(ROOT)) for path in (ROOT / PLACES[place]).rglob(file)]
-    return "".join((found[0] if found else f"{PLACES[place]}/{file}", colons, node))
+    return "".join((_files(PLACES[place]).get(file, f"{PLACES[place]}/{file}"), colons, node))
+
+
+@cache
+def _files(place: str) -> dict[str, str]:
+    """Return the files of a folder and its folders, by their names."""
+    return {path.name: str(path.relative_to(ROOT)) for path in (ROOT / place).rglob("*.py")}
 
 
 def missing(names: Iterable[str], known: Iterable[str]) -> list[str]:

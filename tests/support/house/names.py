@@ -21,6 +21,7 @@ from kafka_rescale.operations.application.load import load_application, topology
 from pydantic import BaseModel
 
 from tests.support.house.documents import ROOT
+from tests.support.house.sources import parsed_file
 
 PACKAGE = ROOT / "plugins" / "kafka_rescale"
 LAYERS = ("airflow", "cli", "core", "kafka", "lifecycle", "operations", "spark", "web")
@@ -77,7 +78,7 @@ def shape(kind: Any) -> Any:
 def _trees() -> Iterator[ast.Module]:
     for layer in LAYERS:
         for file in (PACKAGE / layer).rglob("*.py"):
-            yield ast.parse(file.read_text())
+            yield parsed_file(file)
 
 
 def _texts() -> Iterator[str]:

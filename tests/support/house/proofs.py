@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.support.house.documents import ROOT, named_tests
+from tests.support.house.sources import parsed_file
 
 
 def _names_tests_in_a_table(page: Path) -> bool:
@@ -99,7 +100,8 @@ def _kind(marks: Collection[str]) -> Proof:
     return Proof.STREAMS if JVM in marks else Proof.UNIT
 
 
-def reached(start: Definition) -> set[str]:
+@cache
+def reached(start: Definition) -> frozenset[str]:
     """Return the marks of everything that a test uses, its fixtures and their helpers included."""
     marks: set[str] = set()
     seen, left = {start}, [start, *((start[0], name) for name in parsed(start[0]).autouse)]
@@ -111,12 +113,17 @@ def reached(start: Definition) -> set[str]:
             elif target not in seen and target[0] != COMPILERS and target[0].partition(".")[0] in OWN:
                 seen.add(target)
                 left.append(target)
-    return marks
+    return frozenset(marks)
 
 
-def _used(module: str, name: str) -> Iterator[Definition]:
+@cache
+def _used(module: str, name: str) -> frozenset[Definition]:
+    return frozenset(_uses(module, name))
+
+
+def _uses(module: str, name: str) -> Iterator[Definition]:
     node = parsed(module).definitions.get(name)
-    for mention in _mentions(node) if node is not None else ():
+    for mention in set(_mentions(node)) if node is not None else ():
         for place in (module, *_conftests(module)):
             here = parsed(place)
             if mention in here.definitions:
@@ -142,12 +149,11 @@ def _mentions(node: ast.AST) -> Iterator[str]:
                     yield from _mentions(child)
 
 
-def _conftests(module: str) -> Iterator[str]:
+@cache
+def _conftests(module: str) -> tuple[str, ...]:
     parts = module.split(".")[:-1]
-    for end in range(len(parts), 0, -1):
-        place = ".".join([*parts[:end], "conftest"])
-        if _file(place).is_file():
-            yield place
+    places = [".".join([*parts[:end], "conftest"]) for end in range(len(parts), 0, -1)]
+    return tuple(place for place in places if _file(place).is_file())
 
 
 @cache
@@ -156,7 +162,7 @@ def parsed(module: str) -> Module:
     file = _file(module)
     if not file.is_file():
         return Module({}, {}, frozenset())
-    tree = ast.parse(file.read_text())
+    tree = parsed_file(file)
     definitions: dict[str, ast.AST] = {}
     for node in tree.body:
         for name in _defined(node):

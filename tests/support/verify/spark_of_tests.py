@@ -34,6 +34,10 @@ def session_of_tests() -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
+        # Dozens of queries, each once and of some rows: to compile code for them takes longer than to run them.
+        # Jobs by spark-submit show the compiled code.
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.executorEnv.PYTHONPATH", str(package))
         .getOrCreate()
     )

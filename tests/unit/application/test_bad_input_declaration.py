@@ -314,7 +314,7 @@ def test_another_prefix_needs_a_place_in_the_start_command() -> None:
     assert mistakes(internal_topic_prefix="shared") == [
         "lifecycle.start: found no {internal_topic_prefix} in the start command; expected the prefix of each "
         "generation's own internal topics. Let the program set __internal.override.topic.prefix__ from "
-        "{internal_topic_prefix}; else both generations would write the same topics."
+        "{internal_topic_prefix}. Without it, both generations write the same topics."
     ]
 
 

@@ -108,9 +108,10 @@ class TestDeclaration:
     @pytest.mark.parametrize("name", ["start", "start_gated", "stop", "status"])
     def test_every_command_says_which_generation_it_is_for(self, name: str) -> None:
         assert of_shell(**{name: "run it"}) == [
-            f"lifecycle.{name}: found no {{application_id}} in the {name} command; expected which generation it "
-            "is for: both have their own application.id, and exist side by side. Let the command take the "
-            "application.id from {application_id}; where another name is made of it, {generation} does as well."
+            f"lifecycle.{name}: found no {{application_id}} in the {name} command; expected a command that names "
+            "its generation: both exist side by side, each with its own application.id. Let the command take the "
+            "application.id from {application_id}. If the command uses another name for each generation, "
+            "{generation} is enough."
         ]
         assert of_shell(**{name: "run it-{generation}"}) == []
 

@@ -171,6 +171,7 @@ def test_producers_are_released_also_after_others_could_not_be(
 def test_a_stop_that_does_not_end_fails_in_time() -> None:
     commands = {"stop": "sleep 60", "start": "true", "timeout_seconds": 1}
     with pytest.raises(
-        Outage, match=r"stop command of the producers of t0: found exit code 124 \(no end within 1 s\)"
+        Outage,
+        match=r"stop command of the producers of t0: found exit code 124 \(the command did not end within 1 s\)",
     ):
         producers.hold(declared(commands))

@@ -156,10 +156,13 @@ def changed(name: str, active_tasks: str, standbys: str = "") -> Assignment:
             Assignment({"c1": ClientTasks(ids("0_0 0_1 1_0"))}),
             "MISSING_PROCESS_ID: client c2 has no assignment",
         ),
-        (changed("c3", ""), "UNKNOWN_PROCESS_ID: client c3 is not of the application"),
-        (changed("c2", "0_1 7_7"), "UNKNOWN_TASK_ID: task 7_7 of client c2 is not of the application"),
-        (changed("c2", ""), "ACTIVE_TASK_MISSING: task 0_1 is active nowhere"),
-        (changed("c2", "0_1", "0_1"), "ACTIVE_AND_STANDBY_ON_ONE_CLIENT: client c2 has task 0_1 as both"),
+        (changed("c3", ""), "UNKNOWN_PROCESS_ID: client c3 does not belong to the application"),
+        (changed("c2", "0_1 7_7"), "UNKNOWN_TASK_ID: task 7_7 of client c2 does not belong to the application"),
+        (changed("c2", ""), "ACTIVE_TASK_MISSING: task 0_1 is active on no client"),
+        (
+            changed("c2", "0_1", "0_1"),
+            "ACTIVE_AND_STANDBY_ON_ONE_CLIENT: client c2 has task 0_1 as active and as standby",
+        ),
     ],
 )
 def test_a_broken_rule_of_kip_924_is_named(assignment: Assignment, expected: str) -> None:

@@ -22,6 +22,7 @@ from kafka_rescale.kafka.client.waiting import poll_until
         (KafkaError.NOT_ENOUGH_REPLICAS, ClusterOutage),
         (KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ClusterOutage),
         (KafkaError.KAFKA_STORAGE_ERROR, ClusterOutage),
+        (KafkaError.INVALID_TXN_STATE, ClusterOutage),
         (KafkaError._FENCED, Fenced),
         (KafkaError.INVALID_PRODUCER_EPOCH, Fenced),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, InvalidInput),

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 
+from tests.support.house.sources import parsed_file
+
 PACKAGE = Path(__file__).parents[3] / "plugins" / "kafka_rescale"
 
 
@@ -26,7 +28,7 @@ def test_lag_and_what_is_left(position: int, end: int, lag: int, left: int) -> N
 def test_an_idea_has_one_definition(name: str) -> None:
     defined = []
     for file in PACKAGE.rglob("*.py"):
-        for node in ast.parse(file.read_text()).body:
+        for node in parsed_file(file).body:
             targets = node.targets if isinstance(node, ast.Assign) else []
             if getattr(node, "name", "") == name or any(getattr(t, "id", "") == name for t in targets):
                 defined.append(file.relative_to(PACKAGE).as_posix())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import py_compile
 import subprocess
 import sys
 import zipfile
@@ -13,6 +14,7 @@ from kafka_rescale.core.errors import ClusterTimedOut, Fenced, Outage, UnsafeSta
 from kafka_rescale.kafka.copy.settings import StaleCopy
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark.copy.warm_up import assert_converging
+from kafka_rescale.spark.jobs import package_zip
 from kafka_rescale.spark.jobs.exit_codes import DONE, FAILED, ORPHANED, SUPERSEDED
 from kafka_rescale.spark.jobs.package_zip import build
 from kafka_rescale.spark.jobs.task_errors import TaskFailure, as_text, from_text
@@ -75,16 +77,38 @@ def test_a_wait_that_timed_out_in_a_spark_task_arrives_in_its_own_words() -> Non
     assert str(arrived) == f"Timed out after 60 s waiting for the backlog to be carried on. {remedy}"
 
 
-def test_the_zip_is_the_same_every_time_and_can_be_imported(tmp_path: Path) -> None:
-    first = build(tmp_path / "a")
-    written = first.stat().st_mtime_ns
-    assert build(tmp_path / "a").stat().st_mtime_ns == written
-    assert build(tmp_path / "b").read_bytes() == first.read_bytes()
-    names = zipfile.ZipFile(first).namelist()
+def test_the_zip_of_the_same_sources_stays_and_can_be_imported(tmp_path: Path) -> None:
+    path = build(tmp_path)
+    written = path.stat().st_mtime_ns
+    assert build(tmp_path).stat().st_mtime_ns == written
+    names = zipfile.ZipFile(path).namelist()
     assert "kafka_rescale/core/plan/plan.py" in names
-    assert all(name.startswith("kafka_rescale/") and name.endswith((".py", ".json")) for name in names)
+    assert all(name.startswith("kafka_rescale/") and name.endswith((".py", ".json", ".pyc")) for name in names)
     code = "import kafka_rescale.spark.jobs.job as job; assert '.zip' in job.__file__"
-    subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(first)}, cwd=tmp_path, check=True)
+    subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(path)}, cwd=tmp_path, check=True)
+
+
+def test_the_zip_has_what_python_has_compiled_and_nothing_outdated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "shop"
+    package.mkdir()
+    for module in ("__init__", "goods", "prices", "orders"):
+        (package / f"{module}.py").write_text("KNOWN = 1")
+    for module in ("goods", "prices"):
+        py_compile.compile(str(package / f"{module}.py"))
+    (package / "prices.py").write_text("KNOWN = 20")
+    monkeypatch.setattr(package_zip, "PACKAGE", package)
+    path = build(tmp_path / "a")
+    assert [n for n in zipfile.ZipFile(path).namelist() if n.endswith(".pyc")] == ["shop/goods.pyc"]
+    code = "from shop import goods, prices; assert goods.__file__.endswith('.pyc'); assert prices.KNOWN == 20"
+    subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(path)}, cwd=tmp_path / "a", check=True)
+    # Compiled since: a job may be at work with this zip.
+    py_compile.compile(str(package / "orders.py"))
+    written = path.stat().st_mtime_ns
+    assert build(tmp_path / "a").stat().st_mtime_ns == written
+    (package / "orders.py").write_text("KNOWN = 3")
+    assert build(tmp_path / "a").stat().st_mtime_ns != written
 
 
 def test_the_exit_codes_differ() -> None:

@@ -13,6 +13,7 @@ from kafka_rescale.operations.modes.choice import mode_of
 from kafka_rescale.operations.modes.in_place import InPlace
 from kafka_rescale.operations.modes.steps import ModeSteps
 
+from tests.support.house.sources import parsed_file
 from tests.support.plans import in_place_plan, plan_for
 
 OPERATIONS = Path(__file__).parents[3] / "plugins" / "kafka_rescale" / "operations"
@@ -24,7 +25,7 @@ SENTENCES = {"cutover/persistence.py", "modes/choice.py"}
 
 def questions(file: Path) -> int:
     """How often a module asks for the mode of an expansion."""
-    asked = [n for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.Attribute)]
+    asked = [n for n in ast.walk(parsed_file(file)) if isinstance(n, ast.Attribute)]
     in_place = [n for n in asked if n.attr == "is_in_place"]
     named = [n for n in asked if n.attr == "IN_PLACE"]
     owners = [n.value.attr if isinstance(n.value, ast.Attribute) else getattr(n.value, "id", "") for n in in_place]

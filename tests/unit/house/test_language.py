@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from kafka_rescale.core.application.mistakes import Mistake, WrongValue
@@ -13,6 +12,7 @@ from kafka_rescale.core.errors import Complaint, Finding, Outage, PreflightRefus
 from kafka_rescale.kafka.client.waiting import wait_until
 
 from tests.support.house.documents import ROOT
+from tests.support.house.sources import parsed_file
 
 PRODUCT = [*(ROOT / "plugins" / "kafka_rescale").rglob("*.py"), *(ROOT / "spark_jobs").glob("*.py")]
 COMPLAINT = Complaint("topic 't'", "no partition", "one", "Create it.")
@@ -37,7 +37,7 @@ def told_otherwise(tree: ast.AST) -> Iterator[str]:
 
 def test_every_wait_is_told_in_the_same_words() -> None:
     errors = ROOT / "plugins" / "kafka_rescale" / "core" / "errors.py"
-    found = {(file.name, text) for file in PRODUCT if file != errors for text in told_otherwise(parsed(file))}
+    found = {(file.name, text) for file in PRODUCT if file != errors for text in told_otherwise(parsed_file(file))}
     assert found == set()
 
 
@@ -61,7 +61,7 @@ def composed(tree: ast.AST) -> Iterator[str]:
 
 
 def test_the_sentence_of_a_complaint_is_composed_in_one_place() -> None:
-    found = {file.name for file in PRODUCT if any(composed(parsed(file)))}
+    found = {file.name for file in PRODUCT if any(composed(parsed_file(file)))}
     assert found == {"errors.py"}
 
 
@@ -81,10 +81,6 @@ def test_a_mistake_names_its_field_and_a_wrong_value_leaves_that_to_pydantic() -
     assert str(WrongValue.of(COMPLAINT)) == "found no partition; expected one. Create it."
     mistake = Mistake.of(("inputs", 0, "topic"), WrongValue.of(COMPLAINT).complaint)
     assert str(mistake.complaint) == "inputs[0].topic: found no partition; expected one. Create it."
-
-
-def parsed(file: Path) -> ast.Module:
-    return ast.parse(file.read_text())
 
 
 PARTICIPLES = frozenset(
@@ -167,7 +163,9 @@ def called(function: ast.FunctionDef) -> set[str]:
 def test_no_function_with_an_effect_is_named_by_a_participle() -> None:
     """It is a verb; a participle says that it only returns a copy with a change."""
     found = {
-        f"{file.relative_to(ROOT)}: {name}" for file in PRODUCT for name in named_by_a_participle(parsed(file))
+        f"{file.relative_to(ROOT)}: {name}"
+        for file in PRODUCT
+        for name in named_by_a_participle(parsed_file(file))
     }
     assert found == set()
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.house.sources import parsed_file
+
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "plugins" / "kafka_rescale"
 
@@ -44,7 +46,7 @@ def modules(directory: Path) -> Iterator[Path]:
 def imported(file: Path) -> set[str]:
     """Full names of everything that a module imports, at its top or within a function."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(parsed_file(file)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -14,7 +14,6 @@ import pytest
 from tests.support.house.names import names, recorded
 
 RECORDED = json.loads(recorded("names.json").read_text())
-NOW = json.loads(json.dumps(names()))
 PUBLIC = [
     "kafka_rescale.airflow.all_dags",
     "kafka_rescale.airflow.hooks.rescale",
@@ -38,13 +37,20 @@ def gone(before: object, now: object, path: str = "") -> list[str]:
     return [] if before == now else [f"{path}: {before}"]
 
 
+@pytest.fixture(scope="module")
+def now() -> dict[str, object]:
+    """The names of today."""
+    found: dict[str, object] = json.loads(json.dumps(names()))
+    return found
+
+
 @pytest.mark.parametrize("kind", RECORDED)
-def test_every_name_is_still_there(kind: str) -> None:
-    assert gone(RECORDED[kind], NOW[kind]) == []
+def test_every_name_is_still_there(kind: str, now: dict[str, object]) -> None:
+    assert gone(RECORDED[kind], now[kind]) == []
 
 
-def test_new_kinds_of_names_are_recorded() -> None:
-    assert NOW.keys() == RECORDED.keys()
+def test_new_kinds_of_names_are_recorded(now: dict[str, object]) -> None:
+    assert now.keys() == RECORDED.keys()
 
 
 def test_a_name_that_is_gone_is_found() -> None:

@@ -26,6 +26,7 @@ from packaging.utils import canonicalize_name
 from testbed.jars import GATE_JAR as BUILT_GATE_JAR
 from tests.support.airflow.dag_bags import parsed
 from tests.support.application_files import write_application
+from tests.support.house.sources import parsed_file
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "plugins" / "kafka_rescale"
@@ -55,7 +56,7 @@ def shipped() -> list[Path]:
 
 def imported(file: Path) -> set[str]:
     """The packages that a file imports, at its top or within a function, but for type checking alone too."""
-    nodes = list(ast.walk(ast.parse(file.read_text())))
+    nodes = list(ast.walk(parsed_file(file)))
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
     return {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - {"kafka_rescale"}

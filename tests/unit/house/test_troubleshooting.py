@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.house.sources import parsed_file
+
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = ("troubleshooting.md", "runbooks.md")
 SHORTEST = 3
@@ -28,7 +30,7 @@ HOLE = re.compile(r"Timed out after … s waiting for |…|: found |; expected |
 @cache
 def functions() -> list[list[str]]:
     """The string constants of every function of the source, with the parts of f-strings one by one."""
-    trees = (ast.parse(file.read_text()) for file in (ROOT / "plugins" / "kafka_rescale").rglob("*.py"))
+    trees = (parsed_file(file) for file in (ROOT / "plugins" / "kafka_rescale").rglob("*.py"))
     nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
     return [_strings(node) for node in nodes]
 
@@ -81,7 +83,7 @@ def test_a_message_that_the_program_does_not_print_is_found(message: str) -> Non
 def raised(directory: str) -> list[list[str]]:
     """The string constants of every error that a person may see, by where it is made."""
     files = (ROOT / "plugins" / "kafka_rescale" / directory).rglob("*.py")
-    nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text())))
+    nodes = (node for file in files for node in ast.walk(parsed_file(file)))
     calls = (node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
     made = (_strings(call) for call in calls if isinstance(call.func, ast.Name) and call.func.id in ERRORS)
     # Without a text of its own it is made of what its function was given.

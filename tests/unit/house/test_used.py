@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support.house.sources import parsed_file
+
 ROOT = Path(__file__).parents[3]
 CORE = ROOT / "plugins" / "kafka_rescale" / "core"
 PRODUCT = ("plugins", "spark_jobs", "dags", "examples")
@@ -42,8 +44,8 @@ def defined(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.ClassDef]:
 
 def unused(files: list[Path], product: list[Path]) -> set[str]:
     """Definitions in some files whose names nothing of the product mentions but they themselves."""
-    uses = Counter(name for file in product for name in mentioned(ast.parse(file.read_text())))
-    nodes = [node for file in files for node in defined(ast.parse(file.read_text()))]
+    uses = Counter(name for file in product for name in mentioned(parsed_file(file)))
+    nodes = [node for file in files for node in defined(parsed_file(file))]
     return {node.name for node in nodes if uses[node.name] == Counter(mentioned(node))[node.name]}
 
 

@@ -81,14 +81,14 @@ def test_no_directory_to_run_it_in(home: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_command_that_does_not_end_is_ended() -> None:
-    assert run(["sleep", "60"], 1) == (NO_END, "no end within 1 s")
+    assert run(["sleep", "60"], 1) == (NO_END, "the command did not end within 1 s")
 
 
 def test_a_lifecycle_command_that_can_not_be_executed_is_an_outage(home: Path) -> None:
     script(home, "#!/bin/sh\n", 0o644)
     lifecycle = {**declared("shop")["lifecycle"], "start": "./run.sh {application_id}"}
     made = lifecycle_of(application("shop", lifecycle=lifecycle), lambda _: False)
-    with pytest.raises(Outage, match=r"exit code 126 \(.*Permission denied.*Run it by hand on the Airflow worker"):
+    with pytest.raises(Outage, match=r"exit code 126 \(.*Permission denied.*Run the command by hand on the"):
         made.start(Instance("shop", 1, 4))
 
 

@@ -68,9 +68,9 @@ def test_what_cannot_be_used_is_refused() -> None:
         task.process(Record("lines", 3, 7, 0, None, b"\xff"))
     with pytest.raises(InvalidInput, match="timestamp -1"):
         task.process(Record("lines", 3, 7, -1, None, b"a"))
-    with pytest.raises(InvalidInput, match="a foreign topic"):
+    with pytest.raises(InvalidInput, match="a topic that the task does not read"):
         task.process(Record("totals", 3, 7, 0, None, b"a"))
-    with pytest.raises(InvalidInput, match="no counts"):
+    with pytest.raises(InvalidInput, match="no store counts"):
         behind.processor({}, 0)
     for text in ("[", "[1]", '{"a": "x"}', "AAE="):
         with pytest.raises(InvalidInput, match="checkpoint of task 0_3"):

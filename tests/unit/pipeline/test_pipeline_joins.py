@@ -158,7 +158,7 @@ def test_a_stream_is_joined_with_windows_and_a_table_without() -> None:
     stream, table = builder.stream("left"), builder.table("right")
     near = JoinWindows.of(ms(5))
     wrong: list[tuple[KStream | KTable, JoinWindows | None, str]] = [
-        (table, near, "a KTable and windows"),
+        (table, near, "a KTable with windows"),
         (stream, None, "a KStream without windows"),
     ]
     for other, given_windows, found in wrong:

@@ -10,6 +10,8 @@ import pytest
 from kafka_rescale.core.preflight.described import Described, Target
 from kafka_rescale.core.preflight.situation import Situation
 
+from tests.support.house.sources import parsed_file
+
 PACKAGE = Path(__file__).parents[3] / "plugins" / "kafka_rescale"
 
 
@@ -32,7 +34,7 @@ def made(tree: ast.AST) -> list[str]:
 
 
 def test_it_is_made_in_one_place() -> None:
-    files = {f.relative_to(PACKAGE).as_posix(): made(ast.parse(f.read_text())) for f in PACKAGE.rglob("*.py")}
+    files = {f.relative_to(PACKAGE).as_posix(): made(parsed_file(f)) for f in PACKAGE.rglob("*.py")}
     assert {name: len(calls) for name, calls in files.items() if calls} == {"operations/preflight/preflight.py": 1}
 
 

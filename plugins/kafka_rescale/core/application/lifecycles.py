@@ -1,4 +1,4 @@
-"""How an instance set is started and stopped, as an application file declares it."""
+"""The ways to start and stop an instance set that an application file can declare."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ STARTS = ("start", "start_gated")
 
 class ShellLifecycle(Strict):
     """Commands with ``{application_id}``, ``{partitions}``, ``{generation}``, ``{internal_topic_prefix}`` and
-    ``{input:NAME}`` filled in; each is one program with its arguments, and no shell reads it.
+    ``{input:NAME}`` filled in. Each command is one program with its arguments; no shell reads it.
 
-    ``{input:orders}`` is the topic that the instance has to read as its input ``orders``: the topic itself, or the
-    successor that a ``repartitioned`` input has got.
-    ``start`` and ``stop`` must return when done and may be called twice. ``status`` exits with 0 (running) or
-    3 (stopped), as LSB init scripts do. ``start_gated`` starts the instances behind the warm-up gate, with the
-    local state directories that ``start`` uses afterwards; without it, green is not pre-warmed.
+    ``{input:orders}`` is the topic that the instance has to read as its input ``orders``. It is the topic itself,
+    or the successor of a ``repartitioned`` input.
+    ``start`` and ``stop`` must return when they are done. Either may be called twice. ``status`` exits with 0
+    (running) or 3 (stopped), as LSB init scripts do. ``start_gated`` starts the instances behind the warm-up gate,
+    with the local state directories that ``start`` uses afterwards. Without ``start_gated``, green is not
+    pre-warmed.
     """
 
     type: Literal["shell"]
@@ -39,7 +40,7 @@ class ShellLifecycle(Strict):
 class PythonLifecycle(Strict):
     """A class ``module:Name``: ``start(instance)``, ``stop(instance)`` and ``is_running(instance) -> bool``.
 
-    With ``start_gated(instance)`` as well, green is pre-warmed behind the warm-up gate.
+    If the class also has ``start_gated(instance)``, green is pre-warmed behind the warm-up gate.
     """
 
     type: Literal["python"]
@@ -47,9 +48,9 @@ class PythonLifecycle(Strict):
 
 
 class ManualLifecycle(Strict):
-    """A person starts and stops the instances; Kafka shows when it is done.
+    """A person starts and stops the instances. Kafka shows when the person has done it.
 
-    ``start_gated`` says how to start them behind the warm-up gate; without it, green is not pre-warmed.
+    ``start_gated`` says how to start the instances behind the warm-up gate. Without it, green is not pre-warmed.
     """
 
     type: Literal["manual"]

@@ -1,4 +1,4 @@
-"""What an assignor decides."""
+"""The decision of an assignor."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from kafka_rescale.core.assignment.tasks import Role, TaskId
 
 @dataclass(frozen=True)
 class ClientTasks:
-    """The tasks of one client, each sorted.
+    """The tasks of one client, sorted.
 
-    :param standby: warm-ups among them.
+    :param active: the tasks that the client processes.
+    :param standby: the tasks of which the client only keeps the state. Warm-ups are among them.
     """
 
     active: tuple[TaskId, ...] = ()
@@ -27,13 +28,16 @@ class ClientTasks:
 
 @dataclass(frozen=True)
 class Movement:
-    """A task that should be at one client, but stays with another until the first has restored its state.
+    """A task that shall move from one client to another.
 
-    :param role: what shall move, the active task or a standby.
-    :param runs_on: client that has it meanwhile.
-    :param goes_to: client that a balanced assignment gives it to.
-    :param is_warming_up: whether ``goes_to`` restores it already; else it waits for a later rebalance.
-    :param is_swap: whether ``goes_to`` got the other one's standby for it, which counts as no warm-up.
+    The task stays where it is until the other client has restored its state.
+
+    :param role: what shall move: the active task or a standby.
+    :param runs_on: the client that has the task now.
+    :param goes_to: the client that shall have the task; a balanced assignment gives it the task.
+    :param is_warming_up: whether ``goes_to`` restores the task already. If not, it begins at a later rebalance.
+    :param is_swap: whether ``runs_on`` had a standby of the task and the two clients swapped their roles. A swap
+        does not count as a warm-up.
     """
 
     task: TaskId
@@ -46,10 +50,10 @@ class Movement:
 
 @dataclass(frozen=True)
 class Assignment:
-    """Which client has which tasks now, and which movements are still to come.
+    """The tasks that each client has now, and the movements that are still to come.
 
-    :param clients: tasks by client id, every client of the application among them.
-    :param movements: tasks that are not yet where they should be.
+    :param clients: tasks by client id. Every client of the application has an entry.
+    :param movements: the tasks that are not yet where they should be.
     """
 
     clients: Mapping[str, ClientTasks]
@@ -61,7 +65,10 @@ class Assignment:
         return bool(self.movements)
 
     def warm_ups(self, client: str) -> frozenset[TaskId]:
-        """Return a client's standbys that are there to be moved, beyond ``num.standby.replicas``."""
+        """Return the warm-ups of a client.
+
+        These standbys prepare the move of a task to the client. They come on top of ``num.standby.replicas``.
+        """
         return frozenset(
             m.task for m in self.movements if m.goes_to == client and m.is_warming_up and not m.is_swap
         )
@@ -75,7 +82,7 @@ class Assignment:
         )
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
-        """Yield client, its active tasks, and its standbys with warm-ups marked, as a table shows them."""
+        """Yield the rows of a table: a client, its active tasks, and its standbys with the warm-ups marked."""
         for client, has in self.clients.items():
             warm_ups = self.warm_ups(client)
             standbys = (f"{task} (warm-up)" if task in warm_ups else str(task) for task in has.standby)
@@ -84,14 +91,15 @@ class Assignment:
     def to_come(self) -> tuple[Movement, ...]:
         """Return the movements as a person sees them.
 
-        A task that goes to a client as its active one may also have been a standby there for a moment, by a swap,
-        and have lost that place again: that is one movement, not two.
+        A swap can make a client a standby of a task for a moment, before that standby moves on to another client.
+        Then two movements of the task lead to the first client: one of the active task, one of the standby. For a
+        person this is one movement, that of the active task.
         """
         active = {(m.task, m.goes_to) for m in self.movements if m.role is Role.ACTIVE}
         return tuple(m for m in self.movements if m.role is Role.ACTIVE or (m.task, m.goes_to) not in active)
 
     def movement_rows(self) -> Iterator[tuple[str, str, str, str, str]]:
-        """Yield task, role, where it is, where it goes, and what it waits for, as a table shows them."""
+        """Yield the rows of a table: a task, its role, where it is, where it goes, and what it waits for."""
         for m in self.to_come():
             kind = "warm-up" if m.task in self.warm_ups(m.goes_to) else "standby"
             is_there = m.task in self.clients[m.goes_to].standby
@@ -100,7 +108,7 @@ class Assignment:
 
 
 def assignment_of(draft: Draft, movements: Iterable[Movement]) -> Assignment:
-    """Return a finished draft as a value that no longer changes."""
+    """Return a finished draft as a value that never changes again."""
     clients = {
         client: ClientTasks(
             tuple(sorted(draft.tasks(client, Role.ACTIVE))), tuple(sorted(draft.tasks(client, Role.STANDBY)))

@@ -1,4 +1,4 @@
-"""As many tasks per stream thread on every client, as far as moves of single tasks can make them."""
+"""Balancing: every client gets equally many tasks per stream thread, as far as moves of single tasks allow it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from kafka_rescale.core.assignment.draft import Draft
 from kafka_rescale.core.assignment.tasks import Role
 
 IsAllowed = Callable[[str, str], bool]
-"""Whether tasks may move from one client to another."""
+"""Takes two clients; returns whether tasks may move from the first one to the second one."""
 
 
 def balance(draft: Draft, role: Role, is_allowed: IsAllowed) -> None:
-    """Move tasks in one role to clients with fewer tasks per thread, as long as that evens them out."""
+    """Move tasks in one role to clients with fewer tasks per thread, until no move makes the loads more even."""
     has_moved = True
     while has_moved:
         has_moved = False

@@ -18,19 +18,20 @@ Tags = frozenset[tuple[str, str]]
 
 
 class ClientTagAwareStandbyTaskAssignor:
-    """As far as possible, the copies of a task differ in every tag of ``rack.aware.assignment.tags``.
+    """Places the copies of a task so that, as far as possible, they differ in every listed tag.
 
-    A tag whose values are all in use no longer counts; what can't be placed so goes to the least loaded clients
-    (``ClientTagAwareStandbyTaskAssignor``).
+    The tags are listed in ``rack.aware.assignment.tags``. When the copies of a task use all values of a tag, that
+    tag no longer counts for the task. A standby that can't be placed by these rules goes to the least loaded
+    client (``ClientTagAwareStandbyTaskAssignor``).
 
-    :param racks: rack by client id, which then counts as the only tag (``client.rack``, KIP-925).
+    :param racks: rack by client id. If given, the rack counts as the only tag (``client.rack``, KIP-925).
     """
 
     def __init__(self, racks: Mapping[str, str] | None = None) -> None:
         self._racks = racks
 
     def assign(self, draft: Draft, stateful: Iterable[TaskId], configs: AssignmentConfigs) -> Mapping[TaskId, int]:
-        """Place the standbys of each task that is active somewhere, then the standbys that are left over."""
+        """Place the standbys of each task that is active on a client, then the standbys that are left over."""
         listed = configs.rack_aware_assignment_tags if self._racks is None else (RACK,)
         tags = {client.id: self._tags(client) for client in draft.clients.values()}
         dimensions = _Dimensions(draft, tags, listed)
@@ -45,12 +46,12 @@ class ClientTagAwareStandbyTaskAssignor:
         return missing
 
     def is_allowed_movement(self, source: Client, destination: Client) -> bool:
-        """Return whether the destination has all tags of the source, so that a move changes nothing."""
+        """Return whether the destination has all tags of the source. Then a move changes nothing about tags."""
         tags = self._tags(destination)
         return all(tags.get(key) == value for key, value in self._tags(source).items())
 
     def is_allowed_task_movement(self, draft: Draft, task: TaskId, source: str, destination: str) -> bool:
-        """Return whether a task's copies would have no fewer distinct tags after a move."""
+        """Return whether the copies of a task have at least as many distinct tags after a move as before it."""
         tags = {client.id: frozenset(self._tags(client).items()) for client in draft.clients.values()}
         return _keeps_distinct(draft, tags, task, source, tags[destination])
 
@@ -63,7 +64,7 @@ def standby_task_assignor(
 ) -> StandbyTaskAssignor:
     """Return the assignor that the configs ask for (``StandbyTaskAssignorFactory``).
 
-    :param racks: rack by client id, if every client has one; tags in the configs take precedence.
+    :param racks: rack by client id, or None if a client has no rack. Tags in the configs take precedence.
     """
     if configs.rack_aware_assignment_tags:
         return ClientTagAwareStandbyTaskAssignor()
@@ -71,19 +72,30 @@ def standby_task_assignor(
 
 
 def _by_partition(task: TaskId) -> tuple[int, int]:
-    """Tasks of one partition often compete for the same clients: one after the other, each takes what is left."""
+    """Return the key that sorts tasks by partition.
+
+    Tasks of one partition often compete for the same clients. Placed one after the other, each takes a client that
+    the task before it has left.
+    """
     return task.partition, task.subtopology
 
 
 def _keeps_distinct(draft: Draft, tags: Mapping[str, Tags], task: TaskId, source: str, instead: Tags) -> bool:
-    """Return whether a task's copies have no fewer distinct tags with these instead of those of one client."""
+    """Return whether a copy of a task may leave a client without a loss of distinct tags.
+
+    :param source: the client that the copy leaves.
+    :param instead: the tags of the client that the copy would go to.
+    """
     others = draft.holders(task) - {source}
     kept = frozenset().union(*(tags[client] for client in others))
     return len(kept | instead) >= len(kept | tags[source])
 
 
 class _Dimensions:
-    """Clients grouped by their values of the listed tags, so that a group is looked at instead of each client."""
+    """Clients grouped by their values of the listed tags.
+
+    The search looks at each group instead of at each client; there are far fewer groups.
+    """
 
     def __init__(self, draft: Draft, tags: Mapping[str, Mapping[str, str]], listed: Iterable[str]) -> None:
         keys = set(listed)
@@ -100,7 +112,7 @@ class _Dimensions:
         self._groups = {pairs: LeastLoaded(clients, draft.load) for pairs, clients in members.items()}
 
     def place(self, task: TaskId, active: str, replicas: int) -> int:
-        """Place standbys of one task, and return how many could not be placed."""
+        """Place the standbys of one task and return how many of them could not be placed."""
         used: set[tuple[str, str]] = set()
         last = active
         for copies in range(1, replicas + 1):
@@ -122,7 +134,7 @@ class _Dimensions:
         return 0
 
     def even_out(self) -> None:
-        """Move standbys to emptier clients, as long as the copies of their task differ in no fewer tags."""
+        """Move standbys to emptier clients. No move makes the copies of a task differ in fewer tags."""
         has_moved = True
         while has_moved:
             has_moved = False

@@ -1,4 +1,4 @@
-"""The configs of Kafka Streams that decide an assignment, with its defaults and limits."""
+"""The configs of Kafka Streams that decide an assignment, with the defaults and limits of Kafka Streams."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _AT_LEAST = {
 
 @dataclass(frozen=True)
 class AssignmentConfigs:
-    """KIP-441 and KIP-708, under the names of ``StreamsConfig``.
+    """The configs of KIP-441 and KIP-708, under the names of ``StreamsConfig``.
 
-    :param acceptable_recovery_lag: records that a caught-up client may be behind.
-    :param max_warmup_replicas: warm-ups at a time, beside the standbys.
-    :param num_standby_replicas: standbys of each stateful task.
-    :param probing_rebalance_interval_ms: until it is looked again whether the warm-ups have caught up.
-    :param rack_aware_assignment_tags: tags in whose values the copies of a task shall differ.
+    :param acceptable_recovery_lag: number of records that a caught-up client may be behind.
+    :param max_warmup_replicas: number of warm-ups at a time. Standbys do not count.
+    :param num_standby_replicas: number of standbys of each stateful task.
+    :param probing_rebalance_interval_ms: time until the next look whether the warm-ups have caught up.
+    :param rack_aware_assignment_tags: the tags in which the copies of a task shall differ.
     :raises InvalidInput: a value is outside its range.
     """
 
@@ -51,7 +51,7 @@ class AssignmentConfigs:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Self:
-        """Return the configs that a client's properties set; its other properties are not looked at.
+        """Return the configs that a client's properties set. Other properties of the client don't matter here.
 
         :raises InvalidInput: a value isn't a number or is outside its range.
         """
@@ -65,8 +65,8 @@ class AssignmentConfigs:
 def client_tags(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the tags that a client's properties set by ``client.tag.<key>``.
 
-    :raises InvalidInput: too many, too long, or one of ``rack.aware.assignment.tags`` is missing
-        (``StreamsConfig#validateRackAwarenessConfiguration``).
+    :raises InvalidInput: there are too many tags, a key or a value is too long, or the client lacks a tag of
+        ``rack.aware.assignment.tags`` (``StreamsConfig#validateRackAwarenessConfiguration``).
     """
     tags = {
         name.removeprefix(CLIENT_TAG): value for name, value in properties.items() if name.startswith(CLIENT_TAG)

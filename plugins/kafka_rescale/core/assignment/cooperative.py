@@ -1,6 +1,6 @@
-"""Tasks change hands in two rebalances: revoked in the first one, assigned in the second (KIP-429).
+"""The hand-over of tasks in two rebalances: the first one revokes a task, the second one assigns it (KIP-429).
 
-A client that keeps a task goes on processing it all the while; only tasks that move are interrupted.
+A client that keeps a task goes on processing it during both rebalances. Only tasks that move are interrupted.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from kafka_rescale.core.assignment.tasks import TaskId
 
 @dataclass(frozen=True)
 class HandOver:
-    """What each client does after one rebalance.
+    """The duties of each client after one rebalance.
 
-    :param revoke: active tasks to stop and commit, per client.
-    :param assigned: tasks that each client has from now on: active ones that no other client owns any longer, and
-        standbys that it doesn't own as active any longer.
+    :param revoke: per client, the active tasks that it has to stop and commit.
+    :param assigned: per client, the tasks that it has from now on. These are active tasks that no other client
+        owns any longer, and standbys of tasks that the client itself no longer owns as active.
     """
 
     revoke: Mapping[str, tuple[TaskId, ...]]
@@ -27,18 +27,22 @@ class HandOver:
 
     @property
     def is_follow_up_needed(self) -> bool:
-        """Whether to rebalance again as soon as the revoked tasks are reported, not only at the next probing."""
+        """Whether the next rebalance has to begin as soon as the clients have reported the revoked tasks.
+
+        Without revoked tasks, the next probing is early enough.
+        """
         return any(self.revoke.values())
 
 
 def hand_over(owned: Mapping[str, Collection[TaskId]], target: Assignment) -> HandOver:
-    """Return the safe step from what clients own towards an assignment.
+    """Return the safe step from the tasks that clients own towards an assignment.
 
-    A task that two clients claim (one of them is a zombie) is revoked from both, even if one of them shall have
-    it. Only then is it certain that no client processes it.
+    If two clients claim one task, one of them is a zombie. Both have to give the task up, even if one of the two
+    shall have it. Only then is it certain that no client processes the task.
 
-    :param owned: active tasks per client, as the clients reported them at this rebalance. A client that is gone
-        reports none, so that what it had is free.
+    :param owned: the active tasks of each client, as the client reported them at this rebalance. A client that is
+        gone reports no task, so its tasks are free.
+    :param target: the assignment that the clients shall come to.
     """
     claims = Counter(task for tasks in owned.values() for task in set(tasks))
     revoke, assigned = {}, {}

@@ -10,9 +10,11 @@ from kafka_rescale.core.assignment.tasks import Client, Role, TaskId
 
 
 class Draft:
-    """Which client has which tasks so far; no client ever has a task twice.
+    """The tasks that each client has so far. A client never has a task twice.
 
-    :param clients: at least one; iterated by id.
+    Iteration yields the ids of the clients in their order.
+
+    :param clients: all clients, at least one.
     """
 
     def __init__(self, clients: Iterable[Client]) -> None:
@@ -38,31 +40,34 @@ class Draft:
         return client in self._holders[task]
 
     def count(self, client: str) -> int:
-        """Return how many tasks a client has, in both roles."""
+        """Return the number of tasks that a client has in both roles together."""
         return sum(len(self._tasks[role][client]) for role in Role)
 
     def load(self, client: str) -> float:
-        """Return a client's tasks per stream thread, in both roles."""
+        """Return the number of tasks per stream thread that a client has in both roles together."""
         return self.count(client) / self.clients[client].threads
 
     def load_without_one(self, client: str) -> float:
-        """Return what a client's load would be with a task less."""
+        """Return the load that a client would have with one task fewer."""
         return (self.count(client) - 1) / self.clients[client].threads
 
     def load_with_one_more(self, client: str) -> float:
-        """Return what a client's load would be with another task."""
+        """Return the load that a client would have with one more task."""
         return (self.count(client) + 1) / self.clients[client].threads
 
     def least_load_with_one_more(self) -> float:
-        """Return the load of the emptiest client with another task."""
+        """Return the load that the emptiest client would have with one more task."""
         return min(map(self.load_with_one_more, self.clients))
 
     def improves(self, source: str, destination: str) -> bool:
-        """Return whether moving a task evens loads out; never both ways, so that moving comes to an end."""
+        """Return whether the move of a task from source to destination makes the loads more even.
+
+        If a move improves the loads, the opposite move does not. Therefore the moving comes to an end.
+        """
         return self.load_without_one(source) >= self.load_with_one_more(destination)
 
     def active_load(self, client: str) -> float:
-        """Return a client's active tasks per stream thread."""
+        """Return the number of active tasks per stream thread of a client."""
         return len(self._tasks[Role.ACTIVE][client]) / self.clients[client].threads
 
     def assign(self, client: str, task: TaskId, role: Role) -> None:
@@ -78,14 +83,16 @@ class Draft:
         self._holders[task].remove(client)
 
     def least_loaded(self, clients: Iterable[str]) -> str | None:
-        """Return the one with the fewest tasks per thread, the first by id among equals."""
+        """Return the client with the fewest tasks per thread. Of equal clients, return the first by id."""
         return min(clients, key=lambda client: (self.load(client), client), default=None)
 
 
 class LeastLoaded:
-    """Clients by load (``ConstrainedPrioritySet``); one whose load has become less has to be offered again.
+    """Clients sorted by load (``ConstrainedPrioritySet``).
 
-    :param load: tasks per thread of a client.
+    When the load of a client has become less, the caller has to offer that client again.
+
+    :param load: takes a client; returns its tasks per thread.
     """
 
     def __init__(self, clients: Iterable[str], load: Callable[[str], float]) -> None:
@@ -94,11 +101,11 @@ class LeastLoaded:
         heapify(self._heap)
 
     def offer(self, client: str) -> None:
-        """Take notice that a client has fewer tasks than before."""
+        """Note that a client has fewer tasks than before."""
         heappush(self._heap, (self._load(client), client))
 
     def pick(self, fits: Callable[[str], bool]) -> str | None:
-        """Return the least loaded client that fits, the first by id among equals."""
+        """Return the least loaded client that fits. Of equal clients, return the first by id."""
         seen = []
         found = None
         while self._heap and found is None:

@@ -1,4 +1,4 @@
-"""An assignment that interrupts no task for a restore (KIP-441, ``HighAvailabilityTaskAssignor``)."""
+"""An assignor that interrupts no task for a restore (KIP-441, ``HighAvailabilityTaskAssignor``)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def assign(
     configs: AssignmentConfigs,
     standby_assignor: StandbyTaskAssignor | None = None,
 ) -> Assignment:
-    """Return which client has which tasks; the same for the same input, in whatever order it comes.
+    """Return the tasks of each client. The same input gives the same result, whatever its order.
 
-    1. Active stateful tasks are balanced over clients and their threads, whatever state these have.
-    2. Standbys are added.
-    3. Where a client is not caught up on a task while another one is, the other one keeps it, and the first one
-       warms it up: ``max.warmup.replicas`` tasks at a time.
+    1. The assignor balances active stateful tasks over clients and their threads. It ignores who has state.
+    2. It adds standbys.
+    3. A client may get a task on which it is not caught up, while another client is. Then the other client keeps
+       the task, and the first client warms it up. At most ``max.warmup.replicas`` tasks are warmed up at a time.
     4. Stateless tasks fill up the clients with the fewest active tasks.
 
-    :param standby_assignor: instead of the assignor that the configs ask for.
-    :raises InvalidInput: there is no client, two have one id, or one has no thread.
+    :param standby_assignor: the assignor of the standbys, if it is not the one that the configs ask for.
+    :raises InvalidInput: there is no client, two clients have the same id, or a client has no thread.
     """
     _check(clients)
     draft = Draft(clients)
@@ -85,5 +85,5 @@ def _check(clients: Collection[Client]) -> None:
             "clients of the application",
             found=problem,
             expected="at least one client, each with an id of its own and one stream thread or more",
-            remedy="Start a client, or leave out those that have no stream thread.",
+            remedy="Start a client, or leave out the clients that have no stream thread.",
         )

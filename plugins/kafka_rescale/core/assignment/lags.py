@@ -1,4 +1,4 @@
-"""Which clients have the state of a task, and how far it is behind (KIP-441)."""
+"""The clients that have state of a task, and how far that state is behind (KIP-441)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from kafka_rescale.core.assignment.tasks import Client, TaskId
 
 LATEST_OFFSET = -2
-"""Offset sum, and lag, of a task that is active and running: caught up, however much is being written."""
+"""Offset sum, and lag, of a task that is active and running. The task counts as caught up, whatever is written."""
 UNKNOWN_OFFSET_SUM = -3
-"""Offset sum, and lag, of state whose position is not known: never caught up, but nearer than any known lag."""
+"""Offset sum, and lag, of state whose position is not known.
+
+Such state never counts as caught up. But it counts as nearer than state with any known lag.
+"""
 UNBOUNDED_LAG = 2**63 - 1
-"""``acceptable.recovery.lag`` with which every client counts as caught up."""
+"""The ``acceptable.recovery.lag`` with which every client counts as caught up."""
 
 
 def task_lag(offset_sum: int, end_offset_sum: int) -> int:
     """Return how many records a client's state of a task is behind, over all changelog partitions of the task.
 
-    A sum beyond the end means state of another changelog: all of it has to be restored.
+    An offset sum beyond the end means that the state belongs to another changelog. The client then has to restore
+    the whole changelog.
 
-    :param offset_sum: sum of the offsets that the client's state stands for, or one of the two values above.
+    :param offset_sum: sum of the offsets up to which the client's state has the changelogs, or ``LATEST_OFFSET``
+        or ``UNKNOWN_OFFSET_SUM``.
     :param end_offset_sum: sum of the end offsets of the task's changelog partitions.
     """
     if offset_sum in {LATEST_OFFSET, UNKNOWN_OFFSET_SUM}:
@@ -28,12 +33,12 @@ def task_lag(offset_sum: int, end_offset_sum: int) -> int:
 
 
 class Lags:
-    """The lags of all clients, asked for by task.
+    """The lags of all clients by task.
 
-    Only the clients with state of a task are kept for it: with 10,000 tasks and 1,000 clients nearly all others
-    have nothing of it.
+    For each task, this class keeps only the clients that have state of it. With 10,000 tasks and 1,000 clients,
+    nearly all clients have no state of a given task.
 
-    :param end_offset_sums: per stateful task.
+    :param end_offset_sums: the sum of the changelogs' end offsets, per stateful task.
     :param acceptable: ``acceptable.recovery.lag`` in records, inclusive.
     """
 
@@ -47,11 +52,11 @@ class Lags:
                     self._known[task][client.id] = lag
 
     def lag(self, task: TaskId, client: str) -> int:
-        """Return a client's lag; the whole changelog where it has no state."""
+        """Return a client's lag. Without state, the lag is the whole changelog."""
         return self._known[task].get(client, self._ends[task])
 
     def is_caught_up(self, task: TaskId, client: str) -> bool:
-        """Return whether a client may take a task over without a pause to restore."""
+        """Return whether a client may take a task over without a pause for a restore."""
         return self._is_acceptable(self.lag(task, client))
 
     def caught_up(self, task: TaskId) -> list[str]:
@@ -67,7 +72,7 @@ class Lags:
         return others + sum(map(self._is_acceptable, known.values()))
 
     def others_are_more_caught_up(self, task: TaskId, client: str) -> bool:
-        """Return whether a client is not caught up on a task while the lag of another one is smaller."""
+        """Return whether a client is not caught up on a task and another client has a smaller lag."""
         lag = self.lag(task, client)
         if self._is_acceptable(lag):
             return False
@@ -76,7 +81,10 @@ class Lags:
         return least < lag or (len(known) < len(self._clients) and self._ends[task] < lag)
 
     def more_caught_up(self, task: TaskId, client: str, fits: Callable[[str], bool]) -> str | None:
-        """Return the most caught-up client before another one, by lag and then by id, that fits."""
+        """Return the most caught-up client that fits and that is more caught up than the given client.
+
+        Of two clients with the same lag, the first by id counts as more caught up.
+        """
         known = self._known[task]
         limit = (self.lag(task, client), client)
         found = [(lag, other) for other, lag in known.items() if (lag, other) < limit and fits(other)]

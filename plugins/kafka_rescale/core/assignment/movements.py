@@ -1,4 +1,4 @@
-"""Tasks stay with a caught-up client until the one that shall have them is warm (KIP-441, ``TaskMovement``)."""
+"""Tasks stay with a caught-up client until the client that shall have them is warm (KIP-441, ``TaskMovement``)."""
 
 from __future__ import annotations
 
@@ -11,33 +11,35 @@ from kafka_rescale.core.assignment.tasks import Role, TaskId
 
 
 class TaskMovements:
-    """Takes a balanced draft back to what can run at once, and warms up what it takes back.
+    """Changes a balanced draft into an assignment that can run at once.
 
-    :param draft: the balanced assignment; changed by both methods.
-    :param warm_ups: how many there may be at a time, ``max.warmup.replicas``.
+    A client that loses a task in this change warms the task up.
+
+    :param draft: the balanced assignment. Both methods change it.
+    :param warm_ups: the number of warm-ups that there may be at a time, ``max.warmup.replicas``.
     """
 
     def __init__(self, draft: Draft, lags: Lags, warm_ups: int) -> None:
         self._draft, self._lags, self._left = draft, lags, warm_ups
 
     def move_active(self) -> list[Movement]:
-        """Move each active task whose client is not caught up to a client that is, or is at least nearer.
+        """Move each active task whose client is not caught up to a client that is caught up, or at least nearer.
 
-        A caught-up standby is the first choice, as the two then only swap their roles; then any caught-up client;
-        then the one with the smallest lag.
+        The first choice is a client with a caught-up standby, because the two clients then only swap their roles.
+        The second choice is any caught-up client. The third choice is the client with the smallest lag.
         """
         return [self._move_active(task, client) for task, client in self._behind(Role.ACTIVE, [])]
 
     def move_standby(self, moved: Iterable[Movement]) -> list[Movement]:
         """Move each standby whose client is not caught up to a nearer client that does not have the task yet.
 
-        :param moved: what :meth:`move_active` did; the warm-ups that it made stay.
+        :param moved: the movements that :meth:`move_active` returned. The warm-ups among them stay where they are.
         """
         moves = (self._move_standby(task, client) for task, client in self._behind(Role.STANDBY, moved))
         return [move for move in moves if move is not None]
 
     def _behind(self, role: Role, moved: Iterable[Movement]) -> Iterator[tuple[TaskId, str]]:
-        """Yield what shall move; the tasks first that the fewest clients could take."""
+        """Yield the tasks that have to move, with their clients. Tasks that few clients could take come first."""
         warm_ups = {(m.task, m.goes_to) for m in moved if m.is_warming_up and not m.is_swap}
         found = [
             (self._lags.caught_up_count(task), task, client)

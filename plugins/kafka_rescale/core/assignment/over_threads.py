@@ -1,4 +1,4 @@
-"""Which stream thread of a client runs which of its tasks (``StreamsPartitionAssignor#assignTasksToThreads``)."""
+"""The tasks of each stream thread of a client (``StreamsPartitionAssignor#assignTasksToThreads``)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from kafka_rescale.core.assignment.tasks import TaskId
 def over_threads(
     tasks: Collection[TaskId], threads: Collection[str], previous: Mapping[str, Collection[TaskId]]
 ) -> dict[str, tuple[TaskId, ...]]:
-    """Return the tasks of each thread: as many as of any other, give or take one, and its own ones if possible.
+    """Return the tasks of each thread.
+
+    The numbers of tasks of two threads differ by one at most. If possible, a thread keeps the tasks that it had.
 
     :param threads: names of the client's live threads, at least one.
-    :param previous: tasks that each thread had.
+    :param previous: the tasks that each thread had before.
     """
     names = sorted(threads)
     at_most = -(-len(tasks) // len(names))

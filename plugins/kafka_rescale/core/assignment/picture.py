@@ -18,7 +18,10 @@ Place = tuple[str, TaskId]
 
 
 def svg(assignment: Assignment) -> str:
-    """Return a picture with a column of tasks per client, and arrows for what will move, active tasks bold."""
+    """Return a picture with a column of tasks per client.
+
+    An arrow shows each movement that is still to come. The arrow of an active task is bold.
+    """
     places = {
         (client, task): row
         for client, has in assignment.clients.items()
@@ -62,7 +65,10 @@ def _box(assignment: Assignment, place: Place, columns: dict[str, int], row: int
 
 
 def _arrow(move: Movement, columns: dict[str, int], places: dict[Place, int]) -> str:
-    """From where a task runs to where it will; to the client's name if it has nothing of it yet."""
+    """Return the arrow from the place where a task runs to the place where it will run.
+
+    The arrow ends at the client's name if that client has no copy of the task yet.
+    """
     begin, end = columns[move.runs_on], columns[move.goes_to]
     to_right = begin < end
     x1, x2 = (begin + COLUMN, end) if to_right else (begin, end + COLUMN)

@@ -1,7 +1,8 @@
-"""Standbys on other racks than the active task, as the first draft of KIP-708 has it: one rack id per client.
+"""Standbys on other racks than the active task, as in the first draft of KIP-708: each client has one rack id.
 
-The released KIP has client tags instead (:mod:`~kafka_rescale.core.assignment.client_tags`), by which standbys are
-placed unless an application file names a rule of the user's own, ``rack.standby.task.assignor``.
+The released KIP has client tags instead, and :mod:`~kafka_rescale.core.assignment.client_tags` places standbys by
+them. An application file may name a rule of the user's own, ``rack.standby.task.assignor``. Then this module
+places the standbys by that rule.
 """
 
 from __future__ import annotations
@@ -18,35 +19,35 @@ from kafka_rescale.core.errors import InvalidInput
 
 SETTING = "rack.standby.task.assignor"
 EXPECTED = (
-    "a class without arguments, whose assign_standby_task_to_racks(source_tasks, client_rack_ids) returns "
-    "sets of tasks by rack"
+    "a class that takes no arguments and has a method assign_standby_task_to_racks(source_tasks, client_rack_ids) "
+    "that returns sets of tasks by rack"
 )
 
 
 class RackStandbyTaskAssignor(Protocol):
-    """Which racks may have standbys of which tasks."""
+    """The rule that says which racks may have standbys of which tasks."""
 
     def assign_standby_task_to_racks(
         self, source_tasks: Mapping[TaskId, str], client_rack_ids: AbstractSet[str]
     ) -> Mapping[str, AbstractSet[TaskId]]:
         """Return the tasks whose standbys each rack may have.
 
-        :param source_tasks: rack of the active task, per task.
+        :param source_tasks: for each task, the rack of its active task.
         :param client_rack_ids: every rack that has a client.
         """
 
 
 class DefaultRackStandbyTaskAssignor:
-    """A standby may be on every rack but that of its active task.
+    """The default rule: a standby may be on every rack except the rack of its active task.
 
-    The draft's own default empties a rack's set whenever it meets a task that is active there, so that the order
-    of the tasks decides what remains. Here each rack keeps what it was given.
+    The default in the draft of the KIP empties the set of a rack whenever it meets a task that is active on that
+    rack. There, the order of the tasks decides what remains. Here, each rack keeps the tasks that it was given.
     """
 
     def assign_standby_task_to_racks(
         self, source_tasks: Mapping[TaskId, str], client_rack_ids: AbstractSet[str]
     ) -> Mapping[str, AbstractSet[TaskId]]:
-        """Return all tasks that are active elsewhere, per rack."""
+        """Return for each rack all tasks that are active on another rack."""
         return {
             rack: {task for task, active_rack in source_tasks.items() if active_rack != rack}
             for rack in sorted(client_rack_ids)
@@ -64,7 +65,7 @@ class RackStandbys:
         self._assignor = assignor or DefaultRackStandbyTaskAssignor()
 
     def assign(self, draft: Draft, stateful: Iterable[TaskId], configs: AssignmentConfigs) -> Mapping[TaskId, int]:
-        """Place the standbys; if no allowed rack has room for a standby, it is left out instead of misplaced."""
+        """Place the standbys. A standby for which no allowed rack has room is left out, not misplaced."""
         source = {task: self._racks[client] for client in draft for task in draft.tasks(client, Role.ACTIVE)}
         source = {task: source[task] for task in sorted(stateful) if task in source}
         allowed = _allowed(self._assignor, source, frozenset(self._racks[c] for c in draft))
@@ -81,15 +82,15 @@ class RackStandbys:
         return missing
 
     def is_allowed_movement(self, source: Client, destination: Client) -> bool:
-        """Return whether both are on one rack."""
+        """Return whether both clients are on the same rack."""
         return self._racks[source.id] == self._racks[destination.id]
 
 
 def rack_standby_task_assignor(name: str) -> RackStandbyTaskAssignor:
-    """Return an instance of the class that ``rack.standby.task.assignor`` names.
+    """Return an object of the class that ``rack.standby.task.assignor`` names.
 
     :param name: ``module:Class``.
-    :raises InvalidInput: there is no such class, it takes arguments, or it lacks the method.
+    :raises InvalidInput: there is no such class, the class takes arguments, or it lacks the method.
     """
     kind = named(SETTING, name, EXPECTED)
     try:
@@ -105,9 +106,9 @@ def rack_standby_task_assignor(name: str) -> RackStandbyTaskAssignor:
 def _allowed(
     assignor: RackStandbyTaskAssignor, source: Mapping[TaskId, str], racks: AbstractSet[str]
 ) -> dict[str, AbstractSet[TaskId]]:
-    """Return what a class of the user's answers, as sets.
+    """Return the answer of a class of the user's, as sets.
 
-    :raises InvalidInput: it has failed, or has answered something else.
+    :raises InvalidInput: the class has failed, or has returned something else.
     """
     try:
         found = assignor.assign_standby_task_to_racks(source, racks)

@@ -1,4 +1,4 @@
-"""Where the standbys of each task go; exchangeable (KIP-708)."""
+"""Assignors that place the standbys of each task. A user may exchange them (KIP-708)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from kafka_rescale.core.assignment.tasks import Client, Role, TaskId
 
 
 class StandbyTaskAssignor(Protocol):
-    """Adds standbys to a draft that has its active tasks."""
+    """Adds standbys to a draft that has its active tasks already."""
 
     def assign(self, draft: Draft, stateful: Iterable[TaskId], configs: AssignmentConfigs) -> Mapping[TaskId, int]:
-        """Place ``num.standby.replicas`` copies of each task, as far as there are clients without it.
+        """Place ``num.standby.replicas`` copies of each task, as far as there are clients without the task.
 
-        :returns: how many standbys are missing, of each task that lacks some.
+        :returns: the number of missing standbys, for each task that lacks some.
         """
 
     def is_allowed_movement(self, source: Client, destination: Client) -> bool:
-        """Return whether standbys may be moved between two clients to balance their loads."""
+        """Return whether standbys may move between two clients to balance their loads."""
 
 
 class DefaultStandbyTaskAssignor:
@@ -32,15 +32,15 @@ class DefaultStandbyTaskAssignor:
         return fill(draft, wanted)
 
     def is_allowed_movement(self, source: Client, destination: Client) -> bool:
-        """Every client is as good as another."""
+        """Return True: every client is as good as another one."""
         return True
 
 
 def fill(draft: Draft, wanted: Mapping[TaskId, int]) -> dict[TaskId, int]:
     """Place standbys on the least loaded clients that don't have the task.
 
-    :param wanted: how many of each task.
-    :returns: how many are missing, of each task that lacks some: there are no more clients.
+    :param wanted: the number of standbys of each task.
+    :returns: the number of missing standbys, for each task that lacks some because there are no more clients.
     """
     clients = LeastLoaded(draft, draft.load)
     missing = {}

@@ -1,7 +1,7 @@
 """Stream threads that are added, removed and replaced while a client runs (KIP-663).
 
-One value per client; each event returns the next one. Nothing here waits or starts anything: who runs the threads
-reports what became of them.
+Each client is one value. Each event returns the next value. Nothing here waits or starts anything: the runner of
+the threads reports the changes of their states.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def client_of(thread: str) -> str:
 
 
 class Decision(StrEnum):
-    """What to do about a thread that died (``StreamThreadExceptionResponse``)."""
+    """The reaction to a thread that died (``StreamThreadExceptionResponse``)."""
 
     REPLACE_THREAD = "REPLACE_THREAD"
     SHUTDOWN_CLIENT = "SHUTDOWN_CLIENT"
@@ -41,8 +41,10 @@ class StreamThread:
 class StreamsClient:
     """A client and its threads.
 
-    :param threads: in the order of their start; a dead one is no longer among them, so that its name is free.
-    :param failed_stream_threads: the metric ``failed-stream-threads``: threads that died of an error so far.
+    :param threads: the threads in the order of their start. A dead thread is no longer among them, so its name is
+        free again.
+    :param failed_stream_threads: the metric ``failed-stream-threads``, the number of threads that died of an error
+        so far.
     :param is_application_ending: whether this client has asked all clients of the application to shut down.
     """
 
@@ -58,16 +60,16 @@ class StreamsClient:
         return tuple(thread for thread in self.threads if thread.state.is_alive)
 
     def start(self, num_stream_threads: int) -> Self:
-        """Start with so many threads, whatever was added or removed before the last stop.
+        """Start with this number of threads, whatever was added or removed before the last stop.
 
-        :raises InvalidInput: it was started before.
+        :raises InvalidInput: the client was started before.
         """
         if self.state is not State.CREATED:
             raise InvalidInput(
                 f"client {self.client_id}",
                 found=f"state {self.state}",
                 expected=f"state {State.CREATED}",
-                remedy="Start a new client: one that was stopped can't be started again.",
+                remedy="Start a new client. A client that was stopped can't be started again.",
             )
         started = self._become(State.REBALANCING)
         for _ in range(num_stream_threads):
@@ -75,19 +77,19 @@ class StreamsClient:
         return started
 
     def add_stream_thread(self) -> tuple[Self, str | None]:
-        """Add a thread, and return its name; ``None`` if the client is not in a state to take one."""
+        """Add a thread and return its name. The name is ``None`` if the client's state allows no new thread."""
         if not self.state.is_running_or_rebalancing:
             return self, None
         name = f"{self.client_id}{_INFIX}{self._lowest_free_index()}"
         thread = StreamThread(name, ThreadState.STARTING)
-        # Without another thread at work the client processes nothing until this one is given its tasks.
+        # If no other thread is at work, the client processes nothing until this thread gets its tasks.
         client = self if self.alive else self._become(State.REBALANCING)
         return replace(client, threads=(*self.threads, thread)), name
 
     def remove_stream_thread(self, calling: str | None = None) -> tuple[Self, str | None]:
-        """Ask a thread to shut down, and return its name; ``None`` if the client has no thread that it can lose.
+        """Ask a thread to shut down and return its name. The name is ``None`` if the client can lose no thread.
 
-        :param calling: name of the thread that asks; it removes itself only if it is the last one.
+        :param calling: name of the thread that asks. It removes itself only if there is no other thread.
         """
         alive = self.alive
         chosen = [t for t in alive if t.name != calling] or list(alive)
@@ -96,9 +98,9 @@ class StreamsClient:
         return self._with(chosen[0].name, ThreadState.PENDING_SHUTDOWN), chosen[0].name
 
     def thread_became(self, name: str, state: ThreadState) -> Self:
-        """Take notice of a thread's new state.
+        """Note a thread's new state.
 
-        :raises UnsafeState: there is no such thread, or it can't have changed like this.
+        :raises UnsafeState: there is no such thread, or a thread can't change its state like this.
         """
         now = self._thread(name).state
         if now is ThreadState.PENDING_SHUTDOWN and state is not ThreadState.DEAD:
@@ -113,9 +115,9 @@ class StreamsClient:
         return self._with(name, state)._follow(state)
 
     def thread_failed(self, name: str, decision: Decision) -> Self:
-        """Take notice that a thread dies of an error, and do what the handler has decided.
+        """Note that a thread dies of an error, and do what the handler has decided.
 
-        The thread is still there when it is replaced, so that the new one gets another name.
+        The old thread is still there when its replacement is added. Therefore the replacement gets another name.
 
         :raises UnsafeState: there is no such thread.
         """
@@ -132,7 +134,7 @@ class StreamsClient:
         return self._end(State.PENDING_SHUTDOWN)
 
     def close_to_error(self) -> Self:
-        """Shut down because of an error, one's own or that of another client (``SHUTDOWN_APPLICATION``)."""
+        """Shut down because of an error of this client, or of another client (``SHUTDOWN_APPLICATION``)."""
         return self._end(State.PENDING_ERROR)
 
     def _end(self, state: State) -> Self:
@@ -159,7 +161,7 @@ class StreamsClient:
         return replace(self, state=State.ERROR) if self.state is State.PENDING_ERROR else self
 
     def _become(self, state: State) -> Self:
-        """Change the client's state; a client that shuts down does not take notice of anything else."""
+        """Change the client's state if that change is possible. A client that shuts down ignores other changes."""
         return replace(self, state=state) if self.state.may_become(state) else self
 
     def _with(self, name: str, state: ThreadState) -> Self:
@@ -174,7 +176,7 @@ class StreamsClient:
             f"client {self.client_id}",
             found=f"a report of {name}",
             expected=f"one of its threads: {', '.join(t.name for t in self.threads) or 'there is none'}",
-            remedy="End that thread: it is not of this client, or was thought to be dead.",
+            remedy="End that thread: it does not belong to this client, or the client took it for dead.",
         )
 
     def _lowest_free_index(self) -> int:

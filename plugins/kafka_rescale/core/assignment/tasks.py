@@ -1,4 +1,4 @@
-"""What is assigned, and to whom."""
+"""The tasks that are assigned, and the clients that get them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_rescale.core.errors import InvalidInput
 
 
 class TaskId(NamedTuple):
-    """A sub-topology and a partition; written ``0_1``, sorted by numbers."""
+    """A sub-topology and a partition. A task id is written ``0_1`` and sorted by its two numbers."""
 
     subtopology: int
     partition: int
@@ -23,7 +23,7 @@ class TaskId(NamedTuple):
     def parse(cls, text: str) -> Self:
         """Return the task that a text names.
 
-        :raises InvalidInput: it isn't two numbers with an underscore between them.
+        :raises InvalidInput: the text isn't two numbers with an underscore between them.
         """
         numbers = text.split("_")
         if len(numbers) != 2 or not all(number.isdecimal() for number in numbers):
@@ -37,7 +37,7 @@ class TaskId(NamedTuple):
 
 
 class Role(StrEnum):
-    """What a client does with a task. A warm-up is a standby that shall become active."""
+    """The role of a client for a task. A warm-up is a standby that shall become active."""
 
     ACTIVE = "active"
     STANDBY = "standby"
@@ -47,8 +47,8 @@ class Role(StrEnum):
 class Tasks:
     """All tasks of an application.
 
-    :param stateful: tasks with a changelog, and the sum of the end offsets of their changelog partitions.
-    :param stateless: all others; they have no standbys.
+    :param stateful: the tasks that have a changelog, each with the sum of its changelog partitions' end offsets.
+    :param stateless: all other tasks. They have no standbys.
     """
 
     stateful: Mapping[TaskId, int] = field(default_factory=dict)
@@ -64,11 +64,12 @@ class Tasks:
 class Client:
     """One process of the application (``ClientState``).
 
-    :param id: process id; ties between equally loaded clients are decided by its order.
-    :param threads: stream threads, its capacity.
-    :param lags: records that it is behind (:func:`~kafka_rescale.core.assignment.lags.task_lag`), per stateful
-        task of which it has state. Of all other tasks it has the whole changelog to read.
-    :param tags: what ``client.tag.*`` says of it.
+    :param id: the process id. Of equally loaded clients, the first by id comes first.
+    :param threads: number of stream threads, which is the client's capacity.
+    :param lags: number of records that the client is behind, per stateful task of which it has state
+        (:func:`~kafka_rescale.core.assignment.lags.task_lag`). For every other task it has to read the whole
+        changelog.
+    :param tags: the client's tags, from its properties ``client.tag.*``.
     """
 
     id: str

@@ -40,7 +40,7 @@ class ThreadState(StrEnum):
 
     @property
     def is_alive(self) -> bool:
-        """Whether the thread may be removed, and takes part in a rebalance."""
+        """Whether the thread takes part in rebalances and may be removed."""
         return self not in {ThreadState.PENDING_SHUTDOWN, ThreadState.DEAD}
 
     def may_become(self, other: ThreadState) -> bool:

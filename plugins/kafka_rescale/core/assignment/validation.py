@@ -1,4 +1,4 @@
-"""May an assignment be carried out? The rules of KIP-924 (``TaskAssignor.AssignmentError``)."""
+"""The rules of KIP-924 that an assignment has to keep (``TaskAssignor.AssignmentError``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from kafka_rescale.core.errors import UnsafeState
 
 
 class AssignmentError(StrEnum):
-    """What can be wrong, under KIP-924's names; the last two it makes impossible or leaves to the assignor."""
+    """The mistakes that an assignment can have, under KIP-924's names.
+
+    The last two are not in the KIP: it makes them impossible, or leaves them to the assignor.
+    """
 
     ACTIVE_TASK_ASSIGNED_MULTIPLE_TIMES = "ACTIVE_TASK_ASSIGNED_MULTIPLE_TIMES"
     INVALID_STANDBY_TASK = "INVALID_STANDBY_TASK"
@@ -28,7 +31,7 @@ class AssignmentError(StrEnum):
 class Flaw:
     """One rule that an assignment breaks.
 
-    :param found: where, in words.
+    :param found: the clients and tasks that break the rule, in words.
     """
 
     error: AssignmentError
@@ -48,9 +51,9 @@ def flaws(assignment: Assignment, tasks: Tasks, clients: Collection[str]) -> tup
 
 
 def require_valid(assignment: Assignment, tasks: Tasks, clients: Collection[str]) -> None:
-    """Let only an assignment through that breaks no rule.
+    """Refuse an assignment that breaks a rule.
 
-    :raises UnsafeState: it breaks a rule; two clients might process one task, or no client.
+    :raises UnsafeState: the assignment breaks a rule. Two clients might process one task, or no client might.
     """
     found = flaws(assignment, tasks, clients)
     if found:
@@ -66,7 +69,7 @@ def _wrong_clients(assignment: Assignment, clients: Collection[str]) -> Iterator
     for client in sorted(set(clients) - assignment.clients.keys()):
         yield Flaw(AssignmentError.MISSING_PROCESS_ID, f"client {client} has no assignment")
     for client in sorted(assignment.clients.keys() - set(clients)):
-        yield Flaw(AssignmentError.UNKNOWN_PROCESS_ID, f"client {client} is not of the application")
+        yield Flaw(AssignmentError.UNKNOWN_PROCESS_ID, f"client {client} does not belong to the application")
 
 
 def _wrong_tasks(assignment: Assignment, tasks: Tasks) -> Iterator[Flaw]:
@@ -77,7 +80,8 @@ def _wrong_tasks(assignment: Assignment, tasks: Tasks) -> Iterator[Flaw]:
             active[task].append(client)
         for task in sorted(has.all - known):
             yield Flaw(
-                AssignmentError.UNKNOWN_TASK_ID, f"task {task} of client {client} is not of the application"
+                AssignmentError.UNKNOWN_TASK_ID,
+                f"task {task} of client {client} does not belong to the application",
             )
         for task in sorted(set(has.standby) & tasks.stateless):
             yield Flaw(
@@ -85,11 +89,12 @@ def _wrong_tasks(assignment: Assignment, tasks: Tasks) -> Iterator[Flaw]:
             )
         for task in sorted(set(has.standby) & set(has.active)):
             yield Flaw(
-                AssignmentError.ACTIVE_AND_STANDBY_ON_ONE_CLIENT, f"client {client} has task {task} as both"
+                AssignmentError.ACTIVE_AND_STANDBY_ON_ONE_CLIENT,
+                f"client {client} has task {task} as active and as standby",
             )
     for task, holders in sorted(active.items()):
         if len(holders) > 1:
             found = f"task {task} is active on {', '.join(holders)}"
             yield Flaw(AssignmentError.ACTIVE_TASK_ASSIGNED_MULTIPLE_TIMES, found)
     for task in sorted(known - active.keys()):
-        yield Flaw(AssignmentError.ACTIVE_TASK_MISSING, f"task {task} is active nowhere")
+        yield Flaw(AssignmentError.ACTIVE_TASK_MISSING, f"task {task} is active on no client")

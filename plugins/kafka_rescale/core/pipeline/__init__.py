@@ -1,7 +1,7 @@
-"""Stateful pipelines in the words of the Kafka Streams DSL, and what one task of them does with its records.
+"""Stateful pipelines in the words of the Kafka Streams DSL, and the work of one task on its records.
 
-A pipeline file makes a :class:`StreamsBuilder`, adds operations, and calls ``build()``. What a runner of tasks
-needs to know is in :mod:`kafka_rescale.core.pipeline.task`.
+A pipeline file makes a :class:`StreamsBuilder`, adds operations, and calls ``build()``. The module
+:mod:`kafka_rescale.core.pipeline.task` says what a runner of tasks needs to know.
 """
 
 from kafka_rescale.core.pipeline.builder import Pipeline, StreamsBuilder

@@ -12,10 +12,10 @@ from kafka_rescale.core.pipeline.task import Headers
 
 
 class Aggregation(NamedTuple):
-    """How values are aggregated.
+    """The functions that aggregate values.
 
-    :param first: makes the aggregate that the first value of a key is added to.
-    :param add: from key, value and aggregate to aggregate; ``None`` deletes it.
+    :param first: makes the aggregate to which the first value of a key is added.
+    :param add: takes key, value and aggregate; returns the new aggregate. ``None`` deletes the aggregate.
     """
 
     first: Callable[[], Any]
@@ -23,21 +23,24 @@ class Aggregation(NamedTuple):
 
 
 def counting() -> Aggregation:
-    """Return the aggregation that counts."""
+    """Return the aggregation that counts values."""
     return Aggregation(lambda: 0, lambda key, value, count: count + 1)
 
 
 def reducing(reducer: Callable[[Any, Any], Any]) -> Aggregation:
-    """Return the aggregation that starts with the first value itself."""
+    """Return the aggregation whose first aggregate is the first value itself."""
     return Aggregation(
         lambda: None, lambda key, value, aggregate: value if aggregate is None else reducer(aggregate, value)
     )
 
 
 def unchanged(aggregate: Any, again: Callable[[], Any]) -> Any:
-    """Return an old aggregate that stays as it is, though aggregators may change the one that they get.
+    """Return an old aggregate that nobody changes any more.
 
-    :param again: makes it once more; only asked where it could be changed.
+    An aggregator may change the aggregate that it gets. If this aggregate can be changed, the result is a second
+    copy of it.
+
+    :param again: makes the second copy. It is called only for an aggregate that can be changed.
     """
     return aggregate if isinstance(aggregate, _UNCHANGING) else again()
 
@@ -46,9 +49,9 @@ _UNCHANGING = (int, float, str, bytes, type(None))
 
 
 class StreamAggregate(TableProcessor):
-    """``KStreamAggregate`` and ``KStreamReduce``.
+    """Aggregates a stream without windows, as ``KStreamAggregate`` and ``KStreamReduce`` do.
 
-    :param sends_old: whether something behind it needs the old value.
+    :param sends_old: whether an operation behind this one needs the old value.
     """
 
     def __init__(
@@ -68,7 +71,7 @@ class StreamAggregate(TableProcessor):
         self.hand_on(key, Change(new, old), newest, headers)
 
     def _current(self, key: Any, timestamp: int) -> tuple[Any, int]:
-        """Return the aggregate so far, and the time of the newest record in it or now."""
+        """Return the aggregate so far, and the latest timestamp among its records and the present record."""
         stored = self._store.get(key)
         if stored is None:
             return self._how.first(), timestamp

@@ -1,4 +1,4 @@
-"""Where a pipeline begins, in the words of ``StreamsBuilder``."""
+"""The begin of a pipeline, in the words of ``StreamsBuilder``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kafka_rescale.core.topology.topology import Topology
 
 
 class StreamsBuilder:
-    """Collects the operations of a pipeline; ``build`` makes it one, once."""
+    """Collects the operations of a pipeline. ``build`` makes the pipeline; a second call returns the same one."""
 
     def __init__(self) -> None:
         self._graph = Graph()
@@ -34,11 +34,13 @@ class StreamsBuilder:
     ) -> KStream:
         """Read input topics as a stream of records.
 
-        :param topics: one or more.
-        :param key: how keys are written; they stay bytes where it is left out; likewise ``value``.
+        :param topics: one topic or more.
+        :param key: the serde of the keys. Without a serde, keys stay bytes. The same holds for ``value``.
         """
         if not topics:
-            raise InvalidInput("stream", found="no topic", expected="at least one", remedy="Name its topics.")
+            raise InvalidInput(
+                "stream", found="no topic", expected="at least one topic", remedy="Name the topics of the stream."
+            )
         name = self._graph.new_name("KSTREAM-SOURCE-", name)
 
         def write(nodes: Nodes, parents: tuple[str, ...]) -> None:
@@ -57,9 +59,10 @@ class StreamsBuilder:
         store: str = "",
         name: str = "",
     ) -> KTable:
-        """Read an input topic as a table: every record is the new value of its key, a tombstone deletes it.
+        """Read an input topic as a table. Every record is the new value of its key; a tombstone deletes the key.
 
-        :param store: where it is kept; without a name it is only kept if something needs it.
+        :param store: the name of the table's store. Without a name, the table has a store only if an operation
+            needs it.
         """
         graph = self._graph
         definition = StoreDefinition(store or graph.new_store_name(f"{topic}-"), "timestamped-key-value")
@@ -78,9 +81,9 @@ class StreamsBuilder:
         return KTable(graph, node, key, value, graph.reads(source, topic), logic)
 
     def build(self) -> Pipeline:
-        """Return the pipeline; nothing can be added to it afterwards.
+        """Return the pipeline. No operation can be added to it afterwards.
 
-        :raises InvalidInput: two nodes or stores have one name, or sources overlap.
+        :raises InvalidInput: two nodes or two stores have the same name, or sources overlap.
         """
         if self._built is None:
             self._built = Pipeline(self._graph.build(), self._graph.copartitioned_topics())
@@ -91,19 +94,19 @@ class StreamsBuilder:
 class Pipeline:
     """A pipeline that can be described and run.
 
-    :param copartitioned: sets of topics that are joined, and so have to have equally many partitions.
+    :param copartitioned: sets of topics that are joined. The topics of a set must have equally many partitions.
     """
 
     nodes: Nodes
     copartitioned: tuple[frozenset[str], ...]
 
     def describe(self) -> str:
-        """Return the text that ``Topology#describe()`` of Kafka Streams 4.3.1 prints for the same program."""
+        """Return the text that Kafka Streams 4.3.1 prints for the same program by ``Topology#describe()``."""
         return described(self.nodes)
 
     @cached_property
     def topology(self) -> Topology:
-        """The pipeline as the planners of an expansion know applications."""
+        """The pipeline in the form in which the planners of an expansion know applications."""
         return parse_describe(self.describe())
 
     def sub_topologies(self) -> tuple[BuiltSubTopology, ...]:
@@ -119,9 +122,9 @@ class Pipeline:
         )
 
     def check_copartitioned(self, counts: Mapping[str, int]) -> None:
-        """Refuse counts with which keys that are joined would be in different tasks.
+        """Refuse partition counts with which two records that shall be joined would be in different tasks.
 
-        :param counts: by topic, repartition topics without the application id.
+        :param counts: partition counts by topic. Repartition topics stand without the application id.
         :raises Refused: topics that are joined have different counts (``CopartitionedTopicsEnforcer``).
         """
         for topics in self.copartitioned:
@@ -129,11 +132,11 @@ class Pipeline:
                 raise Refused(
                     f"joined topics {', '.join(sorted(topics))}",
                     found=", ".join(f"{counts[topic]} partitions of {topic}" for topic in sorted(topics)),
-                    expected="equally many",
-                    remedy="Grow the smaller one, or repartition() one of the streams.",
+                    expected="equally many partitions",
+                    remedy="Grow the smaller topic, or call repartition() on one of the streams.",
                 )
 
     @property
     def enforced_partitions(self) -> dict[str, int]:
-        """Partition counts that the program asks for, by repartition topic without the application id."""
+        """The partition counts that the program asks for, by repartition topic without the application id."""
         return {topic: n for topic, n in self.nodes.repartitions.items() if n is not None}

@@ -1,4 +1,4 @@
-"""The processors of one task, wired, and what has to survive a restart of it beside its stores."""
+"""The connected processors of one task, and the values that have to survive its restart beside its stores."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LONGEST_MARK = len(str(-(2**63))) + len('\\"\\":,')
 
 
 class BuiltTask:
-    """What one task does (:class:`~kafka_rescale.core.pipeline.task.TaskProcessor`).
+    """The processor of one task (:class:`~kafka_rescale.core.pipeline.task.TaskProcessor`).
 
     :param id: ``<sub-topology>_<partition>``.
-    :raises InvalidInput: what has to survive a restart can't be kept in the metadata of offsets.
+    :raises InvalidInput: the values that have to survive a restart don't fit into the metadata of offsets.
     """
 
     def __init__(self, id: str, nodes: Sequence[Node], context: TaskContext) -> None:
@@ -42,10 +42,10 @@ class BuiltTask:
         self._check_checkpoint()
 
     def process(self, record: Record) -> list[Emitted]:
-        """Process one record to its end and return what it makes the sinks write, in order.
+        """Process one record completely and return the records for the sinks, in order.
 
-        :raises InvalidInput: its bytes aren't of the declared serde, or its timestamp is none.
-        :raises Exception: what a function of the pipeline has raised, with a note of the record.
+        :raises InvalidInput: the declared serde can't read the record's bytes, or the record has no timestamp.
+        :raises Exception: a function of the pipeline has raised this error. It carries a note about the record.
         """
         try:
             source = self._source(record)
@@ -58,9 +58,9 @@ class BuiltTask:
         return self._take()
 
     def flush(self) -> list[Emitted]:
-        """Write what the record cache has kept back, and return what that makes the sinks write, in order.
+        """Write the updates that the record cache has kept back, and return the records for the sinks, in order.
 
-        :raises Exception: what a function of the pipeline has raised, with a note.
+        :raises Exception: a function of the pipeline has raised this error. It carries a note about the cache.
         """
         if self._context.cache is not None:
             try:
@@ -71,7 +71,10 @@ class BuiltTask:
         return self._take()
 
     def process_batch(self, records: Sequence[Record]) -> list[Emitted]:
-        """Return what ``process`` returns for each of them, in order; vectorised functions see many at once."""
+        """Return what ``process`` returns for each record, in order.
+
+        Vectorised functions see many records at once.
+        """
         if not self._chains:
             return [emitted for record in records for emitted in self.process(record)]
         try:
@@ -98,25 +101,28 @@ class BuiltTask:
         return emitted
 
     def stream_time(self) -> int:
-        """Return the highest timestamp in ms of any record processed so far, -1 before the first."""
+        """Return the highest timestamp in ms of the records processed so far, or -1 before the first record."""
         return self._context.stream_time.value
 
     def dropped_records(self) -> int:
-        """Return how many records it has passed over: late ones, and those without the key that they need."""
+        """Return how many records the task has dropped: late records, and records that lack a key they need."""
         return self._context.dropped
 
     def checkpoint(self) -> str:
-        """Return what has to survive beside the stores: stream times and counters, as JSON."""
+        """Return the stream times and counters, which have to survive a restart beside the stores, as JSON."""
         return json.dumps({name: mark.value for name, mark in self._marks().items()}, separators=(",", ":"))
 
     def restore(self, checkpoint: str) -> None:
-        """Go on from what ``checkpoint`` returned; an empty text is the beginning.
+        """Go on from the text that ``checkpoint`` returned. An empty text means the beginning.
 
-        What this pipeline doesn't know is passed over, and what the text lacks begins anew, so that an operation
-        can be added to a pipeline. Former names are only those of this pipeline if all of them are: names of
-        nodes are counted, and another program has given them to other operations.
+        The task ignores names that this pipeline doesn't know, and marks that the text lacks begin anew. So an
+        operation can be added to a pipeline.
 
-        :raises InvalidInput: the text isn't one that ``checkpoint`` returned.
+        Earlier checkpoints had marks under other names, which contain generated numbers of nodes. Another program
+        gives the same numbers to other operations. Therefore the former names count only if the text has all of
+        them, in their order, and no other name.
+
+        :raises InvalidInput: ``checkpoint`` has not returned the text.
         """
         try:
             found = json.loads(checkpoint) if checkpoint else {}
@@ -125,8 +131,8 @@ class BuiltTask:
             raise InvalidInput(
                 f"checkpoint of task {self._id}",
                 found=repr(checkpoint[:60]),
-                expected="what the task's checkpoint() returned",
-                remedy="Another program commits the offsets of this group; give the pipeline one of its own.",
+                expected="the text that the task's checkpoint() returned",
+                remedy="Another program commits the offsets of this group. Give the pipeline its own group.",
             ) from None
         marks = self._marks()
         if list(values) == [self._context.former.get(name, name) for name in marks]:
@@ -138,7 +144,7 @@ class BuiltTask:
         return {_STREAM_TIME: self._context.stream_time, **self._context.marks}
 
     def _through_chains(self, records: Sequence[Record]) -> dict[int, tuple[Batch, int]]:
-        """Return the records that come out of the vectorised operations, by their places."""
+        """Return the records that come out of the vectorised operations, by their places in the input."""
         batches: dict[str, Batch] = {}
         for place, record in enumerate(records):
             if record.topic in self._chains:
@@ -151,7 +157,10 @@ class BuiltTask:
         return {place: (batch, row) for batch in batches.values() for row, place in enumerate(batch.places)}
 
     def _culprit(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Return the first record with which vectorised functions fail alone; without one, all that they got."""
+        """Return the first record that makes the vectorised functions fail when they get it alone.
+
+        If no record does, return all records that the functions got.
+        """
         for record in records:
             try:
                 self._through_chains([record])
@@ -164,9 +173,9 @@ class BuiltTask:
         if source is None or record.timestamp_ms < 0:
             raise InvalidInput(
                 f"record {record.topic}-{record.partition} at offset {record.offset} for task {self._id}",
-                found=f"timestamp {record.timestamp_ms}" if source else "a foreign topic",
-                expected=f"a timestamp since the epoch, of one of {', '.join(self._sources)}",
-                remedy="Let producers set timestamps, or the topic (message.timestamp.type=LogAppendTime).",
+                found=f"timestamp {record.timestamp_ms}" if source else "a topic that the task does not read",
+                expected=f"a timestamp since the epoch, in one of the topics {', '.join(self._sources)}",
+                remedy="Let producers set timestamps, or the brokers (message.timestamp.type=LogAppendTime).",
             )
         return source
 
@@ -187,12 +196,15 @@ class BuiltTask:
                 f"task {self._id}",
                 found=f"{len(self._context.marks)} times and counters, up to {longest} characters",
                 expected=f"at most {CHECKPOINT_CHARACTERS} characters, which fit into the metadata of offsets",
-                remedy="Give stores of windows and stream joins shorter names, or part them by repartition().",
+                remedy="Give stores of windows and stream joins shorter names, or separate them by repartition().",
             )
 
 
 def _vectorized_chain(source: Source, successors: dict[Processor, list[Processor]]) -> list[Columnar]:
-    """Return the operations behind a source that whole batches go through, up to the last vectorised one."""
+    """Return the operations behind a source through which whole batches go.
+
+    The last of them is the last vectorised operation.
+    """
     chain: list[Columnar] = []
     here: Processor = source
     while len(successors[here]) == 1 and isinstance(following := successors[here][0], Columnar):

@@ -1,4 +1,4 @@
-"""Updates of tables, and the operations that take them one by one."""
+"""Updates of tables, and the operations that take one update at a time."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from kafka_rescale.core.pipeline.stores.table_stores import TableStore, Timestam
 from kafka_rescale.core.pipeline.task import Headers
 
 Compute = Callable[[Any, Any], Any]
-"""From a key and a value that isn't ``None`` to a value."""
+"""Takes a key and a value that isn't ``None``; returns a value."""
 
 
 class Change(NamedTuple):
-    """A table's update: ``old`` only if a later operation has asked for old values."""
+    """An update of a table. ``old`` is set only if a later operation has asked for old values."""
 
     new: Any
     old: Any
 
 
 class TableProcessor(Processor):
-    """Hands updates of a table on: at once, or when the cache of its store writes them.
+    """Hands updates of a table on: at once, or when the cache of the table's store writes them.
 
-    As ``TimestampedTupleForwarder`` and ``TimestampedCacheFlushListener``.
+    ``TimestampedTupleForwarder`` and ``TimestampedCacheFlushListener`` of Kafka Streams do the same.
 
-    :param kept: the store; ``None`` where the table is in none.
-    :param sends_old: whether something behind it needs the old values.
+    :param kept: the store of the table, or ``None`` if the table has no store.
+    :param sends_old: whether an operation behind this one needs the old values.
     """
 
     def __init__(self, kept: TableStore | None, sends_old: bool) -> None:
@@ -36,7 +36,7 @@ class TableProcessor(Processor):
             kept.listen(self._written, sends_old=sends_old)
 
     def hand_on(self, key: Any, change: Change, timestamp: int, headers: Headers) -> None:
-        """Forward an update that was put into the store, unless its cache will."""
+        """Forward an update that was put into the store. If the store has a cache, the cache does this later."""
         if not self._waits:
             self.forward(key, change, timestamp, headers)
 
@@ -45,15 +45,15 @@ class TableProcessor(Processor):
 
 
 class TableSource(TableProcessor):
-    """``KTableSource``: makes a table of a stream of updates.
+    """Makes a table of a stream of updates, as ``KTableSource`` does.
 
-    :param store: ``None`` if no operation reads the table.
+    :param store: the store of the table, or ``None`` if no operation reads the table.
     """
 
     def __init__(self, context: TaskContext, store: TimestampedKeyValueStore | None, sends_old: bool) -> None:
         super().__init__(store, sends_old)
         self._context, self._store = context, store
-        # Kafka Streams always reads the old value; only with a cache does that leave a trace.
+        # Kafka Streams always reads the old value. Only with a cache does this have an effect that can be seen.
         self._reads_old = sends_old or self._waits
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -69,10 +69,10 @@ class TableSource(TableProcessor):
 
 
 class TableCompute(TableProcessor):
-    """``KTableFilter`` and ``KTableMapValues``.
+    """Computes a table from another one, as ``KTableFilter`` and ``KTableMapValues`` do.
 
-    :param store: ``None`` where the result isn't materialized.
-    :param skips_nothing: pass over updates from nothing to nothing, as filters do.
+    :param store: the store of the result, or ``None`` if the result isn't materialized.
+    :param skips_nothing: whether to drop updates of which both the old and the new value are missing. Filters do.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class TableCompute(TableProcessor):
 
 
 class ToStream(Processor):
-    """``KTable#toStream``: only the new values, tombstones among them."""
+    """Hands on only the new values of a table, tombstones among them, as ``KTable#toStream`` does."""
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         self.forward(key, value.new, timestamp, headers)

@@ -1,7 +1,8 @@
 """The text that ``Topology#describe()`` prints.
 
-Nodes come by the size of what is behind them, then by name. The neighbours of a node come by the sizes at the
-moment when they were connected (``InternalTopologyBuilder#describeSubtopology``): these steps are followed here.
+Kafka Streams sorts the nodes by the number of nodes behind them, then by name. It sorts the neighbours of a node
+by the numbers that they had at the moment when they were connected
+(``InternalTopologyBuilder#describeSubtopology``). Therefore this module takes the same steps in the same order.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes
 class _Described:
     """A node with its neighbours in the order of ``NodeComparator``.
 
-    :param size: of the sub-topology that begins at this node, itself included.
+    :param size: number of nodes of the sub-topology that begins at this node, which counts as well.
     """
 
     node: Node
@@ -25,21 +26,21 @@ class _Described:
     successors: TreeOrder[_Described] = field(default_factory=lambda: TreeOrder(_compare))
 
     def grow(self, by: int) -> None:
-        """Add to the size of this node and of all nodes that it is known to be behind."""
+        """Add to the size of this node, and of all nodes in front of it that are connected so far."""
         self.size += by
         for predecessor in self.predecessors:
             predecessor.grow(by)
 
 
 def described(nodes: Nodes) -> str:
-    """Return what ``Topology#describe()`` prints."""
+    """Return the text that ``Topology#describe()`` prints."""
     parts = [f"  Sub-topology: {number}\n{_sub_topology(group)}\n" for number, group in enumerate(nodes.groups())]
     return "Topologies:\n " + "".join(parts)
 
 
 def _sub_topology(group: list[Node]) -> str:
     by_name = {node.name: _Described(node) for node in group}
-    # A map of names is filled from a set of names: the second one hands them out as the first one did.
+    # Kafka Streams fills a map of names from a set of names, so the order of a hash table applies twice.
     for name in hash_order(hash_order(by_name)):
         here = by_name[name]
         for predecessor in (by_name[p] for p in here.node.predecessors):

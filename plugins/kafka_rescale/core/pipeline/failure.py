@@ -1,4 +1,4 @@
-"""A function of the pipeline that fails, told by the record that it failed with."""
+"""Errors of the pipeline's functions, told with the record at which the function failed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _FLUSHED = "kafka_rescale_flushed"
 
 
 def note(error: Exception, task: str, records: Sequence[Record]) -> None:
-    """Note at an error which records were processed when it came up.
+    """Add a note to an error that names the records which were being processed.
 
-    It stays what it is: what a store has met with its brokers comes by here as well.
+    The type of the error does not change, because errors that a store has with its brokers come here as well.
 
-    :param task: its id.
-    :param records: that were handed to what has failed.
+    :param task: the id of the task.
+    :param records: the records that were handed to the function that has failed.
     """
     ends = dict.fromkeys(f"{r.topic}-{r.partition} at offset {r.offset}" for r in (records[0], records[-1]))
     error.add_note(f"{_HEAD}{'record' if len(ends) == 1 else 'records'} {' to '.join(ends)} in task {task}")
@@ -29,34 +29,37 @@ def note(error: Exception, task: str, records: Sequence[Record]) -> None:
 
 
 def note_flush(error: Exception, task: str) -> None:
-    """Note at an error that it came up when the record cache was written: its record came long before.
+    """Add a note to an error that it came up while the record cache was written.
 
-    :param task: its id.
+    The record that caused such an error came long before.
+
+    :param task: the id of the task.
     """
     error.add_note(f"{_HEAD}updates of its record cache in task {task}")
     error.__dict__[_FLUSHED] = True
 
 
 def came_of_cache(error: Exception) -> bool:
-    """Return whether something has failed with updates that the record cache had kept back."""
+    """Return whether an error came up with updates that the record cache had kept back."""
     return bool(error.__dict__.get(_FLUSHED))
 
 
 def blame(error: Exception, record: Record) -> None:
-    """Note at an error which record it is about."""
+    """Note at an error the record that has caused it."""
     error.__dict__[_CULPRIT] = record
 
 
 def culprit(error: Exception) -> Record | None:
-    """Return the record with which something has failed, if it is known to have been that one."""
+    """Return the record that has caused an error, if it is known."""
     found = error.__dict__.get(_CULPRIT)
     return found if isinstance(found, Record) else None
 
 
 def told(error: Exception) -> RescaleError | None:
-    """Return what there is to say of an error that was noted; None of any other.
+    """Return the message about an error that has a note of this module, or None for any other error.
 
-    It is none of those that are never retried: whether a function fails again is not known here.
+    The message is a plain ``RescaleError``, which may be retried: nobody knows here whether the function fails
+    again.
     """
     noted = [text for text in getattr(error, "__notes__", ()) if text.startswith(_HEAD)]
     if not noted:
@@ -66,6 +69,6 @@ def told(error: Exception) -> RescaleError | None:
         noted[0].removeprefix(_HEAD),
         found=f"{type(error).__name__}: {error}"[:400] + f" ({Path(frame.filename).name}, line {frame.lineno})",
         expected="functions of the pipeline that take every record",
-        remedy="Mend the function, or leave such a record out by filter; then run again. The run goes on from its "
-        "last commit, and nothing was written since.",
+        remedy="Mend the function, or leave such records out by filter; then run again. The run goes on from its "
+        "last commit. Nothing was written since then.",
     )

@@ -1,7 +1,7 @@
-"""The program as it was written, before it becomes nodes: names by one counter, nodes by build priority.
+"""The program as the user has written it, before it becomes nodes of a topology.
 
-As ``InternalStreamsBuilder``: a generated name takes the next index, and the nodes are added to the topology in
-the order of their priorities, which decides the numbers of the sub-topologies.
+This module follows ``InternalStreamsBuilder``. One counter gives the index of every generated name. The nodes are
+added to the topology in the order of their priorities, and this order decides the numbers of the sub-topologies.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline.nodes import Nodes
 
 Writer = Callable[[Nodes, tuple[str, ...]], None]
-"""Adds the nodes of one operation, given the names of the parents."""
+"""Takes the nodes so far and the names of the parents; adds the nodes of one operation."""
 
 
 @dataclass(eq=False)
 class GraphNode:
     """One operation of the program.
 
-    :param topics: of a source, what decides whether another source is the same.
-    :param takes_null_keys: of a left or outer join: repartition topics before it carry records without a key.
+    :param topics: the topics of a source. Two sources with the same topics are one source.
+    :param takes_null_keys: whether this is a left or outer join. Repartition topics in front of such a join carry
+        records without a key.
     """
 
     name: str
@@ -40,7 +41,7 @@ class GraphNode:
         child.parents[id(self)] = self
 
     def leads_to_null_keys(self) -> bool:
-        """Whether anything behind this node takes records without a key (KIP-962)."""
+        """Whether an operation behind this node takes records without a key (KIP-962)."""
         seen: dict[int, GraphNode] = {}
         waiting = list(self.children.values())
         while waiting:
@@ -53,7 +54,7 @@ class GraphNode:
         return False
 
     def move_children_to(self, other: GraphNode) -> None:
-        """Give all children away."""
+        """Give all children to another node."""
         for child in self.children.values():
             del child.parents[id(self)]
             other.adopt(child)
@@ -72,9 +73,10 @@ class Graph:
         self._is_built = False
 
     def new_name(self, prefix: str, chosen: str = "") -> str:
-        """Return the prefix with the next index, of ten digits.
+        """Return the prefix with the next index, which has ten digits.
 
-        :param chosen: the user's own name, which is returned; the index is used up all the same.
+        :param chosen: the user's own name. If it is given, it is returned, and the index counts as used all the
+            same.
         """
         self._index += 1
         return chosen or f"{prefix}{self._index - 1:010d}"
@@ -84,24 +86,24 @@ class Graph:
         return self.new_name(f"{prefix}STATE-STORE-")
 
     def copartition(self, *sources: frozenset[str]) -> frozenset[str]:
-        """Note that what these sources read has to have equally many partitions, and return all of them."""
+        """Note that the topics of these sources must have equally many partitions. Return all these sources."""
         self._copartitioned.append(frozenset().union(*sources))
         return self._copartitioned[-1]
 
     def reads(self, source: str, *topics: str) -> frozenset[str]:
-        """Note what a source reads, and return it as a stream knows its sources."""
+        """Note the topics that a source reads. Return the source as a set, in which a stream keeps its sources."""
         self._topics[source] = topics
         return frozenset({source})
 
     def copartitioned_topics(self) -> tuple[frozenset[str], ...]:
-        """Return the sets of topics that have to have equally many partitions."""
+        """Return the sets of topics that must have equally many partitions."""
         sets = (frozenset(t for name in group for t in self._topics[name]) for group in self._copartitioned)
         return tuple(dict.fromkeys(topics for topics in sets if len(topics) > 1))
 
     def add(self, node: GraphNode, *parents: GraphNode) -> None:
-        """Add an operation behind others; behind none, it reads a topic.
+        """Add an operation behind its parents. An operation without parents reads a topic.
 
-        :raises InvalidInput: the pipeline has been built.
+        :raises InvalidInput: the pipeline has been built already.
         """
         if self._is_built:
             raise InvalidInput(
@@ -116,7 +118,7 @@ class Graph:
             self._priority += 1
 
     def build(self) -> Nodes:
-        """Return the nodes of the topology; nothing can be added afterwards."""
+        """Return the nodes of the topology. No operation can be added afterwards."""
         self._merge_sources()
         self._is_built = True
         nodes = Nodes()
@@ -134,7 +136,7 @@ class Graph:
         return nodes
 
     def _merge_sources(self) -> None:
-        """Let sources of the same topics be one, as a topic can only be read by one source."""
+        """Merge sources of the same topics, because only one source can read a topic."""
         by_topic: dict[str, GraphNode] = {}
         for node in [n for n in self._root.children.values() if n.topics]:
             first = by_topic.setdefault(node.topics[0], node)
@@ -142,9 +144,9 @@ class Graph:
             if any(by_topic[t].topics != node.topics for t in node.topics):
                 raise InvalidInput(
                     f"source of {', '.join(node.topics)}",
-                    found="another source that reads some of these topics and not the others",
-                    expected="sources of the same topics, or of none in common",
-                    remedy="Read each topic by a stream of its own.",
+                    found="another source that reads only some of these topics",
+                    expected="sources that read the same topics, or sources that share no topic",
+                    remedy="Read each topic by its own stream.",
                 )
             if first is not node:
                 del self._root.children[id(node)]

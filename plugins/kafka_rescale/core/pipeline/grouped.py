@@ -22,11 +22,11 @@ from kafka_rescale.core.pipeline.windows import SessionWindows, TimeWindows
 
 @dataclass
 class KGroupedStream:
-    """A stream grouped by key, to be aggregated.
+    """A stream grouped by key. Its methods aggregate it.
 
-    Every ``store`` is the name of the state store, and so of its changelog; one is generated where it is left out.
+    A parameter ``store`` is the name of the state store, and so of its changelog. Without it, a name is generated.
 
-    :param window_bytes: at the end of the keys, by which no record was placed.
+    :param window_bytes: number of bytes at the end of the keys that did not decide the partitions of the records.
     """
 
     graph: Graph
@@ -46,7 +46,10 @@ class KGroupedStream:
     def reduce(
         self, reducer: Callable[[Any, Any], Any], *, store: str = "", value: Serde | None = None, name: str = ""
     ) -> KTable:
-        """Combine the values of every key by ``reducer(aggregate, value)``, beginning with the first value."""
+        """Combine the values of every key by ``reducer(aggregate, value)``.
+
+        The first value of a key is its first aggregate.
+        """
         return self._aggregated(REDUCE, reducing(reducer), store, value or self.value, name)
 
     def aggregate(
@@ -60,13 +63,13 @@ class KGroupedStream:
     ) -> KTable:
         """Add the values of every key to ``initializer()`` by ``aggregator(key, value, aggregate)``.
 
-        :param value: how aggregates are written; an aggregator may change and return the aggregate that it gets,
-            also in windows.
+        :param aggregator: may change the aggregate that it gets, and return it, also in windows.
+        :param value: the serde of the aggregates.
         """
         return self._aggregated(AGGREGATE, Aggregation(initializer, aggregator), store, value, name)
 
     def windowed_by(self, windows: TimeWindows | SessionWindows) -> WindowedKStream:
-        """Aggregate in windows of time or in sessions."""
+        """Return the stream in windows of time or in sessions. Its methods aggregate it."""
         return WindowedKStream(self, windows)
 
     def _aggregated(self, prefix: str, how: Aggregation, store: str, value: Serde | None, name: str) -> KTable:
@@ -74,15 +77,17 @@ class KGroupedStream:
         definition = StoreDefinition(store, kind, window_bytes=self.window_bytes)
         name = self.graph.new_name(prefix, name)
         logic = StreamTable(definition, StoreSerdes(definition.name, self.key, value), how)
-        node, sources = self.added(name, definition, logic.processor)
+        node, sources = self.add_aggregation(name, definition, logic.processor)
         return KTable(self.graph, node, self.key, value, sources, logic, self.window_bytes)
 
-    def added(self, name: str, store: StoreDefinition, supplier: Supplier) -> tuple[GraphNode, frozenset[str]]:
-        """Add an aggregation with its store, behind a repartition topic if there has to be one.
+    def add_aggregation(
+        self, name: str, store: StoreDefinition, supplier: Supplier
+    ) -> tuple[GraphNode, frozenset[str]]:
+        """Add an aggregation with its store, behind a repartition topic if that is needed.
 
-        As ``GroupedStreamAggregateBuilder``: a repartition topic that has a name is shared by all aggregations.
+        As in ``GroupedStreamAggregateBuilder``, all aggregations share a repartition topic that has a name.
 
-        :returns: its node, and the sources of its sub-topology.
+        :returns: the node of the aggregation, and the sources of its sub-topology.
         """
         parent, sources = self.node, self.sources
         if self.repartition_required:
@@ -102,7 +107,7 @@ class KGroupedStream:
 
 
 class StreamTable(MaterializedTable):
-    """The table that an aggregation without windows makes: it is always in its store."""
+    """The table that an aggregation without windows makes. This table always has a store."""
 
     def __init__(self, store: StoreDefinition, serdes: StoreSerdes, how: Aggregation) -> None:
         super().__init__(store, serdes)

@@ -1,4 +1,4 @@
-"""The orders in which Java's collections hand out what was put into them, where a printed text depends on them."""
+"""The orders in which Java's collections return their elements. The text of a topology depends on them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ T = TypeVar("T")
 def hash_order(names: Iterable[str]) -> list[str]:
     """Return strings in the order of a ``HashMap`` or ``HashSet`` to which they were added in the given order.
 
-    Entries of one bucket keep their order when the table grows; buckets with so many collisions that they become
-    trees (8) don't occur with names like ours.
+    Entries of one bucket keep their order when the table grows. A bucket with eight collisions becomes a tree;
+    names of nodes, topics and stores do not collide that often.
     """
     distinct = list(dict.fromkeys(names))
     capacity = 16
@@ -30,9 +30,11 @@ def _spread_hash(name: str) -> int:
 
 
 class TreeOrder(Generic[T]):
-    """A ``TreeSet`` whose elements change their order after they were added, which then decides where others go.
+    """A ``TreeSet`` whose elements may change their order after they were added.
 
-    :param compare: below 0 if the first comes before the second.
+    Elements that are in the tree stay where they are. The new order decides only where later elements go.
+
+    :param compare: takes two elements; returns a number below 0 if the first one comes before the second one.
     """
 
     def __init__(self, compare: Callable[[T, T], int]) -> None:
@@ -40,7 +42,7 @@ class TreeOrder(Generic[T]):
         self._root: _Entry[T] | None = None
 
     def add(self, value: T) -> None:
-        """Add an element that isn't in it yet."""
+        """Add an element that isn't in the tree yet."""
         entry, parent, is_left = self._root, None, False
         while entry is not None:
             parent, is_left = entry, self._compare(value, entry.value) < 0
@@ -69,7 +71,7 @@ class TreeOrder(Generic[T]):
         entry.red = True
         while entry.parent is not None and entry.parent.red:
             parent, grand = entry.parent, entry.parent.parent
-            assert grand is not None  # the root is never red
+            assert grand is not None  # The root is never red.
             parent_is_left = parent is grand.left
             uncle = grand.right if parent_is_left else grand.left
             if uncle is not None and uncle.red:

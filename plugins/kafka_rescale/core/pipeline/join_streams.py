@@ -1,4 +1,4 @@
-"""How a join of two streams becomes nodes and stores (``KStreamImplJoin``, ``StreamStreamJoinNode``)."""
+"""The nodes and stores of a join of two streams (``KStreamImplJoin``, ``StreamStreamJoinNode``)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OUTER = "KSTREAM-OUTERTHIS-"
 
 @dataclass(frozen=True)
 class _Half:
-    """One side: the node that keeps its records, the node that joins them, and its store."""
+    """One side of a join: the node that keeps its records, the node that joins them, and its store."""
 
     windowed: str
     join: str
@@ -33,7 +33,7 @@ class _Half:
     side: JoinSide
 
     def keeping(self, context: TaskContext) -> Processor:
-        """Return what keeps the records of a task."""
+        """Return the processor that keeps the records of a task."""
         return JoinWindow(self.open(context))
 
     def open(self, context: TaskContext) -> JoinWindowStore:
@@ -45,8 +45,8 @@ class _Half:
 class StreamJoin:
     """A join of two streams.
 
-    :param merge: the node where the results of both sides meet.
-    :param lonely: the store of records without a partner; ``None`` in inner joins.
+    :param merge: the name of the node where the results of both sides meet.
+    :param lonely: the store of records without a partner, or ``None`` in an inner join.
     """
 
     merge: str
@@ -63,9 +63,9 @@ class StreamJoin:
         nodes.add(Node(self.right.windowed, Kind.PROCESSOR, self.right.keeping, parents))
 
     def write(self, nodes: Nodes, parents: tuple[str, ...], merged: Callable[[TaskContext], Processor]) -> None:
-        """Add the joins, behind the nodes that keep the records.
+        """Add the nodes that join, behind the nodes that keep the records.
 
-        :param merged: makes the processor of the node where the results meet.
+        :param merged: makes the processor of the node where the results of both sides meet.
         """
         left, right = self.left, self.right
         nodes.add(Node(left.join, Kind.PROCESSOR, partial(self._joining, left, right), (left.windowed,)))
@@ -96,8 +96,8 @@ def stream_join(
 ) -> StreamJoin:
     """Return a join with the names that Kafka Streams gives it.
 
-    :param serdes: of the left and the right store.
-    :param window_bytes: at the end of the keys, by which no record was placed.
+    :param serdes: the serdes of the left and the right store.
+    :param window_bytes: number of bytes at the end of the keys that did not decide the partitions of the records.
     :param store: the begin of the stores' names.
     :param name: the begin of the nodes' names.
     """
@@ -141,7 +141,7 @@ def join_node(
     side: Side,
     merged: Callable[..., Processor],
 ) -> GraphNode:
-    """Add a join behind the nodes of its two streams and return where its results come out."""
+    """Add a join behind the nodes of its two streams and return the node that hands on its results."""
     graph.add(GraphNode(join.left.windowed, join.write_left), nodes[0])
     graph.add(GraphNode(join.right.windowed, join.write_right), nodes[1])
     node = GraphNode(join.merge, partial(join.write, merged=merged), takes_null_keys=side is not Side.INNER)

@@ -8,13 +8,13 @@ from kafka_rescale.core.callables import named
 from kafka_rescale.core.errors import InvalidInput, RescaleError
 from kafka_rescale.core.pipeline.builder import Pipeline
 
-EXPECTED = "a pipeline (what StreamsBuilder#build returns), or a function without arguments that returns one"
+EXPECTED = "a pipeline as StreamsBuilder#build returns it, or a function without arguments that returns a pipeline"
 
 
 def pipeline_named(name: str) -> Pipeline:
-    """Return the pipeline that ``module:name`` is, or returns.
+    """Return the pipeline that ``module:name`` names. The name may also be that of a function that returns it.
 
-    :raises InvalidInput: it can't be imported, is something else, or its function fails.
+    :raises InvalidInput: the name can't be imported, it is neither of both, or the function fails.
     """
     found = named("pipeline", name, EXPECTED)
     if not isinstance(found, Pipeline) and callable(found):
@@ -25,7 +25,7 @@ def pipeline_named(name: str) -> Pipeline:
         f"pipeline {name!r}",
         found=f"a {type(found).__name__}",
         expected=EXPECTED,
-        remedy="Name the pipeline that the module builds, or its function.",
+        remedy="Name the pipeline that the module builds, or the function that returns the pipeline.",
     )
 
 
@@ -39,5 +39,5 @@ def _built_by(function: Callable[[], object], name: str) -> object:
             f"pipeline {name!r}",
             found=f"{type(error).__name__}: {error}",
             expected=EXPECTED,
-            remedy="Mend the function; it is called wherever the file is read.",
+            remedy="Mend the function. It is called wherever the application file is read.",
         ) from error

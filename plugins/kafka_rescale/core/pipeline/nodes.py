@@ -1,7 +1,8 @@
-"""The nodes that a pipeline is made of when it is built, and the sub-topologies that they form.
+"""The nodes of a built pipeline, and the sub-topologies that they form.
 
-As ``InternalTopologyBuilder``: two nodes are of one sub-topology if one feeds the other or both use one store.
-Topics connect nothing, which is what repartition topics are for. Sub-topologies are numbered by their first node.
+As in ``InternalTopologyBuilder``, two nodes belong to one sub-topology if one node feeds the other or both use the
+same store. Topics do not connect nodes; therefore a repartition topic separates two sub-topologies. The first node
+of a sub-topology decides its number.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Supplier = Callable[["TaskContext"], "Processor"]
 
 
 class Kind(Enum):
-    """What ``Topology#describe()`` calls a node."""
+    """The kind of a node, by its word in ``Topology#describe()``."""
 
     SOURCE = "Source"
     PROCESSOR = "Processor"
@@ -34,8 +35,8 @@ class Kind(Enum):
 class Node:
     """A node of the topology, with its name in ``describe()``.
 
-    :param topics: of a source all that it reads, of a sink the one that it writes.
-    :param supplier: makes the processor of a task; for sources and sinks as well.
+    :param topics: all topics that a source reads, or the topic that a sink writes.
+    :param supplier: makes the node's processor for a task. Sources and sinks have processors as well.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Node:
 
 
 class Nodes:
-    """All nodes, in the order in which they were added."""
+    """All nodes of a pipeline, in the order in which they were added."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Node] = {}
@@ -58,7 +59,8 @@ class Nodes:
     def add(self, node: Node) -> None:
         """Add a node behind its predecessors.
 
-        :raises InvalidInput: there is a node of this name, its topic is read already, or a name can't be one.
+        :raises InvalidInput: another node has this name, another source reads the topic already, or the name can't
+            be the name of a topic.
         """
         for name in (node.name, *node.topics):
             _check_name(name)
@@ -73,7 +75,7 @@ class Nodes:
     def add_store(self, store: StoreDefinition, users: Iterable[str]) -> None:
         """Add a store that some nodes use.
 
-        :raises InvalidInput: there is another store of this name, or the name can't be one.
+        :raises InvalidInput: another store has this name, or the name can't be the name of a topic.
         """
         _check_name(store.name)
         if self.stores.get(store.name, store) is not store:
@@ -89,14 +91,14 @@ class Nodes:
     def add_repartition(self, topic: str, partitions: int | None) -> None:
         """Add a repartition topic.
 
-        :param partitions: that the program asks for.
+        :param partitions: the number of partitions that the program asks for, or None if it does not.
         """
         if topic in self.repartitions:
             raise _named_twice("repartition topic", topic)
         self.repartitions[topic] = partitions
 
     def groups(self) -> list[list[Node]]:
-        """Return the nodes of every sub-topology, both in order."""
+        """Return the nodes of every sub-topology. Sub-topologies and nodes come in their order."""
         root = {name: name for name in self.by_name}
 
         def find(name: str) -> str:
@@ -120,18 +122,18 @@ def _check_name(name: str) -> None:
     if not is_topic_name(name):
         raise InvalidInput(
             f"name {name!r}",
-            found="a name that can't be a topic's",
+            found="a name that can't be the name of a topic",
             expected=SAID,
-            remedy="Choose another one: names of nodes and stores become names of topics.",
+            remedy="Choose another name: names of nodes and stores become names of topics.",
         )
 
 
 def _named_twice(what: str, name: str) -> InvalidInput:
     return InvalidInput(
         f"{what} {name!r}",
-        found="two of this name",
-        expected="a name of its own for each",
-        remedy="Give one of them another name, or none: then a name is generated.",
+        found=f"two {what}s of this name",
+        expected="different names",
+        remedy="Give one of them another name. Or leave its name out; then a name is generated.",
     )
 
 
@@ -140,16 +142,17 @@ def _read_twice(topic: str) -> InvalidInput:
         f"topic {topic!r}",
         found="two sources that read it, one of them as a table",
         expected="one source",
-        remedy="Read it once; make the stream from the table by to_stream().",
+        remedy="Read the topic once, as a table, and make the stream from the table by to_stream().",
     )
 
 
 @dataclass(frozen=True)
 class SinkTarget:
-    """What a sink writes.
+    """The topic of a sink, and the serdes with which the sink writes it.
 
-    :param key: ``None`` if no serde is declared; likewise ``value``.
-    :param is_output: only to outputs do windowed keys go by the key without the window (``StreamSinkNode``).
+    :param key: the serde of the keys, or ``None`` if none is declared. The same holds for ``value``.
+    :param is_output: whether the topic is an output. Only there does the key without its window decide the
+        partition of a windowed key (``StreamSinkNode``).
     """
 
     topic: str

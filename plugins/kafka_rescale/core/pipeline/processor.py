@@ -1,4 +1,4 @@
-"""What every node of a task does with a record, and what it can reach while it does."""
+"""The interface of every node of a task, and the things that a node can reach while it processes a record."""
 
 from __future__ import annotations
 
@@ -11,27 +11,31 @@ from kafka_rescale.core.pipeline.stores.record_cache import RecordCache
 from kafka_rescale.core.pipeline.task import Emitted, Headers, StoreView
 
 Forward = Callable[[Any, Any, int, Headers], None]
-"""Key, value, timestamp in ms, headers."""
+"""Takes key, value, timestamp in ms and headers of a record."""
 
 
 @dataclass
 class Mark:
-    """A number that has to survive a restart: a stream time, a counter."""
+    """A number that has to survive a restart: a stream time or a counter."""
 
     value: int
 
 
 @dataclass
 class TaskContext:
-    """What the processors of one task share.
+    """The things that the processors of one task share.
 
-    :param emitted: what the sinks have written since the runner last took it.
-    :param marks: what has to survive a restart, by names that an operation added to the program doesn't change:
-        those of stores.
-    :param former: names by which checkpoints had marks that are named otherwise by now.
-    :param lowest: by store, a key before which it has no entry: ranges don't pass deleted keys there again.
+    :param views: the stores by name.
+    :param cache: the cache in which the stores of tables keep updates back. Without a cache (``None``), each
+        update is written at once.
+    :param emitted: the records that the sinks have written since the runner last took them.
+    :param marks: the numbers that have to survive a restart. Their names are made of names of stores, which stay
+        the same when an operation is added to the program.
+    :param former: the names that marks had in earlier checkpoints, by their present names.
+    :param lowest: by store, a key before which the store has no entry. A range that begins there doesn't have to
+        pass the deleted keys again.
     :param stream_time: the highest timestamp of all records of the task.
-    :param cache: where the stores of tables keep updates back; ``None`` writes each at once.
+    :param dropped: number of records that the task has dropped.
     """
 
     views: Mapping[str, StoreView]
@@ -45,34 +49,36 @@ class TaskContext:
     dropped: int = 0
 
     def mark(self, name: str, initial: int = -1, *, former: str = "") -> Mark:
-        """Return the mark of this name; all callers with the same name share it.
+        """Return the mark of this name. All callers with the same name share the mark.
 
-        :param former: the name by which checkpoints had it.
+        :param former: the name that the mark had in earlier checkpoints.
         """
         if former:
             self.former[name] = former
         return self.marks.setdefault(name, Mark(initial))
 
     def observed(self, store: str, node: str) -> Mark:
-        """Return the stream time that the operation has seen which fills a store.
+        """Return the stream time that an operation has seen.
 
-        :param node: of the operation, by which checkpoints had it: generated names of nodes shift.
+        :param store: the store that the operation fills.
+        :param node: the node of the operation, by which earlier checkpoints named the mark. Generated names of
+            nodes change when the program changes; therefore the mark is named by the store now.
         """
         return self.mark(f"~{store}", former=node)
 
 
 class Processor(ABC):
-    """A node of a task; ``forward`` hands a record to all nodes behind it, in the order of the program."""
+    """A node of a task. ``forward`` hands a record to all nodes behind it, in the order of the program."""
 
     forward: Forward
 
     @abstractmethod
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        """Do what the node does with one record."""
+        """Process one record."""
 
 
 def forward_to(successors: list[Processor]) -> Forward:
-    """Return what hands a record to all of them."""
+    """Return the function that hands a record to all these processors."""
     if len(successors) == 1:
         return successors[0].process
     calls = [successor.process for successor in successors]

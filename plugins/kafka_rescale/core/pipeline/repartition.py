@@ -1,4 +1,4 @@
-"""Repartition topics: a filter and a sink at the end of one sub-topology, a source at the begin of another."""
+"""Repartition topics: a filter and a sink end one sub-topology, and a source begins another one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_rescale.core.topology.topology import REPARTITION_SUFFIX
 _GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}")
 
 
-def repartitioned(
+def add_repartition(
     graph: Graph,
     parent: GraphNode,
     prefix: str,
@@ -24,10 +24,11 @@ def repartitioned(
 ) -> GraphNode:
     """Add a repartition topic behind an operation and return the node that reads it.
 
-    As ``KStreamImpl#createRepartitionedSource``: three indexes are used up, also if names derive from the prefix.
+    As in ``KStreamImpl#createRepartitionedSource``, this uses up three indexes, even if the names are made of the
+    prefix.
 
-    :param prefix: of the topic's name.
-    :param partitions: that the program asks for.
+    :param prefix: the begin of the topic's name.
+    :param partitions: the number of partitions that the program asks for, or None if it does not.
     """
     node = repartition_node(graph, prefix, key, value, partitions)
     graph.add(node, parent)
@@ -37,7 +38,7 @@ def repartitioned(
 def repartition_node(
     graph: Graph, prefix: str, key: Serde | None, value: Serde | None, partitions: int | None = None
 ) -> GraphNode:
-    """Return a repartition topic's node, which isn't behind anything yet."""
+    """Return a repartition topic's node, which has no parent yet."""
     topic = prefix if prefix.endswith(REPARTITION_SUFFIX) else f"{prefix}{REPARTITION_SUFFIX}"
     sink = graph.new_name("KSTREAM-SINK-")
     null_filter = graph.new_name("KSTREAM-FILTER-")

@@ -1,6 +1,6 @@
-"""Serdes of a pipeline: Python values to the bytes of Kafka's own serializers, and back.
+"""Serdes of a pipeline. They turn Python values into the bytes of Kafka's own serializers, and back.
 
-``None`` never reaches a serde: it is a record without a key, or a tombstone, as in Kafka Streams.
+``None`` never reaches a serde. As in Kafka Streams, it stands for a missing key or for a tombstone.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from kafka_rescale.core.formats import serdes as declared
 
 
 class Serde(Protocol):
-    """Anything with these two methods is a serde; one of the user's own may raise any error for a wrong value."""
+    """Any object with these two methods is a serde. A user's serde may raise any error for a wrong value."""
 
     def encode(self, value: Any) -> bytes:
         """Return the bytes of a value that isn't ``None``."""
         ...
 
     def decode(self, data: bytes) -> Any:
-        """Return the value of bytes.
+        """Return the value that bytes stand for.
 
-        :raises ValueError: the bytes aren't of this serde.
+        :raises ValueError: this serde did not write the bytes.
         """
         ...
 
 
 class _Bytes:
-    """``ByteArraySerializer``."""
+    """Leaves bytes as they are, as ``ByteArraySerializer`` does."""
 
     def encode(self, value: bytes) -> bytes:
         return value
@@ -40,7 +40,7 @@ class _Bytes:
 
 
 class _Json:
-    """JSON in UTF-8, without spaces, members in the order that they were added in."""
+    """JSON in UTF-8, without spaces. The members of an object keep the order in which they were added."""
 
     def encode(self, value: Any) -> bytes:
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
@@ -50,7 +50,7 @@ class _Json:
 
 
 class _Packed:
-    """A number of fixed width, big-endian."""
+    """Numbers of fixed width, big-endian."""
 
     def __init__(self, code: str) -> None:
         self._struct = struct.Struct(f">{code}")
@@ -77,9 +77,9 @@ _COLUMNS = ((STRING, "string"), (LONG, "integer"), (INTEGER, "integer"), (DOUBLE
 
 
 def column_kind(serde: Serde | None) -> str:
-    """Return what a column of a serde's values holds, whichever of them are in a batch.
+    """Return the kind of values that a serde reads. The values of a given batch do not change it.
 
-    :returns: ``string``, ``integer``, ``float`` or ``bytes``; empty where only the values themselves tell.
+    :returns: ``string``, ``integer``, ``float`` or ``bytes``, or an empty text if only the values themselves tell.
     """
     return next((kind for known, kind in _COLUMNS if known == serde), "")
 
@@ -87,18 +87,19 @@ def column_kind(serde: Serde | None) -> str:
 def avro(schema: str, *, registered_id: int | None = None, earlier: Mapping[int, str] | None = None) -> Serde:
     """Return a serde of Avro's binary encoding.
 
-    :param schema: as JSON text.
-    :param registered_id: of the schema in a registry, whose frame is then written and expected in front.
-    :param earlier: other schemas that the registry has for the subject, by id; what they have written is read as
-        ``schema``. An id that is neither is an error.
-    :raises InvalidInput: earlier schemas, and no id: nothing would tell which of them wrote a value.
+    :param schema: the schema as JSON text.
+    :param registered_id: the id of the schema in a registry. If it is given, every value has the registry's frame
+        in front, both when it is written and when it is read.
+    :param earlier: other schemas that the registry has for the subject, by id. A value that was written by one of
+        them is read as ``schema``. Any other id is an error.
+    :raises InvalidInput: there are earlier schemas, but no id. Then nothing tells which schema wrote a value.
     """
     if earlier and registered_id is None:
         raise InvalidInput(
             "avro(earlier=…)",
             found="no registered_id",
             expected="the id of the schema that is written",
-            remedy="Give it: only a frame tells by which schema a value was written.",
+            remedy="Give the id: only the registry's frame tells which schema wrote a value.",
         )
     kind = declared.AVRO if registered_id is None else declared.AVRO_CONFLUENT
     return declared.Serde(kind, schema, registered_id, tuple((earlier or {}).items()))

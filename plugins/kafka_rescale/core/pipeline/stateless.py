@@ -1,4 +1,4 @@
-"""Sources, sinks, and the operations that keep nothing."""
+"""Sources, sinks, and the operations that have no state."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from kafka_rescale.core.pipeline.windows import Windowed
 class Source(Processor):
     """Reads a topic.
 
-    :param key: ``None`` if no serde is declared: keys stay bytes; likewise ``value``.
+    :param key: the serde of the keys. Without a declared serde (``None``), keys stay bytes. The same holds for
+        ``value``.
     """
 
     def __init__(self, key: Serde | None, value: Serde | None) -> None:
         self._key, self._value = key, value
 
     def read(self, record: Record) -> tuple[Any, Any]:
-        """Return key and value.
+        """Return the key and the value of a record.
 
-        :raises InvalidInput: the bytes aren't of the serde.
+        :raises InvalidInput: the serde can't read the bytes.
         """
         return _decoded(record, "key", self._key, record.key), _decoded(record, "value", self._value, record.value)
 
@@ -66,11 +67,11 @@ class Columnar(Processor):
 
     @abstractmethod
     def apply(self, batch: Batch) -> None:
-        """Do what ``process`` does, to all records of a batch."""
+        """Do to all records of a batch what ``process`` does to one record."""
 
 
 class Filter(Columnar):
-    """``KStreamFilter``."""
+    """Keeps the records for which a predicate is true, as ``KStreamFilter`` does."""
 
     def __init__(self, predicate: Callable[[Any, Any], object]) -> None:
         self.function = self._predicate = predicate
@@ -84,9 +85,9 @@ class Filter(Columnar):
 
 
 class MapValues(Columnar):
-    """``KStreamMapValues``.
+    """Replaces values, as ``KStreamMapValues`` does.
 
-    :param mapper: of a value, or of key and value.
+    :param mapper: takes a value, or a key and a value.
     """
 
     def __init__(self, mapper: Callable[..., Any], with_key: bool) -> None:
@@ -103,7 +104,7 @@ class MapValues(Columnar):
 
 
 class SelectKey(Columnar):
-    """``KStreamMap`` as ``selectKey`` makes it."""
+    """Replaces keys, as the ``KStreamMap`` of ``selectKey`` does."""
 
     def __init__(self, mapper: Callable[[Any, Any], Any]) -> None:
         self.function = self._mapper = mapper
@@ -116,7 +117,7 @@ class SelectKey(Columnar):
 
 
 class WithKey(Processor):
-    """What is before a repartition topic: records without a key would go to any partition."""
+    """Drops records without a key in front of a repartition topic, where they would go to any partition."""
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is not None:
@@ -124,7 +125,7 @@ class WithKey(Processor):
 
 
 class PassThrough(Processor):
-    """``PassThrough``: where several inputs meet."""
+    """Hands every record on, where several inputs meet, as ``PassThrough`` does."""
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         self.forward(key, value, timestamp, headers)
@@ -139,7 +140,7 @@ def _decoded(record: Record, part: str, serde: Serde | None, data: bytes | None)
         raise InvalidInput(
             f"{part} of {record.topic}-{record.partition} at offset {record.offset}",
             found=f"bytes that its serde can't read: {error}"[:200],
-            expected=f"the {part} serde that the pipeline names for this topic",
+            expected=f"bytes of the {part} serde that the pipeline names for this topic",
             remedy="Name the serde with which the topic is written, or read bytes and decode them in map_values.",
         ) from error
 
@@ -162,5 +163,5 @@ def _not_writable(target: SinkTarget, part: str, value: Any, more: str) -> Inval
         f"{part} for topic {target.topic!r}",
         found=f"a {type(value).__name__}{more}",
         expected=f"a {part} that the serde of this sink can write",
-        remedy=f"Name the {part} serde where the topic is written, or where its table or its grouping is made.",
+        remedy=f"Name the {part} serde where the topic is written, or where the table or the grouping is made.",
     )

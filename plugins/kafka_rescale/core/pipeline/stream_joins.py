@@ -1,7 +1,7 @@
-"""Joins of two streams: what a record of one side does.
+"""Joins of two streams: the work on a record of one side.
 
-In Kafka Streams, records that stay without a partner are looked for once in a second of the wall clock; here it is
-whenever the stream time goes on (``__emit.interval.ms.kstreams.outer.join.spurious.results.fix__`` = 0), so that
+Kafka Streams looks once in a second of the wall clock for records that stay without a partner. Here this happens
+whenever the stream time advances (``__emit.interval.ms.kstreams.outer.join.spurious.results.fix__`` = 0). So the
 results depend on nothing but the records.
 """
 
@@ -18,15 +18,15 @@ from kafka_rescale.core.pipeline.windows import JoinWindows
 
 NEVER = 2**63 - 1
 UNKNOWN = -NEVER
-"""Of a time that a checkpoint lacks: it may have been any, so that it has to be looked for."""
+"""Stands for a time that a checkpoint lacks. The time may have any value, so the store has to be searched."""
 
 
 class TimeTracker(NamedTuple):
-    """What both sides know of the time.
+    """The times that both sides of a join share.
 
     :param stream_time: the highest timestamp of both sides.
-    :param earliest: the lowest timestamp of the records without a partner, as far as it is known; ``NEVER`` if
-        there is none.
+    :param earliest: the lowest timestamp of the records without a partner, as far as it is known. It is ``NEVER``
+        if there is no such record.
     """
 
     stream_time: Mark
@@ -36,19 +36,19 @@ class TimeTracker(NamedTuple):
     def of(cls, context: TaskContext, store: str, node: str) -> TimeTracker:
         """Return the tracker of a join.
 
-        :param store: of the join's left side.
-        :param node: where the results of both sides meet.
+        :param store: the store of the join's left side.
+        :param node: the node where the results of both sides meet.
         """
         earliest = f"{node}-earliest"
         return cls(context.observed(store, node), context.mark(f"<{store}", UNKNOWN, former=earliest))
 
 
 class JoinSide(NamedTuple):
-    """What one side of a join needs to know.
+    """The properties of one side of a join.
 
-    :param is_left: whether it is the left side.
-    :param is_outer: whether its records come out without a partner as well.
-    :param joiner: from left and right value.
+    :param is_left: whether this is the left side.
+    :param is_outer: whether records of this side come out without a partner as well.
+    :param joiner: takes the left and the right value; returns the joined value.
     """
 
     is_left: bool
@@ -58,17 +58,17 @@ class JoinSide(NamedTuple):
 
     @property
     def before_ms(self) -> int:
-        """How much earlier a partner may be."""
+        """The time in ms by which a partner may be earlier."""
         return self.windows.before_ms if self.is_left else self.windows.after_ms
 
     @property
     def after_ms(self) -> int:
-        """How much later a partner may be."""
+        """The time in ms by which a partner may be later."""
         return self.windows.after_ms if self.is_left else self.windows.before_ms
 
 
 class JoinWindow(Processor):
-    """``KStreamJoinWindow``: joins a record first, then keeps it for the other side."""
+    """Lets a record be joined first, then keeps it for the other side, as ``KStreamJoinWindow`` does."""
 
     def __init__(self, store: JoinWindowStore) -> None:
         self._store = store
@@ -80,10 +80,10 @@ class JoinWindow(Processor):
 
 
 class StreamStreamJoin(Processor):
-    """``KStreamKStreamJoin``.
+    """Joins the records of one side with those of the other side, as ``KStreamKStreamJoin`` does.
 
-    :param other: what the other side has kept.
-    :param lonely: records of both sides that have found no partner; ``None`` in inner joins.
+    :param other: the store in which the other side has kept its records.
+    :param lonely: the records of both sides that have found no partner, or ``None`` in an inner join.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class StreamStreamJoin(Processor):
     def _emit_lonely(self, store: OuterJoinStore, timestamp: int, headers: Headers) -> None:
         """Emit the records whose windows have closed without a partner.
 
-        As in Kafka Streams, the time of the last one that was looked at serves as the earliest afterwards.
+        As in Kafka Streams, the timestamp of the last record that this search looks at becomes the earliest one.
         """
         earliest, closed = self._tracker.earliest, self._tracker.stream_time.value - self._side.windows.grace_ms
         if earliest.value + self._side.after_ms >= closed:

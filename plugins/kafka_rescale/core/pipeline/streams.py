@@ -14,7 +14,7 @@ from kafka_rescale.core.pipeline.grouped import KGroupedStream
 from kafka_rescale.core.pipeline.join_streams import join_node, stream_join
 from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes, SinkTarget, Supplier
 from kafka_rescale.core.pipeline.processor import Processor, TaskContext
-from kafka_rescale.core.pipeline.repartition import repartition_node, repartitioned
+from kafka_rescale.core.pipeline.repartition import add_repartition, repartition_node
 from kafka_rescale.core.pipeline.serdes import Serde
 from kafka_rescale.core.pipeline.stores.table_stores import StoreSerdes
 from kafka_rescale.core.pipeline.table_joins import Joiner, Side, StreamTableJoin
@@ -26,13 +26,14 @@ from kafka_rescale.core.pipeline.windows import JoinWindows
 
 @dataclass(frozen=True)
 class HowJoined:
-    """How a stream is joined, beyond what it is joined with.
+    """The optional arguments of a join.
 
-    :param key: how keys are written where they are stored or repartitioned; likewise ``value``, and
-        ``other_value`` of the other stream.
+    :param key: the serde of the keys where they are stored or repartitioned. ``value`` and ``other_value`` are the
+        serdes of the values of this stream and of the other one.
     :param store: the begin of the names of a stream-stream join's stores.
-    :param name: the name of the join with a table, the begin of the names of a stream-stream join's nodes; and of
-        repartition topics: ``<name>-repartition``, ``<name>-left-repartition``, ``<name>-right-repartition``.
+    :param name: the name of a join with a table, or the begin of the names of a stream-stream join's nodes. It is
+        also the begin of the names of repartition topics: ``<name>-repartition``, ``<name>-left-repartition``,
+        ``<name>-right-repartition``.
     """
 
     key: Serde | None = None
@@ -44,13 +45,14 @@ class HowJoined:
 
 @dataclass(frozen=True)
 class KStream:
-    """A stream of records; every method adds an operation to the pipeline and returns what comes out of it.
+    """A stream of records. Every method adds an operation to the pipeline and returns the stream behind it.
 
-    Every ``name`` is the operation's name in ``describe()``; one is generated where it is left out.
+    A parameter ``name`` is the operation's name in ``describe()``. Without it, a name is generated.
 
-    :param key: how keys are written where they have to be; ``None`` after an operation that may have changed them.
-    :param window_bytes: at the end of the keys, by which no record was placed: those of a windowed table's
-        updates, up to a repartition topic, which goes by whole keys.
+    :param key: the serde with which keys are written. It is ``None`` behind an operation that may have changed the
+        keys.
+    :param window_bytes: number of bytes at the end of the keys that did not decide the partitions of the records.
+        Updates of a windowed table have such bytes, up to the next repartition topic, where whole keys decide.
     """
 
     graph: Graph
@@ -65,7 +67,7 @@ class KStream:
     def filter(self, predicate: Callable[[Any, Any], object], *, name: str = "") -> KStream:
         """Keep the records for which ``predicate(key, value)`` is true.
 
-        :param predicate: may be vectorised, as the functions of ``map_values`` and ``select_key``.
+        :param predicate: a function that may be vectorised, as those of ``map_values`` and ``select_key`` may.
         """
         name = self.graph.new_name("KSTREAM-FILTER-", name)
         typed = with_serdes(predicate, self.key, self.value)
@@ -76,7 +78,7 @@ class KStream:
     ) -> KStream:
         """Replace every value by ``mapper(value)``, or by ``mapper(key, value)`` if ``with_key``.
 
-        :param value: how the new values are written, unless the operation that writes them says so.
+        :param value: the serde of the new values. An operation that writes them may name another one.
         """
         name = self.graph.new_name("KSTREAM-MAPVALUES-", name)
         typed = with_serdes(mapper, *((self.key, self.value) if with_key else (self.value,)), result=value)
@@ -85,9 +87,11 @@ class KStream:
     def select_key(
         self, mapper: Callable[[Any, Any], Any], *, key: Serde | None = None, name: str = ""
     ) -> KStream:
-        """Give every record the key ``mapper(key, value)``; what needs them by key repartitions them then.
+        """Give every record the key ``mapper(key, value)``.
 
-        :param key: how the new keys are written, unless the operation that writes them says so.
+        A later operation that needs the records by key repartitions them.
+
+        :param key: the serde of the new keys. An operation that writes them may name another one.
         """
         name = self.graph.new_name("KSTREAM-KEY-SELECT-", name)
         typed = with_serdes(mapper, self.key, self.value, result=key)
@@ -104,12 +108,12 @@ class KStream:
     ) -> KStream:
         """Write the stream to an internal topic and go on behind it.
 
-        :param name: of the topic ``<name>-repartition``.
-        :param partitions: of that topic; as many as the inputs have where it is left out.
+        :param name: the begin of the topic's name ``<name>-repartition``.
+        :param partitions: the topic's number of partitions. Without it, the topic gets as many as the inputs have.
         """
         name = name or self.graph.new_name("KSTREAM-REPARTITION-")
         keys, values = key or self.key, value or self.value
-        node = repartitioned(self.graph, self.node, name, keys, values, partitions)
+        node = add_repartition(self.graph, self.node, name, keys, values, partitions)
         return KStream(self.graph, node, keys, values, frozenset({node.name}))
 
     def group_by_key(
@@ -117,7 +121,8 @@ class KStream:
     ) -> KGroupedStream:
         """Group the records by their key, behind a repartition topic if the keys may have been changed.
 
-        :param name: of that repartition topic ``<name>-repartition``; it is named like the store if left out.
+        :param name: the begin of the repartition topic's name ``<name>-repartition``. Without it, the topic's name
+            begins with that of the store.
         """
         return KGroupedStream(
             self.graph,
@@ -133,10 +138,10 @@ class KStream:
     def join(
         self, other: KTable | KStream, joiner: Joiner, windows: JoinWindows | None = None, **how: Any
     ) -> KStream:
-        """Join every record with what a table has for its key, or with another stream's records near in time.
+        """Join every record with the table's value of its key, or with another stream's records near in time.
 
         :param joiner: ``joiner(value, other_value)``.
-        :param windows: for streams: how far apart in time.
+        :param windows: how far apart in time two records of streams may be. A join with a table has no windows.
         :param how: see :class:`HowJoined`.
         """
         return self._joined(other, joiner, Side.INNER, windows, HowJoined(**how))
@@ -144,11 +149,11 @@ class KStream:
     def left_join(
         self, other: KTable | KStream, joiner: Joiner, windows: JoinWindows | None = None, **how: Any
     ) -> KStream:
-        """Join as ``join`` does; records without a partner come out as well, with ``None`` for it."""
+        """Join as ``join`` does. A record without a partner comes out as well, with ``None`` as the partner."""
         return self._joined(other, joiner, Side.LEFT, windows, HowJoined(**how))
 
     def outer_join(self, other: KStream, joiner: Joiner, windows: JoinWindows, **how: Any) -> KStream:
-        """Join two streams; records of both sides come out without a partner as well, with ``None`` for it."""
+        """Join two streams. A record of either side without a partner comes out as well, with ``None`` for it."""
         return self._joined(other, joiner, Side.OUTER, windows, HowJoined(**how))
 
     def to(self, topic: str, *, key: Serde | None = None, value: Serde | None = None, name: str = "") -> None:
@@ -166,9 +171,9 @@ class KStream:
             return self._join_stream(other, joiner, side, windows, how)
         raise InvalidInput(
             f"join of {self.node.name}",
-            found=f"a {type(other).__name__} {'without' if windows is None else 'and'} windows",
-            expected="a KTable, or a KStream and how far apart in time its records may be",
-            remedy="Give windows=JoinWindows.of(…) for a stream, and none for a table.",
+            found=f"a {type(other).__name__} {'without' if windows is None else 'with'} windows",
+            expected="a KTable without windows, or a KStream with windows",
+            remedy="Give windows=JoinWindows.of(…) for a stream, and no windows for a table.",
         )
 
     def _join_table(self, table: KTable, joiner: Joiner, is_left: bool, how: HowJoined) -> KStream:
@@ -203,9 +208,9 @@ class KStream:
         return KStream(self.graph, node, key, None, sources, window_bytes=left.window_bytes)
 
     def _by_key(self, prefix: str, key: Serde | None, value: Serde | None) -> KStream:
-        """Return the stream behind a repartition topic if its keys may have been changed.
+        """Return the stream by key. If its keys may have been changed, it comes from a repartition topic.
 
-        As ``KStreamImpl#repartitionForJoin``: joins of this stream that have no name share one.
+        As in ``KStreamImpl#repartitionForJoin``, all joins of this stream that have no name share one such topic.
         """
         if not self.repartition_required:
             return self

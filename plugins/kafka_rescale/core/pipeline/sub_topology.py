@@ -1,4 +1,4 @@
-"""A built pipeline's sub-topologies."""
+"""The sub-topologies of a built pipeline."""
 
 from __future__ import annotations
 
@@ -23,27 +23,28 @@ class BuiltSubTopology:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Topics read: inputs, and repartition topics without the application id."""
+        """The topics that it reads: inputs, and repartition topics without the application id."""
         return self._topics(Kind.SOURCE)
 
     @property
     def sinks(self) -> tuple[str, ...]:
-        """Topics written: outputs, and repartition topics without the application id."""
+        """The topics that it writes: outputs, and repartition topics without the application id."""
         return self._topics(Kind.SINK)
 
     def processor(
         self, stores: Mapping[str, StoreView], partition: int, cache: RecordCache | None = None
     ) -> BuiltTask:
-        """Return what the task of this partition does.
+        """Return the processor of the task of this partition.
 
-        :param stores: by name, all of ``self.stores``.
-        :param cache: where tables keep updates back until the task is flushed; without it each is written at once.
-        :raises InvalidInput: one is missing.
+        :param stores: all stores of ``self.stores``, by name.
+        :param cache: the cache in which tables keep updates back until the task is flushed. Without a cache, each
+            update is written at once.
+        :raises InvalidInput: a store is missing.
         """
         if missing := [store.name for store in self.stores if store.name not in stores]:
             raise InvalidInput(
                 f"task {self.id}_{partition}",
-                found=f"no {', '.join(missing)}",
+                found=f"no store {', '.join(missing)}",
                 expected="all stores of its sub-topology",
                 remedy="Restore them from their changelogs first.",
             )

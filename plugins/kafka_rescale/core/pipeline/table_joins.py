@@ -1,4 +1,4 @@
-"""Joins with tables: a stream's record with what a table has now, and two tables update by update."""
+"""Joins with tables: a record of a stream with the present value of a table, and two tables update by update."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from kafka_rescale.core.pipeline.table_logic import Getter, MaterializedTable, R
 from kafka_rescale.core.pipeline.task import Headers
 
 Joiner = Callable[[Any, Any], Any]
-"""From the left and the right value; the side that has none is ``None`` in left and outer joins."""
+"""Takes the left and the right value. In left and outer joins, ``None`` stands for a side that has no value."""
 
 
 class Side(Enum):
-    """Which join the updates of one table go through."""
+    """The kind of join that the updates of one table go through."""
 
     INNER = "both sides have to be there"
     LEFT = "the other side may be missing"
     RIGHT = "this side may be missing"
-    OUTER = "either may be missing"
+    OUTER = "either side may be missing"
 
 
 class StreamTableJoin(Processor):
-    """``KStreamKTableJoinProcessor`` without a grace period."""
+    """Joins a stream with a table, as ``KStreamKTableJoinProcessor`` without a grace period does."""
 
     def __init__(self, context: TaskContext, get: Getter, joiner: Joiner, is_left: bool) -> None:
         self._context, self._get, self._joiner, self._is_left = context, get, joiner, is_left
@@ -44,7 +44,9 @@ class TableTableJoin(Processor):
     """One side of a join of tables: ``KTableKTableInnerJoin``, ``…LeftJoin``, ``…RightJoin``, ``…OuterJoin``.
 
     :param get: reads the other table.
-    :param joiner: of this side's value and the other's.
+    :param joiner: takes this side's value and the other side's value.
+    :param side: the kind of join, as seen from this side.
+    :param sends_old: whether an operation behind the join needs the old values.
     """
 
     def __init__(self, context: TaskContext, get: Getter, joiner: Joiner, side: Side, sends_old: bool) -> None:
@@ -71,7 +73,7 @@ class TableTableJoin(Processor):
 
 
 class JoinMerge(TableProcessor):
-    """``KTableKTableJoinMerger``."""
+    """Hands on the results of both sides of a join of tables, as ``KTableKTableJoinMerger`` does."""
 
     def __init__(self, store: TimestampedKeyValueStore | None, sends_old: bool) -> None:
         super().__init__(store, sends_old)
@@ -84,7 +86,7 @@ class JoinMerge(TableProcessor):
 
 
 class JoinedTable(TableLogic):
-    """The table that a join of tables makes, in a store only if it has a name."""
+    """The table that a join of tables makes. It has a store only if the store has a name."""
 
     def __init__(
         self, left: TableLogic, right: TableLogic, joiner: Joiner, side: Side, kept: MaterializedTable | None
@@ -108,18 +110,18 @@ class JoinedTable(TableLogic):
         return super().send_old()
 
     def from_left(self, context: TaskContext) -> Processor:
-        """Return what a task does with an update of the left table."""
+        """Return the processor that takes the updates of the left table."""
         get = self.right_reader.getter(context)
         return TableTableJoin(context, get, self._joiner, self._side, self.sends_old)
 
     def from_right(self, context: TaskContext) -> Processor:
-        """Return what a task does with an update of the right table."""
+        """Return the processor that takes the updates of the right table."""
         get = self.left_reader.getter(context)
         side = Side.RIGHT if self._side is Side.LEFT else self._side
         return TableTableJoin(context, get, lambda right, left: self._joiner(left, right), side, self.sends_old)
 
     def merge(self, context: TaskContext) -> Processor:
-        """Return where both meet."""
+        """Return the processor where the results of both sides meet."""
         return JoinMerge(None if self._kept is None else self._kept.open(context), self.sends_old)
 
     def _getter(self, context: TaskContext) -> Getter:

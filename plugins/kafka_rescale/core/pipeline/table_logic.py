@@ -1,7 +1,7 @@
-"""How tables are kept, read by joins, and asked for their old values.
+"""How tables are stored, how joins read them, and how their updates come to name the old values.
 
-Whether a table is in a store is only known when the program is complete: a table that is read from a topic gets
-its store when something reads it by key, filters and mappings are computed where that is enough (``KTableImpl``).
+Only a complete program tells whether a table has a store. A table that is read from a topic gets a store when an
+operation reads it by key. A filter or a mapping is computed from its table when that is enough (``KTableImpl``).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Getter = Callable[[Any], ValueAndTimestamp | None]
 
 
 class Reader(NamedTuple):
-    """How a join reads a table.
+    """The access of a join to a table.
 
-    :param stores: names of the stores that it needs for that.
-    :param getter: makes what reads the table of a task.
+    :param stores: names of the stores that the join needs to read the table.
+    :param getter: makes the function that reads the table of a task.
     """
 
     stores: tuple[str, ...]
@@ -35,25 +35,25 @@ class Reader(NamedTuple):
 
 
 class TableLogic(ABC):
-    """A table; ``sends_old`` is whether its updates say what was there before."""
+    """A table. ``sends_old`` says whether its updates name the old values."""
 
     sends_old = False
 
     @abstractmethod
     def reader(self) -> Reader:
-        """Return how it is read by key, and see to it that it can be."""
+        """Return the access to the table by key, and make sure that the table can be read so."""
 
     def send_old(self, *, force: bool = True) -> bool:
-        """Let its updates say what was there before, and return whether they do.
+        """Let the updates of the table name the old values, and return whether they do.
 
-        :param force: even if it has to be put into a store for that.
+        :param force: whether to give the table a store if that is needed.
         """
         self.sends_old = True
         return True
 
 
 class MaterializedTable(TableLogic):
-    """A table in a store."""
+    """A table that has a store."""
 
     def __init__(self, store: StoreDefinition, serdes: StoreSerdes) -> None:
         self.store, self._serdes = store, serdes
@@ -67,7 +67,7 @@ class MaterializedTable(TableLogic):
 
 
 class SourceTable(MaterializedTable):
-    """A table that is read from a topic; it has a store only if it has a name or an operation needs the store."""
+    """A table that is read from a topic. It has a store if the store has a name, or if an operation needs it."""
 
     def __init__(self, store: StoreDefinition, serdes: StoreSerdes, is_materialized: bool) -> None:
         super().__init__(store, serdes)
@@ -82,20 +82,23 @@ class SourceTable(MaterializedTable):
         return self.is_materialized and super().send_old()
 
     def processor(self, context: TaskContext) -> Processor:
-        """Return what a task does with an update."""
+        """Return the processor that takes the updates of the topic."""
         store = self.open(context) if self.is_materialized else None
         return TableSource(context, store, self.sends_old)
 
 
 class ComputedTable(TableLogic):
-    """``KTableFilter`` and ``KTableMapValues``: computed from another table, in a store only if it has a name."""
+    """A table that is computed from another one (``KTableFilter``, ``KTableMapValues``).
+
+    It has a store only if the store has a name.
+    """
 
     def __init__(
         self, parent: TableLogic, compute: Compute, kept: MaterializedTable | None, *, is_filter: bool
     ) -> None:
         self._parent, self._compute, self._kept, self._is_filter = parent, compute, kept, is_filter
         if is_filter:
-            # To nothing from nothing would be a tombstone for every key that the filter leaves out.
+            # Without old values, the filter would hand on a tombstone for every key that it leaves out.
             self.sends_old = parent.send_old(force=False)
 
     def reader(self) -> Reader:
@@ -121,6 +124,6 @@ class ComputedTable(TableLogic):
         return self.sends_old
 
     def processor(self, context: TaskContext) -> Processor:
-        """Return what a task does with an update."""
+        """Return the processor that takes the updates of the other table."""
         store = None if self._kept is None else self._kept.open(context)
         return TableCompute(self._compute, store, self.sends_old, self._is_filter)

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KTable:
-    """A table: the latest value of every key; every method adds an operation to the pipeline.
+    """A table: the latest value of every key. Every method adds an operation to the pipeline.
 
-    A ``store`` is the name of the state store, and so of its changelog. Where it is left out the result is only
-    kept if something needs it.
+    A parameter ``store`` is the name of the state store, and so of its changelog. Without it, the result has a
+    store only if an operation needs it.
 
-    :param window_bytes: at the end of the keys, by which no record was placed: those of its windows.
+    :param window_bytes: number of bytes at the end of the keys that did not decide the partitions of the records:
+        the bytes of the windows.
     """
 
     graph: Graph
@@ -39,7 +40,7 @@ class KTable:
     window_bytes: int = 0
 
     def filter(self, predicate: Callable[[Any, Any], object], *, store: str = "", name: str = "") -> KTable:
-        """Keep the entries for which ``predicate(key, value)`` is true; the others are as if deleted."""
+        """Keep the entries for which ``predicate(key, value)`` is true. All other entries count as deleted."""
         name = self.graph.new_name("KTABLE-FILTER-", name)
         return self._computed(
             name, lambda key, value: value if predicate(key, value) else None, store, self.value, is_filter=True
@@ -56,7 +57,7 @@ class KTable:
     ) -> KTable:
         """Replace every value by ``mapper(value)``, or by ``mapper(key, value)`` if ``with_key``.
 
-        :param value: how the new values are written, unless the operation that writes them says so.
+        :param value: the serde of the new values. An operation that writes them may name another one.
         """
         name = self.graph.new_name("KTABLE-MAPVALUES-", name)
         with_both = mapper if with_key else lambda key, value: mapper(value)
@@ -65,19 +66,19 @@ class KTable:
     def join(
         self, other: KTable, joiner: Joiner, *, store: str = "", value: Serde | None = None, name: str = ""
     ) -> KTable:
-        """Join the values of keys that both tables have, by ``joiner(left, right)``."""
+        """Join the values of the keys that both tables have, by ``joiner(left, right)``."""
         return self._joined(other, joiner, Side.INNER, store, value, name)
 
     def left_join(
         self, other: KTable, joiner: Joiner, *, store: str = "", value: Serde | None = None, name: str = ""
     ) -> KTable:
-        """Join the values of this table's keys; ``right`` is ``None`` where the other has none."""
+        """Join the values of this table's keys. If the other table lacks the key, ``right`` is ``None``."""
         return self._joined(other, joiner, Side.LEFT, store, value, name)
 
     def outer_join(
         self, other: KTable, joiner: Joiner, *, store: str = "", value: Serde | None = None, name: str = ""
     ) -> KTable:
-        """Join the values of keys that either table has; the missing one is ``None``."""
+        """Join the values of all keys of both tables. If one table lacks the key, its value is ``None``."""
         return self._joined(other, joiner, Side.OUTER, store, value, name)
 
     def to_stream(self, *, name: str = "") -> KStream:
@@ -105,7 +106,7 @@ class KTable:
         return KTable(self.graph, node, self.key, value, self.sources, logic, self.window_bytes)
 
     def _kept_in(self, store: str, value: Serde | None) -> MaterializedTable | None:
-        """Return a table by the same keys in a store of this name, none if there is no name."""
+        """Return a table with the same keys that has a store of this name, or None if there is no name."""
         if not store:
             return None
         definition = StoreDefinition(store, "timestamped-key-value", window_bytes=self.window_bytes)

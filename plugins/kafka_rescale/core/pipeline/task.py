@@ -1,21 +1,22 @@
-"""What a pipeline and the runner of its tasks promise each other.
+"""The promises between a pipeline and the runner of its tasks.
 
-Names of internal topics are those of ``Topology#describe()`` everywhere here, **without the application id**: the
-runner puts ``<application.id>-`` in front of repartition and changelog topics, and takes it off again before
-it hands over a record. The runner promises to
+Everywhere here, internal topics have their names of ``Topology#describe()``, **without the application id**. The
+runner puts ``<application.id>-`` in front of the names of repartition and changelog topics. Before it hands over a
+record, it takes this prefix off again. The runner promises:
 
-* hand each task the records of its source partitions in offset order, several partitions merged: next comes the
-  one with the lowest timestamp of those first in their partitions (``PartitionGroup``), equal ones by topic;
-* keep for each store what its changelog holds, and write every ``put`` to the changelog, in order, with the key,
-  value and timestamp given, to the partition of the task;
-* ask for :meth:`TaskProcessor.flush` before a commit, and write what that emits as well;
-* write what is emitted in order, and commit it, the changelogs, the input offsets and the text of
-  :meth:`TaskProcessor.checkpoint` in one transaction;
-* make a processor anew and :meth:`TaskProcessor.restore` the committed text after anything has failed: a processor
-  whose ``process`` has raised is in an undefined state.
+* It hands each task the records of its source partitions in offset order. It merges several partitions: of the
+  first records of all partitions, the one with the lowest timestamp comes next (``PartitionGroup``). Of equal
+  timestamps, the first topic by name comes next.
+* It keeps for each store the content of the store's changelog. It writes every ``put`` to the changelog, in order,
+  with the given key, value and timestamp, to the partition of the task.
+* It calls :meth:`TaskProcessor.flush` before a commit, and writes the records that this call emits as well.
+* It writes emitted records in their order. It commits them, the changelogs, the input offsets and the text of
+  :meth:`TaskProcessor.checkpoint` in one transaction.
+* After any failure it makes a new processor and lets it :meth:`TaskProcessor.restore` the committed text. A
+  processor whose ``process`` has raised an error is in an undefined state.
 
-The pipeline promises that a task has no state but its stores and its checkpoint, that it is deterministic, and
-that it reads and writes only the stores of its own sub-topology.
+The pipeline promises three things. A task has no state except its stores and its checkpoint. A task is
+deterministic. A task reads and writes only the stores of its own sub-topology.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from kafka_rescale.core.pipeline.stores.record_cache import RecordCache
 
 CHECKPOINT_CHARACTERS = 3_000
-"""What fits into ``offset.metadata.max.bytes`` (4,096 by default) with something around it."""
+"""Most characters of a checkpoint. With a frame they fit into ``offset.metadata.max.bytes`` (4,096 by default)."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -41,7 +42,7 @@ class Record:
     """A record of a source topic.
 
     :param topic: an input, or a repartition topic without the application id.
-    :param timestamp_ms: since the epoch.
+    :param timestamp_ms: the timestamp in ms since the epoch.
     """
 
     topic: str
@@ -58,10 +59,10 @@ class Emitted:
     """A record for a sink.
 
     :param topic: an output, or a repartition topic without the application id.
-    :param partition: where it has to go; ``None`` leaves it to the application's partitioner (murmur2 of the
-        partitioning key), and to the producer where there is no key.
-    :param partition_key: what the partitioner sees if it isn't the key: of a windowed key, the key without its
-        window (``WindowedStreamPartitioner``).
+    :param partition: the partition to which the record has to go. ``None`` leaves the choice to the application's
+        partitioner (murmur2 of the partitioning key). If the record has no key either, the producer chooses.
+    :param partition_key: the bytes that the partitioner gets instead of the key. For a windowed key, they are the
+        key without its window (``WindowedStreamPartitioner``).
     """
 
     topic: str
@@ -79,29 +80,33 @@ class Emitted:
 
 
 class Entry(NamedTuple):
-    """A live entry of a store: the value and the timestamp of the last changelog record of its key."""
+    """A live entry of a store: the value and the timestamp of the key's last record in the changelog."""
 
     value: bytes
     timestamp_ms: int
 
 
 class StoreView(Protocol):
-    """One task's share of one store, in the very bytes of its changelog."""
+    """One task's share of one store. Keys and values are exactly the bytes of the changelog."""
 
     def get(self, key: bytes) -> Entry | None:
         """Return the entry of a key."""
         ...
 
     def put(self, key: bytes, value: bytes | None, timestamp_ms: int, headers: Headers = ()) -> None:
-        """Set an entry, or delete it (``None``), and log that with this timestamp, also where nothing changes.
+        """Set an entry, or delete it (``None``), and log that with this timestamp, even if nothing changes.
 
-        :param headers: of the changelog record; Kafka Streams 4.3 logs those of the input record in the window
-            stores of stream-stream joins, and none elsewhere. The entry itself doesn't keep them.
+        :param headers: the headers of the changelog record. For the window stores of stream-stream joins, Kafka
+            Streams 4.3 logs the headers of the input record; for other stores it logs no headers. The entry itself
+            doesn't keep them.
         """
         ...
 
     def range(self, first: bytes, last: bytes) -> Iterator[tuple[bytes, Entry]]:
-        """Yield entries in the order of their key bytes, both ends inclusive, unmoved by a ``put``."""
+        """Yield entries in the order of their key bytes, both ends inclusive.
+
+        A ``put`` during the iteration does not change what it yields.
+        """
         ...
 
 
@@ -110,12 +115,14 @@ class StoreDefinition:
     """A store of a sub-topology.
 
     :param kind: a name of ``changelog_formats.FORMATS``.
-    :param retention_ms: of a store with times in its keys (starts of windows, ends of sessions): entries whose
-        time is at most the latest one that this task has ever put, minus this, are gone for the pipeline, and
-        the runner may drop them without logging that; ``None`` for stores that keep everything.
-    :param is_logged: whether it has a changelog at all.
-    :param window_bytes: of the windows at the end of its keys, where those are the keys of a windowed table: the
-        records that its entries are made of were placed by what is before them.
+    :param retention_ms: the retention time of a store that has times in its keys (starts of windows, ends of
+        sessions). Take the latest time that this task has ever put, minus the retention time: entries of that time
+        or older are gone for the pipeline. The runner may drop them without a record in the changelog. ``None``
+        stands for a store that keeps everything.
+    :param is_logged: whether the store has a changelog.
+    :param window_bytes: number of bytes of the windows at the end of the store's keys, if these are the keys of a
+        windowed table. Only the bytes before them decided the partitions of the records from which the entries
+        are made.
     """
 
     name: str
@@ -131,7 +138,7 @@ class StoreDefinition:
 
     @property
     def format(self) -> ChangelogFormat:
-        """How it writes its changelog, and which bytes of a key its processor goes by."""
+        """The format of the changelog, and the bytes of a key that decide its processor."""
         kind = FORMATS[self.kind]
         assert isinstance(kind.layout, Trimmed), "stores of foreign-key joins aren't built"
         layout = Trimmed(kind.layout.prefix, kind.layout.suffix + self.window_bytes)
@@ -139,78 +146,83 @@ class StoreDefinition:
 
 
 class TaskProcessor(Protocol):
-    """What one task does: one per sub-topology and partition."""
+    """The work of one task. There is one task per sub-topology and partition."""
 
     def process(self, record: Record) -> list[Emitted]:
-        """Process one record to its end and return what it makes the sinks write, in order.
+        """Process one record completely and return the records for the sinks, in order.
 
-        :raises InvalidInput: its bytes aren't of the declared serde.
+        :raises InvalidInput: the declared serde can't read the record's bytes.
         """
         ...
 
     def process_batch(self, records: Sequence[Record]) -> list[Emitted]:
-        """Return what ``process`` returns for each of them, in order; vectorised functions see many at once."""
+        """Return what ``process`` returns for each record, in order.
+
+        Vectorised functions see many records at once.
+        """
         ...
 
     def flush(self) -> list[Emitted]:
-        """Write what the record cache has kept back, and return what that makes the sinks write, in order.
+        """Write the updates that the record cache has kept back, and return the records for the sinks, in order.
 
-        To be done before ``checkpoint`` and each commit.
+        The runner has to call this before ``checkpoint`` and before each commit.
         """
         ...
 
     def stream_time(self) -> int:
-        """Return the highest timestamp in ms of any record processed so far, -1 before the first."""
+        """Return the highest timestamp in ms of the records processed so far, or -1 before the first record."""
         ...
 
     def dropped_records(self) -> int:
-        """Return how many records it has passed over: late ones, and those without the key that they need."""
+        """Return how many records the task has dropped: late records, and records that lack a key they need."""
         ...
 
     def checkpoint(self) -> str:
-        """Return the stream times and counters that have to survive; at most ``CHECKPOINT_CHARACTERS``.
+        """Return the stream times and counters that have to survive, in at most ``CHECKPOINT_CHARACTERS``.
 
-        To be committed as the metadata of the task's input offsets, as Kafka Streams keeps its partition times.
+        The runner commits this text as the metadata of the task's input offsets. Kafka Streams keeps its partition
+        times in the same place.
         """
         ...
 
     def restore(self, checkpoint: str) -> None:
-        """Go on from what ``checkpoint`` returned; an empty text is the beginning.
+        """Go on from the text that ``checkpoint`` returned. An empty text means the beginning.
 
-        :raises InvalidInput: the text is of another pipeline.
+        :raises InvalidInput: the text comes from something else than ``checkpoint``.
         """
         ...
 
 
 class SubTopology(Protocol):
-    """A part of a pipeline whose tasks need each other's stores: its tasks are ``<id>_<partition>``."""
+    """A part of a pipeline whose nodes share stores and records. Its tasks are called ``<id>_<partition>``."""
 
     @property
     def id(self) -> int:
-        """Its number in ``describe()``."""
+        """The number of the sub-topology in ``describe()``."""
         ...
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Topics read: inputs, and repartition topics without the application id."""
+        """The topics that it reads: inputs, and repartition topics without the application id."""
         ...
 
     @property
     def sinks(self) -> tuple[str, ...]:
-        """Topics written: outputs, and repartition topics without the application id."""
+        """The topics that it writes: outputs, and repartition topics without the application id."""
         ...
 
     @property
     def stores(self) -> tuple[StoreDefinition, ...]:
-        """Stores, each of which has a changelog with a partition per task."""
+        """The stores. The changelog of each store has a partition per task."""
         ...
 
     def processor(
         self, stores: Mapping[str, StoreView], partition: int, cache: RecordCache | None = None
     ) -> TaskProcessor:
-        """Return what the task of this partition does.
+        """Return the processor of the task of this partition.
 
-        :param stores: by name, all of ``self.stores``.
-        :param cache: where tables keep updates back until the task is flushed; without it each is written at once.
+        :param stores: all stores of ``self.stores``, by name.
+        :param cache: the cache in which tables keep updates back until the task is flushed. Without a cache, each
+            update is written at once.
         """
         ...

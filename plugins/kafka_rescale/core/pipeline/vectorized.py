@@ -1,9 +1,11 @@
-"""Functions of the user's that take a whole batch of records instead of one.
+"""Functions of the user's that take a whole batch of records instead of one record.
 
-Batches reach them as far as nothing before depends on the order of single records: from a source through filters,
-mappings and new keys, up to the first place where the stream branches, is stored, joined or written. Behind that
-they are called with one record at a time; the results are the same. For that, records only share a call if the
-columns that it gets are what each of them would make alone.
+A batch goes from a source through filters, mappings and new keys, where nothing depends on the order of single
+records. It ends at the first place where the stream branches, or where records are stored, joined or written.
+Behind that place, a vectorised function gets one record at a time.
+
+The results are the same in both cases. For that reason, records share a call only if the shared columns have the
+types that each of these records would give them alone.
 """
 
 from __future__ import annotations
@@ -19,18 +21,20 @@ from kafka_rescale.core.pipeline.task import Headers
 
 @dataclass(frozen=True)
 class Vectorized:
-    """A function of columns, to be given to ``filter``, ``map_values`` or ``select_key``.
+    """A function of columns. A user gives it to ``filter``, ``map_values`` or ``select_key``.
 
-    :param function: gets a column of values, or one of keys and one of values, and returns a column as long.
-    :param to_column: makes a column of a list and its kind (``column_kind``), so that the type of a column never
-        depends on which values are in a batch.
-    :param to_list: makes a list of a column.
-    :param alike: gives every cell of a list and its kind a mark, and only those of equal marks may share a column;
-        ``None`` if all may.
-    :param doubtful: says in which places of a column there may be something else than the function gives a record
-        alone, because the type of the column was inferred from all results.
-    :param serdes: of the columns.
-    :param result: how results are written.
+    :param function: takes a column of values, or a column of keys and a column of values. It returns a column of
+        the same length.
+    :param to_column: takes a list and its kind (``column_kind``); returns a column. So the type of a column never
+        depends on the values of a batch.
+    :param to_list: takes a column; returns a list.
+    :param alike: takes a list and its kind; returns a mark for every cell, or ``None`` if all cells are alike.
+        Only cells with equal marks may share a column.
+    :param doubtful: takes a column of results; returns the doubtful places in it. The type of the column was
+        inferred from all results, so a result there may differ from the one that the function gives for the record
+        alone.
+    :param serdes: the serdes of the columns.
+    :param result: the serde of the results.
     """
 
     function: Callable[..., Any]
@@ -48,7 +52,7 @@ class Vectorized:
     def batch(self, *columns: list[Any]) -> list[Any]:
         """Return the results for many records.
 
-        :raises InvalidInput: there are more or fewer.
+        :raises InvalidInput: the function has returned more or fewer results than there are records.
         """
         kinds = [*map(column_kind, self.serdes), *("" for _ in columns)]
         marks = [each for each in map(self.alike, columns, kinds) if each is not None]
@@ -65,7 +69,7 @@ class Vectorized:
         return results
 
     def _together(self, columns: Sequence[list[Any]], kinds: Sequence[str]) -> list[Any]:
-        """Return the results of one call, and of calls for the records for which it leaves a doubt."""
+        """Return the results of one call for all records. A record with a doubtful result gets its own call."""
         made = self.function(*map(self.to_column, columns, kinds))
         found = self.to_list(made)
         if len(found) != len(columns[0]):
@@ -73,9 +77,9 @@ class Vectorized:
                 f"vectorised function {getattr(self.function, '__name__', self.function)}",
                 found=f"{len(found)} results for {len(columns[0])} records",
                 expected="a result for every record, in their order",
-                remedy="Return a column as long as the ones it gets; leave records out by filter.",
+                remedy="Let the function return a column of the same length. To leave records out, use filter.",
             )
-        # A double is written as one, whatever number it was before.
+        # The serde of doubles writes every number as a double, so the inferred type makes no difference there.
         if len(found) > 1 and column_kind(self.result) != "float":
             for place in self.doubtful(made):
                 found[place] = self(*(column[place] for column in columns))
@@ -85,7 +89,10 @@ class Vectorized:
 def with_serdes(
     function: Callable[..., Any], *serdes: Serde | None, result: Serde | None = None
 ) -> Callable[..., Any]:
-    """Return a function, vectorised or not, that knows how its columns and its results are written."""
+    """Return a function that knows the serdes of its columns and results.
+
+    A function that is not vectorised needs no serdes; it is returned as it is.
+    """
     return replace(function, serdes=serdes, result=result) if isinstance(function, Vectorized) else function
 
 
@@ -93,7 +100,7 @@ def with_serdes(
 class Batch:
     """Records that go through the pipeline together, as columns.
 
-    :param places: where each of them was in what the runner has handed over.
+    :param places: the place of each record in the records that the runner has handed over.
     """
 
     keys: list[Any] = field(default_factory=list)
@@ -111,13 +118,13 @@ class Batch:
         self.places.append(place)
 
     def keep(self, chosen: Sequence[object]) -> None:
-        """Leave out the records for which this isn't true."""
+        """Keep the records for which ``chosen`` has a true value. Leave out the others."""
         for column in (self.keys, self.values, self.timestamps, self.headers, self.places):
             column[:] = [cell for cell, is_chosen in zip(column, chosen, strict=True) if is_chosen]
 
 
 def applied(function: Callable[..., Any], *columns: list[Any]) -> list[Any]:
-    """Return the results of a function, vectorised or not, for every record."""
+    """Return a function's results for all records. The function may be vectorised or not."""
     if not columns[0]:
         return []
     return function.batch(*columns) if isinstance(function, Vectorized) else list(map(function, *columns))

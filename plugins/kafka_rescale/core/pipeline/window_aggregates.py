@@ -14,13 +14,13 @@ from kafka_rescale.core.pipeline.task import Headers
 from kafka_rescale.core.pipeline.windows import SessionWindows, TimeWindows, Windowed
 
 Merger = Callable[[Any, Any, Any], Any]
-"""From a key and the aggregates of two sessions to one aggregate."""
+"""Takes a key and the aggregates of two sessions; returns one aggregate."""
 
 
 class WindowAggregate(TableProcessor):
-    """``KStreamWindowAggregate``, which emits every update.
+    """Aggregates in windows of time and emits every update, as ``KStreamWindowAggregate`` does.
 
-    :param observed: the stream time that this processor has seen, which decides what is late.
+    :param observed: the stream time that this processor has seen. It decides which records are late.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class WindowAggregate(TableProcessor):
         self.hand_on(window, Change(new, old), newest, headers)
 
     def _current(self, window: Windowed, timestamp: int) -> tuple[Any, int]:
-        """Return the aggregate so far, and the time of the newest record in it or now."""
+        """Return the aggregate so far, and the latest timestamp among its records and the present record."""
         stored = self._store.fetch(window.key, window.start)
         if stored is None:
             return self._how.first(), timestamp
@@ -65,9 +65,9 @@ class WindowAggregate(TableProcessor):
 
 
 class SessionAggregate(TableProcessor):
-    """``KStreamSessionWindowAggregate``, which emits every update.
+    """Aggregates in sessions and emits every update, as ``KStreamSessionWindowAggregate`` does.
 
-    :param observed: the stream time that this processor has seen, which decides what is late.
+    :param observed: the stream time that this processor has seen. It decides which records are late.
     """
 
     def __init__(

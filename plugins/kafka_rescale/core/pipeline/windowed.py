@@ -27,10 +27,12 @@ AGGREGATE, REDUCE = "KSTREAM-AGGREGATE-", "KSTREAM-REDUCE-"
 
 @dataclass(frozen=True)
 class WindowedKStream:
-    """A grouped stream in windows, to be aggregated; the keys of the tables are :class:`Windowed`.
+    """A grouped stream in windows. Its methods aggregate it.
 
-    Every ``store`` is the name of the state store, and so of its changelog; one is generated where it is left out.
-    ``retention`` is how long windows are kept, at least as long as they can change.
+    The keys of the resulting tables are :class:`Windowed`.
+
+    A parameter ``store`` is the name of the state store, and so of its changelog. Without it, a name is generated.
+    ``retention`` is the time for which windows are kept. It must be at least the time in which they can change.
     """
 
     grouped: KGroupedStream
@@ -72,15 +74,17 @@ class WindowedKStream:
     ) -> KTable:
         """Add the values of every key and window to ``initializer()`` by ``aggregator(key, value, aggregate)``.
 
-        :param merger: of sessions, and only of them: ``merger(key, one, two)`` makes one aggregate of two.
-        :param value: how aggregates are written.
+        :param merger: ``merger(key, one, two)``, which makes one aggregate of two. Sessions need it; windows of
+            time do not allow it.
+        :param value: the serde of the aggregates.
         """
         if (merger is not None) != isinstance(self.windows, SessionWindows):
             raise InvalidInput(
                 "aggregate in windows",
                 found="no merger for sessions" if merger is None else "a merger for windows of time",
                 expected="a merger if the windows are sessions, and only then",
-                remedy="Sessions that grow together need merger(key, one, two); other windows never do.",
+                remedy="Give a merger(key, one, two) for sessions, because two sessions can become one session. "
+                "Windows of time never merge.",
             )
         how = Aggregation(initializer, aggregator)
         return self._aggregated(AGGREGATE, how, merger, store, value, retention, name)
@@ -108,7 +112,7 @@ class WindowedKStream:
             logic = SessionTable(name, definition, serdes, windows, how, merger)
         else:
             logic = WindowTable(name, definition, serdes, windows, how)
-        node, sources = grouped.added(name, definition, logic.processor)
+        node, sources = grouped.add_aggregation(name, definition, logic.processor)
         window_bytes = grouped.window_bytes + windows.key_bytes
         return KTable(grouped.graph, node, windows.serde(grouped.key), value, sources, logic, window_bytes)
 
@@ -179,7 +183,7 @@ def _retention(windows: TimeWindows | SessionWindows, retention: timedelta | Non
         raise InvalidInput(
             "retention of windows",
             found=f"{kept_ms} ms",
-            expected=f"at least {windows.retention_ms} ms, in which they can change",
+            expected=f"at least {windows.retention_ms} ms, the time in which windows can change",
             remedy="Raise the retention or lower the grace period.",
         )
     return kept_ms

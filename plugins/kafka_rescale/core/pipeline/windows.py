@@ -1,4 +1,4 @@
-"""Windows of time, keys that have one, and how those are written."""
+"""Windows of time, keys with a window, and the serdes of such keys."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _MILLISECOND = timedelta(milliseconds=1)
 class Windowed(NamedTuple):
     """The key of a windowed table.
 
-    :param start: in ms, inclusive.
-    :param end: in ms: exclusive for windows of time, inclusive for sessions.
+    :param start: the start of the window in ms, inclusive.
+    :param end: the end of the window in ms. It is exclusive for windows of time, and inclusive for sessions.
     """
 
     key: Any
@@ -28,9 +28,9 @@ class Windowed(NamedTuple):
 
 @dataclass(frozen=True)
 class TimeWindows:
-    """Windows of one size: tumbling ones, or hopping ones if ``advance`` is given (``TimeWindows``).
+    """Windows of one size: tumbling windows, or hopping windows if ``advance`` is given (``TimeWindows``).
 
-    :param grace: for how long after its end a window takes late records.
+    :param grace: the time after its end in which a window takes late records.
     """
 
     size: timedelta
@@ -45,27 +45,27 @@ class TimeWindows:
 
     @cached_property
     def size_ms(self) -> int:
-        """Length of a window."""
+        """The length of a window in ms."""
         return self.size // _MILLISECOND
 
     @cached_property
     def advance_ms(self) -> int:
-        """Time between the starts of two windows."""
+        """The time between the starts of two windows in ms."""
         return (self.size if self.advance is None else self.advance) // _MILLISECOND
 
     @cached_property
     def grace_ms(self) -> int:
-        """Time after its end in which a window takes late records."""
+        """The time after its end in which a window takes late records, in ms."""
         return self.grace // _MILLISECOND
 
     @property
     def key_bytes(self) -> int:
-        """What a window adds to a key, as ``serde`` writes it."""
+        """The number of bytes that ``serde`` adds to a key for its window."""
         return 8
 
     @property
     def retention_ms(self) -> int:
-        """How long a window has to be kept, from its start."""
+        """The time in ms for which a window has to be kept, from its start on."""
         return self.size_ms + self.grace_ms
 
     def starts(self, timestamp: int) -> Iterator[int]:
@@ -74,7 +74,7 @@ class TimeWindows:
         return iter(range(first, timestamp + 1, self.advance_ms))
 
     def serde(self, inner: Serde | None) -> Serde | None:
-        """Return how windowed keys are written, ``None`` if no serde is declared."""
+        """Return the serde of windowed keys, or ``None`` if no serde of keys is declared."""
         return None if inner is None else _TimeWindowed(inner, self.size_ms)
 
 
@@ -83,7 +83,7 @@ class SessionWindows:
     """Windows that last as long as records come without a gap (``SessionWindows``).
 
     :param gap: the least time without a record that ends a session.
-    :param grace: for how long after the gap a session takes late records.
+    :param grace: the time after the gap in which a session takes late records.
     """
 
     gap: timedelta
@@ -95,36 +95,36 @@ class SessionWindows:
 
     @cached_property
     def gap_ms(self) -> int:
-        """The least time without a record that ends a session."""
+        """The least time without a record that ends a session, in ms."""
         return self.gap // _MILLISECOND
 
     @cached_property
     def grace_ms(self) -> int:
-        """Time after the gap in which a session takes late records."""
+        """The time after the gap in which a session takes late records, in ms."""
         return self.grace // _MILLISECOND
 
     @property
     def key_bytes(self) -> int:
-        """What a session adds to a key, as ``serde`` writes it."""
+        """The number of bytes that ``serde`` adds to a key for its session."""
         return 16
 
     @property
     def retention_ms(self) -> int:
-        """How long a session has to be kept, from its end."""
+        """The time in ms for which a session has to be kept, from its end on."""
         return self.gap_ms + self.grace_ms
 
     def serde(self, inner: Serde | None) -> Serde | None:
-        """Return how windowed keys are written, ``None`` if no serde is declared."""
+        """Return the serde of windowed keys, or ``None`` if no serde of keys is declared."""
         return None if inner is None else _SessionWindowed(inner)
 
 
 @dataclass(frozen=True)
 class JoinWindows:
-    """How far apart in time two records may be that are joined (``JoinWindows``).
+    """The distance in time that two joined records may have (``JoinWindows``).
 
-    :param before: how much earlier the other side's record may be.
-    :param after: how much later it may be.
-    :param grace: for how long after that late records are joined.
+    :param before: the time by which the other side's record may be earlier.
+    :param after: the time by which the other side's record may be later.
+    :param grace: the time after that in which late records are still joined.
     """
 
     before: timedelta
@@ -136,32 +136,32 @@ class JoinWindows:
 
     @classmethod
     def of(cls, time_difference: timedelta, grace: timedelta = timedelta(0)) -> JoinWindows:
-        """Return windows that reach equally far into both directions (``ofTimeDifferenceAndGrace``)."""
+        """Return windows that reach equally far in both directions (``ofTimeDifferenceAndGrace``)."""
         return cls(time_difference, time_difference, grace)
 
     @cached_property
     def before_ms(self) -> int:
-        """How much earlier the other side's record may be."""
+        """The time in ms by which the other side's record may be earlier."""
         return self.before // _MILLISECOND
 
     @cached_property
     def after_ms(self) -> int:
-        """How much later the other side's record may be."""
+        """The time in ms by which the other side's record may be later."""
         return self.after // _MILLISECOND
 
     @cached_property
     def grace_ms(self) -> int:
-        """Time after that in which late records are joined."""
+        """The time in ms after the window in which late records are still joined."""
         return self.grace // _MILLISECOND
 
     @property
     def retention_ms(self) -> int:
-        """How long records have to be kept."""
+        """The time in ms for which records have to be kept."""
         return self.before_ms + self.after_ms + self.grace_ms
 
 
 class _TimeWindowed:
-    """``TimeWindowedSerializer``: the key and 8 bytes of the start."""
+    """Writes the key and 8 bytes of the start, as ``TimeWindowedSerializer`` does."""
 
     def __init__(self, inner: Serde, size_ms: int) -> None:
         self.inner, self._size_ms = inner, size_ms
@@ -175,7 +175,7 @@ class _TimeWindowed:
 
 
 class _SessionWindowed:
-    """``SessionWindowedSerializer``: the key, 8 bytes of the end, 8 bytes of the start."""
+    """Writes the key, 8 bytes of the end and 8 bytes of the start, as ``SessionWindowedSerializer`` does."""
 
     def __init__(self, inner: Serde) -> None:
         self.inner = inner

@@ -9,7 +9,6 @@ from confluent_kafka import ConsumerGroupState
 
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.kafka.admin.calls import CHANGE_SECONDS
-from kafka_rescale.kafka.admin.group_members import describe_unseen, leave_group
 from kafka_rescale.kafka.admin.offsets import OffsetAdmin
 from kafka_rescale.kafka.admin.topics import TopicAdmin
 from kafka_rescale.kafka.client.waiting import within
@@ -60,6 +59,8 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
             lambda client, seconds: client.describe_consumer_groups([group], request_timeout=seconds), "group"
         )[group]
         if found.state is ConsumerGroupState.DEAD:
+            from kafka_rescale.kafka.admin.group_members import describe_unseen
+
             return describe_unseen(self.connection, group)
         members = tuple(sorted(member.member_id for member in found.members))
         state = _STATES.get(found.state, found.state.name.capitalize())
@@ -78,6 +79,8 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
         :returns: the members that are left.
         :raises Outage: the coordinator doesn't answer.
         """
+        from kafka_rescale.kafka.admin.group_members import leave_group
+
         found = self.describe_group(group)
         leave_group(self.connection, group, found.members, found.protocol)
         return self.describe_group(group).members

@@ -12,7 +12,6 @@ from kafka_rescale.core.errors import ClusterOutage, RescaleError
 from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
 from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS, has_code, value_of
 from kafka_rescale.kafka.admin.group_commit import GroupCommit
-from kafka_rescale.kafka.admin.group_metadata import commit_with_metadata, committed_metadata, offsets_and_metadata
 from kafka_rescale.kafka.admin.topic_reader import ABSENT, TopicReader
 from kafka_rescale.kafka.client.waiting import poll_until
 
@@ -55,6 +54,10 @@ class OffsetAdmin(TopicReader):
             committed. Without it, brokers leave out a partition whose very first commit is still being completed.
         :raises Outage: a transaction on them stays open.
         """
+        # Here, as in the methods below: kafka-python takes longer to import than all our own modules, and tasks of
+        # Spark don't need it.
+        from kafka_rescale.kafka.admin.group_metadata import offsets_and_metadata
+
         wanted = [(topic, p) for topic, count in (counts or {}).items() for p in range(count)]
         offsets: PartitionOffsets = {}
         for (topic, partition), known in offsets_and_metadata(self.connection, group, wanted or None).items():
@@ -66,6 +69,8 @@ class OffsetAdmin(TopicReader):
 
         :raises Outage: the coordinator doesn't answer.
         """
+        from kafka_rescale.kafka.admin.group_metadata import committed_metadata
+
         return committed_metadata(self.connection, group)
 
     def commit(self, group: str, offsets: PartitionOffsets, metadata: OffsetTexts | None = None) -> None:
@@ -77,6 +82,8 @@ class OffsetAdmin(TopicReader):
         :raises Outage: a coordinator doesn't know a partition, or doesn't answer, for ``SETTLE_SECONDS``.
         """
         if metadata:
+            from kafka_rescale.kafka.admin.group_metadata import commit_with_metadata
+
             offsets = commit_with_metadata(self.connection, group, offsets, metadata)
         commit = GroupCommit(group, offsets)
 

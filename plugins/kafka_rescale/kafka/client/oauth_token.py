@@ -15,8 +15,6 @@ from urllib.error import URLError
 from urllib.parse import quote_plus, urlencode
 from urllib.request import Request, urlopen
 
-from kafka.net.sasl.oauth import AbstractTokenProvider
-
 from kafka_rescale.core.errors import InvalidInput, Outage
 
 OAUTHBEARER = "OAUTHBEARER"
@@ -28,7 +26,7 @@ _PREFIX = "sasl.oauthbearer"
 
 
 @dataclass
-class ClientCredentials(AbstractTokenProvider):
+class ClientCredentials:
     """A client of a token issuer.
 
     :param endpoint: URL that gives tokens.

@@ -62,6 +62,11 @@ def kafka_python_sasl(config: Mapping[str, str]) -> dict[str, Any]:
     mechanism = mechanism_of(config)
     if mechanism == OAUTHBEARER:
         tokens = signed_tokens(config) if is_signed(config) else ClientCredentials.of(config)
+        # kafka-python asks for this class. It is not the base of ours: most processes have no client of
+        # kafka-python, and its import takes longer than that of all our own modules.
+        from kafka.net.sasl.oauth import AbstractTokenProvider
+
+        AbstractTokenProvider.register(type(tokens))
         return {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": tokens}
     return {
         "sasl_mechanism": mechanism,

@@ -14,8 +14,6 @@ from functools import lru_cache
 from threading import RLock
 from typing import Any
 
-from kafka.net.sasl.oauth import AbstractTokenProvider
-
 from kafka_rescale.core.callables import named
 from kafka_rescale.core.errors import InvalidInput, Outage
 from kafka_rescale.kafka.client.oauth_token import OAUTHBEARER, USED_FOR
@@ -98,7 +96,7 @@ def java_of_signed(config: Mapping[str, str]) -> dict[str, str]:
 
 
 @dataclass
-class SignedTokens(AbstractTokenProvider):
+class SignedTokens:
     """A function's tokens, each used for most of its life.
 
     :param name: of the function, for messages.

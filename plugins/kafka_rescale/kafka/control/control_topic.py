@@ -69,6 +69,7 @@ class ControlTopic:
         self.application = application
         self._admin = ClusterAdmin(connection)
         self._job_writers: dict[str, TransactionalWriter] = {}
+        self._written = set[str]()
 
     def ensure(self, replication_factor: int | None = None) -> None:
         """Create the topic if it is missing.
@@ -147,27 +148,43 @@ class ControlTopic:
     def put_result(self, result: JobResult, records: Change | None = None) -> None:
         """Write the result of a job, in the name of this attempt.
 
-        The first call fences earlier attempts at the same job; the controller is never fenced.
+        The first call fences earlier attempts at the same job; the controller is never fenced. So does the first
+        call after an outage, if no newer attempt has left a result meanwhile.
 
         :param records: of a concern that is this job's own; they are written with the result.
         :raises Fenced: a newer attempt has begun; nothing was written.
+        :raises Outage: it is not known whether the result was written; the next call writes with a new producer.
         """
         writer = self._job_writers.get(result.job)
         if writer is None:
-            known = self.read().results.get(result.job)
-            if known is not None and known.run == result.run and known.attempt > result.attempt:
-                raise Fenced(
-                    f"job {result.job!r} of {self.application}",
-                    found=f"results of attempt {known.attempt}",
-                    expected=f"attempt {result.attempt} to be the newest",
-                    remedy="Nothing to do here: the newer attempt goes on.",
-                )
+            self._assert_newest(result)
             # A slash can't be in a topic's or an application's name: no other writer has such an id.
             key = f"kafka-rescale-{self.application}/{Concern.RESULT}/{result.job}"
             writer = self._job_writers[result.job] = TransactionalWriter(self.connection, key)
         key = f"{self.application}/{Concern.RESULT}/{result.job}"
         more = {f"{self.application}/{concern}": _encoded(value) for concern, value in (records or {}).items()}
-        writer.write(TOPIC, {key: _encoded(result), **more})
+        try:
+            writer.write(TOPIC, {key: _encoded(result), **more})
+        except Outage:
+            del self._job_writers[result.job]
+            raise
+        self._written.add(result.job)
+
+    def _assert_newest(self, result: JobResult) -> None:
+        """Refuse to fence a newer attempt: at first, and when an outage has ended the writer.
+
+        Whoever has taken over from an attempt that has written has written since, but for the moment between.
+        """
+        known = self.read().results.get(result.job)
+        if known is None or (known.run, known.attempt) == (result.run, result.attempt):
+            return
+        if result.job in self._written or (known.run == result.run and known.attempt > result.attempt):
+            raise Fenced(
+                f"job {result.job!r} of {self.application}",
+                found=f"results of attempt {known.attempt} of run {known.run!r}",
+                expected=f"attempt {result.attempt} of run {result.run!r} to be the newest",
+                remedy="Nothing to do here: the newer attempt goes on.",
+            )
 
     def _values(self) -> dict[str, bytes]:
         prefix = f"{self.application}/"

@@ -13,7 +13,7 @@ from kafka_rescale.core.errors import Fenced, Outage, RescaleError, TimedOut
 from kafka_rescale.kafka.client.bounded_call import StuckCall, bounded
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_class import ErrorClass
-from kafka_rescale.kafka.client.error_classes import class_of
+from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of
 from kafka_rescale.kafka.client.failures import ConnectionTrouble, Rewound, fatal_error, to_error
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.writing.settings import TRANSACTION_SECONDS, producer_settings
@@ -207,7 +207,8 @@ class UnitProducer:
             return stuck
         except KafkaException as failed:
             failure: KafkaError = failed.args[0]
-            return self._overtaken(failure) if failure.fatal() else to_error(failure, self._what)
+            is_overtaken = failure.fatal() and class_of(failure) not in OUTAGES
+            return self._overtaken(failure) if is_overtaken else to_error(failure, self._what)
         self._open = False
         return reason if isinstance(reason, Fenced) else Rewound(reason)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from kafka_rescale.core.errors import ClusterOutage, Fenced, RescaleError
+from kafka_rescale.core.errors import ClusterOutage, Fenced, Outage, RescaleError
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.failures import ConnectionTrouble, fatal_error, to_error
 
@@ -21,17 +21,26 @@ leaders is frozen, the coordinator answers ``CONCURRENT_TRANSACTIONS`` for longe
 FIRST_SECONDS = 3.0
 """How long a producer has to find its coordinator before a new one looks for it."""
 
+LONGEST_SECONDS = 10.0
+"""The same for later tries. One that begins just before a frozen broker goes on may still wait in vain (seen)."""
+
 SILENCE_SECONDS = 4.0
 """How long a request waits for a frozen broker, before the coordinator is looked for anew."""
 
 TRANSACTION_TIMEOUT_MS = 10_000
-"""A writer that dies within a transaction delays every reader for that long."""
+"""A writer that dies within a transaction delays every reader for that long.
+
+Afterwards the coordinator ends the transaction and refuses its producer, as if a newer one had come."""
 
 MESSAGE_MAX_BYTES = 10 * 1024 * 1024
 
 
 class TransactionalWriter:
     """A producer that has fenced every earlier holder of its transactional id.
+
+    After an outage it is of no use any more. A call of librdkafka 2.16 that was given up may hang for ever, even
+    when the brokers are back, and every other call is refused while it does (seen with a frozen broker). A new
+    writer ends the transaction that was left open; its owner decides whether it may take the id again.
 
     :param transactional_id: only the latest process that took it may write.
     :raises ClusterOutage: the transaction coordinator doesn't answer.
@@ -40,8 +49,7 @@ class TransactionalWriter:
     def __init__(self, connection: KafkaConnection, transactional_id: str) -> None:
         self._what = f"transactional.id {transactional_id!r}"
         self._trouble = ConnectionTrouble(connection.servers)
-        self._fenced: Fenced | None = None
-        self._undecided = False
+        self._ended: RescaleError | None = None
         settings = {
             "transactional.id": transactional_id,
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
@@ -67,7 +75,7 @@ class TransactionalWriter:
                 reason = self._error(producer, error)
                 if not isinstance(reason, ClusterOutage) or time.monotonic() > deadline:
                     raise reason from None
-                seconds = max(FIRST_SECONDS, min(2 * seconds, CALL_SECONDS, deadline - time.monotonic()))
+                seconds = max(FIRST_SECONDS, min(2 * seconds, LONGEST_SECONDS, deadline - time.monotonic()))
             else:
                 return producer
 
@@ -76,35 +84,49 @@ class TransactionalWriter:
 
         :param records: value per key; ``None`` deletes the key.
         :raises Fenced: another process has taken the transactional id.
-        :raises Outage: the outcome is unknown: read before writing again. (Brokers of Kafka 4.3 also answer so,
-            with UNKNOWN_SERVER_ERROR, when another producer takes the id during the commit.)
+        :raises Outage: the outcome is unknown: read, then write with a new writer. (Brokers of Kafka 4.3 also
+            answer so, with UNKNOWN_SERVER_ERROR, when another producer takes the id during the commit.)
         """
-        if self._fenced is not None:
-            raise self._fenced
+        if self._ended is not None:
+            raise self._ended
         refused: list[KafkaError] = []
+        began = time.monotonic()
         try:
-            if self._undecided:
-                # A commit that was given up may still take effect. It has to before any other call.
-                self._producer.commit_transaction(CALL_SECONDS)
             self._producer.begin_transaction()
             for key, value in records.items():
                 self._producer.produce(
                     topic, value, key, 0, on_delivery=lambda error, _: refused.append(error) if error else None
                 )
-            self._undecided = True
             self._producer.commit_transaction(CALL_SECONDS)
-            self._undecided = False
         except KafkaException as error:
-            reason = self._error(self._producer, error)
-            if isinstance(reason, Fenced):
-                # The producer is dead; librdkafka answers later calls with errors that hide why.
-                self._fenced = reason
-                raise reason from None
-            # Fails if there is no transaction any more; the first error has the reason.
-            with contextlib.suppress(KafkaException):
-                self._producer.abort_transaction(CALL_SECONDS)
-                self._undecided = False
-            raise (to_error(refused[0], self._what) if refused else reason) from None
+            raise self._failure(error, refused, time.monotonic() - began) from None
+
+    def _failure(self, error: KafkaException, refused: Sequence[KafkaError], seconds: float) -> RescaleError:
+        """Return the error to raise, after aborting the transaction if brokers have refused it.
+
+        :param refused: why records were not delivered.
+        :param seconds: how long the transaction took.
+        """
+        reason = self._error(self._producer, error)
+        if isinstance(reason, Fenced) and seconds * 1000 >= TRANSACTION_TIMEOUT_MS:
+            reason = self._overdue(error.args[0])
+        if isinstance(reason, Fenced | Outage):
+            # librdkafka answers later calls with errors that hide why.
+            self._ended = reason
+            return reason
+        # Fails if there is no transaction any more; the first error has the reason.
+        with contextlib.suppress(KafkaException):
+            self._producer.abort_transaction(CALL_SECONDS)
+        return to_error(refused[0], self._what) if refused else reason
+
+    def _overdue(self, error: KafkaError) -> ClusterOutage:
+        """Return the error to raise if perhaps only the coordinator's patience has ended the transaction."""
+        return ClusterOutage(
+            self._what,
+            found=f"{error.name()} behind transaction.timeout.ms, {TRANSACTION_TIMEOUT_MS} ms",
+            expected="a transaction of less than a second",
+            remedy="Look whether a newer process has taken the id; if not, run again.",
+        )
 
     def _error(self, producer: Producer, error: KafkaException) -> RescaleError:
         # Serves the error callback; raises the fatal error again if there was one.

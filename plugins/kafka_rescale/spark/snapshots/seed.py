@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafka_rescale.core.cluster import TopicDescription, TopicPartition
 from kafka_rescale.core.errors import InvalidInput
@@ -17,8 +17,9 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.seeding import Seed, Seeding, SeedRow
-from kafka_rescale.kafka.reading.log_batches import log_batches
-from kafka_rescale.spark.snapshots.files import StoreDirectory
+
+if TYPE_CHECKING:
+    from kafka_rescale.spark.snapshots.files import StoreDirectory
 
 BATCH_ROWS = 2_000
 CANDIDATES = 3
@@ -90,6 +91,9 @@ def candidates_for(
     found = Candidates()
     if not location:
         return found
+    # Here: Arrow is for those who have snapshots.
+    from kafka_rescale.spark.snapshots.files import StoreDirectory
+
     topics = ClusterAdmin(connection).describe_topics([m.source for m in moves])
     for move in moves:
         topic, layout = topics.get(move.source), format_of(move.store_type, move.partitioning_key)
@@ -157,6 +161,8 @@ def _obstacle(connection: KafkaConnection, source: TopicPartition, seed: Snapsho
     """Return why a copy can't begin with a seed; empty if it can."""
     if seed.position > end:
         return f"its position {seed.position} lies behind the end of the log, {end}"
+    from kafka_rescale.kafka.reading.log_batches import log_batches
+
     coverage = coverage_of(log_batches(connection, *source, seed.position, end), seed.position, end, begin=0)
     if not coverage.is_whole:
         # The removed records may include a deletion.

@@ -1,4 +1,4 @@
-"""Can the commands of an application file be called, and do they tell its generations apart?"""
+"""Can the commands of an application file be called, and do they differ between generations?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from kafka_rescale.core.errors import InvalidInput
 
 
 def lifecycle_commands(application: Application) -> Iterator[Mistake]:
-    """Yield lifecycle commands that can't be called, or that don't differ between generations but have to."""
+    """Yield the mistakes of lifecycle commands.
+
+    A command may be impossible to call. Or it is the same for both generations, although it has to differ.
+    """
     if not isinstance(application.lifecycle, ShellLifecycle):
         return
     blue, green = _generation(application, 1), _generation(application, 2)
@@ -31,7 +34,7 @@ def lifecycle_commands(application: Application) -> Iterator[Mistake]:
 
 
 def producer_commands(application: Application) -> Iterator[Mistake]:
-    """Yield commands for producers that can't be called."""
+    """Yield the commands for producers that can't be called."""
     for index, declared in enumerate(application.inputs):
         commands = declared.producers.commands if declared.producers else {}
         for name, command in commands.items():
@@ -42,7 +45,7 @@ def producer_commands(application: Application) -> Iterator[Mistake]:
 
 
 def _generation(application: Application, number: int) -> Instance:
-    """Return an example of a generation; only its names depend on its number."""
+    """Return an example of a generation. Only the names in it depend on its number."""
     name = application.application_id if number == 1 else f"{application.application_id}-g{number}"
     inputs = {i.topic: i.topic for i in application.inputs}
     return Instance(name, number, application.partitions, inputs, application.internal_prefix(name))
@@ -64,14 +67,14 @@ def _same_for_both(place: Location, name: str) -> Mistake:
     return Mistake(
         place,
         f"no {{application_id}} in the {name} command",
-        "which generation it is for: both have their own application.id, and exist side by side",
-        "Let the command take the application.id from {application_id}; where another name is made of it, "
-        "{generation} does as well.",
+        "a command that names its generation: both exist side by side, each with its own application.id",
+        "Let the command take the application.id from {application_id}. If the command uses another name for each "
+        "generation, {generation} is enough.",
     )
 
 
 def _untold(application: Application, place: Location, template: str, instance: Instance) -> Iterator[Mistake]:
-    """Yield placeholders that a start command lacks, and that the program needs."""
+    """Yield the placeholders that the program needs and that a start command lacks."""
 
     def tells(**changed: object) -> bool:
         return filled(template, instance) != filled(template, replace(instance, **changed))  # type: ignore[arg-type]
@@ -89,6 +92,6 @@ def _untold(application: Application, place: Location, template: str, instance: 
             place,
             f"no {{internal_topic_prefix}} in the {place[-1]} command",
             "the prefix of each generation's own internal topics",
-            "Let the program set __internal.override.topic.prefix__ from {internal_topic_prefix}; else both "
-            "generations would write the same topics.",
+            "Let the program set __internal.override.topic.prefix__ from {internal_topic_prefix}. Without it, "
+            "both generations write the same topics.",
         )

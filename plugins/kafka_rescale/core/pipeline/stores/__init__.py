@@ -1,1 +1,1 @@
-"""The state stores of a task, over the bytes of their changelogs."""
+"""The state stores of a task. They read and write the bytes of their changelogs."""

@@ -1,7 +1,8 @@
-"""What a left or outer join of streams keeps: records that have found no partner yet, by time.
+"""The store of a left or outer join of streams. It keeps the records that have found no partner yet, by time.
 
-A key is 8 bytes of time, 1 byte of the side (1 left, 0 right) and the key, a value a list of values with 1 byte of
-their side in front: ``TimestampedKeyAndJoinSideSerializer``, ``ListSerializer``, ``LeftOrRightValueSerializer``.
+A key of the store is 8 bytes of time, 1 byte of the side (1 left, 0 right), and the record's key
+(``TimestampedKeyAndJoinSideSerializer``). A value of the store is a list of the records' values. Each value in the
+list has 1 byte of its side in front (``ListSerializer``, ``LeftOrRightValueSerializer``).
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ _BEHIND_ALL = b"\x80"
 
 
 class Lonely(NamedTuple):
-    """Records of one side, key and time that have found no partner yet.
+    """The records of one side, one key and one time that have found no partner yet.
 
-    :param raw: the key of the store.
+    :param raw: the key of this entry in the store, in bytes.
     """
 
     raw: bytes
@@ -35,9 +36,9 @@ class Lonely(NamedTuple):
 
 
 class OuterJoinStore:
-    """``ListValueStore`` as joins use it.
+    """The ``ListValueStore`` as joins use it.
 
-    :param left: how values of the left side are written, and keys; likewise ``right``.
+    :param left: the serdes of the left side's values, and of the keys. ``right`` are those of the right side.
     """
 
     def __init__(
@@ -58,20 +59,20 @@ class OuterJoinStore:
         self._lowest[self._name] = min(self._lowest.get(self._name, b""), raw)
 
     def forget(self, key: Any, timestamp: int, is_left: bool, record_timestamp: int) -> None:
-        """Delete the records of a side, key and time if there are any.
+        """Delete the records of a side, a key and a time if there are any.
 
-        :param record_timestamp: of the record that is being processed.
+        :param record_timestamp: the timestamp of the record that is being processed.
         """
         raw = self._raw(key, timestamp, is_left)
         if self._view.get(raw) is not None:
             self.delete(raw, record_timestamp)
 
     def delete(self, raw: bytes, record_timestamp: int) -> None:
-        """Delete what :meth:`all` has returned."""
+        """Delete an entry that :meth:`all` has returned."""
         self._view.put(raw, None, record_timestamp)
 
     def all(self) -> Iterator[Lonely]:
-        """Yield everything in the order of times, the right side first."""
+        """Yield all entries in the order of their times. Of equal times, the right side comes first."""
         entries = self._view.range(self._lowest.get(self._name, b""), _BEHIND_ALL)
         first = next(entries, None)
         self._lowest[self._name] = _BEHIND_ALL if first is None else first[0]

@@ -1,7 +1,7 @@
-"""The record cache of a task: what a store was given is written and handed on once per commit.
+"""The record cache of a task. It writes the updates of a store, and hands them on, once per commit.
 
-As ``ThreadCache``, ``NamedCache`` and the caching stores of Kafka Streams do it, to the byte: what is evicted, and
-when, decides which updates there are in changelogs and outputs.
+It counts every byte as ``ThreadCache``, ``NamedCache`` and the caching stores of Kafka Streams do. The reason: an
+eviction writes updates earlier, so the evictions decide which updates appear in changelogs and outputs.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ from kafka_rescale.core.pipeline.stores.sorted_keys import SortedKeys
 from kafka_rescale.core.pipeline.task import Entry, Headers, StoreView
 
 Write = Callable[[bytes, Entry | None, Entry | None, int, Headers], None]
-"""Takes a written update: key, new entry, old entry, and time in ms and headers of the record that made it."""
+"""Takes a written update: key, new entry, old entry, and the record's timestamp in ms and headers."""
 
 _LINKS_BYTES = 24
 _SEGMENT_BYTES = 8
 _CONTEXT_BYTES = 1 + 8 + 8 + 4
-"""``LRUCacheEntry`` and ``ProcessorRecordContext``: a flag, timestamp, offset and partition."""
+"""Bytes of ``LRUCacheEntry`` and ``ProcessorRecordContext``: a flag, timestamp, offset and partition."""
 
 
 @dataclass(slots=True)
 class _Kept:
-    """What a cache has of a key.
+    """The entry of a key in the cache.
 
-    :param at_ms: with which timestamp the update is logged.
-    :param record_ms: timestamp of the record that made it; likewise ``headers`` and ``topic``.
+    :param at_ms: the timestamp with which the update is logged.
+    :param record_ms: the timestamp of the record that made the update. ``headers`` and ``topic`` are of the same
+        record.
+    :param is_dirty: whether the update is not written yet.
     """
 
     entry: Entry | None
@@ -40,10 +42,11 @@ class _Kept:
 
 
 class RecordCache:
-    """What all stores of one task keep back.
+    """The updates that all stores of one task keep back.
 
-    :param max_bytes: of all of them together.
-    :param names: full names of topics, by the pipeline's own: an entry counts the name of its record's topic.
+    :param max_bytes: most bytes of all stores together.
+    :param names: full names of topics by the pipeline's own names. The bytes of an entry include the full name of
+        its record's topic.
     """
 
     def __init__(self, max_bytes: int, names: Mapping[str, str]) -> None:
@@ -52,24 +55,28 @@ class RecordCache:
         self._stores: dict[str, CachedStore] = {}
 
     def store(self, name: str, view: StoreView, *, timed: int, windowed: bool) -> CachedStore:
-        """Return the cached store of this name, for all that read and write it.
+        """Return the cached store of this name. All operations that read and write the store share it.
 
-        :param timed: bytes of a timestamp that Kafka Streams keeps in front of each value.
-        :param windowed: whether it has times in its keys. Then Kafka Streams keeps the number of a segment in
-            front of each key, and what is only read does not stay in the cache.
+        :param timed: number of bytes of the timestamp that Kafka Streams keeps in front of each value.
+        :param windowed: whether the store has times in its keys. For such stores, Kafka Streams keeps the number
+            of a segment in front of each key. It also does not keep entries in the cache that were only read.
         """
         if name not in self._stores:
             self._stores[name] = CachedStore(self, view, timed, windowed=windowed)
         return self._stores[name]
 
     def enter(self, topic: str) -> None:
-        """Take notice that a record of this topic is being processed, by the pipeline's own name."""
+        """Note that a record of this topic is being processed.
+
+        :param topic: the pipeline's own name of the topic.
+        """
         self.topic = self._names.get(topic, topic)
 
     def flush(self, order: Iterator[str]) -> None:
-        """Write all that was kept back.
+        """Write all updates that were kept back.
 
-        :param order: names of the stores, upstream ones first: what they hand on is kept by those behind them.
+        :param order: names of the stores. Upstream stores come first, because a store behind them keeps back the
+            updates that they hand on.
         """
         for name in order:
             if name in self._stores:
@@ -89,9 +96,9 @@ class CachedStore:
         self._sends_old = False
 
     def listen(self, write: Write, *, sends_old: bool) -> None:
-        """Hand every written update on.
+        """Call a function with every written update.
 
-        :param sends_old: whether it is told what was there before.
+        :param sends_old: whether the function gets the old entries as well.
         """
         self._write, self._sends_old = write, sends_old
 
@@ -107,26 +114,30 @@ class CachedStore:
         return found
 
     def put(self, key: bytes, value: bytes | None, timestamp_ms: int, headers: Headers = ()) -> None:
-        """Keep an update back; see ``keep``."""
+        """Keep an update back, with one timestamp for both purposes of ``keep``."""
         self.keep(key, value, timestamp_ms, timestamp_ms, headers)
 
     def keep(self, key: bytes, value: bytes | None, timestamp_ms: int, record_ms: int, headers: Headers) -> None:
-        """Keep an update back, in place of what was kept of its key.
+        """Keep an update back. It replaces an update of the same key that was kept back.
 
-        :param timestamp_ms: with which it is logged.
-        :param record_ms: timestamp of the record that makes it; likewise ``headers``.
+        :param timestamp_ms: the timestamp with which the update is logged.
+        :param record_ms: the timestamp of the record that makes the update. ``headers`` are of the same record.
         """
         entry = None if value is None else Entry(value, timestamp_ms)
         topic = self._cache.topic
         self._put(key, _Kept(entry, timestamp_ms, record_ms, headers, topic, is_dirty=True, bytes=0))
 
     def range(self, first: bytes, last: bytes) -> Iterator[tuple[bytes, Entry]]:
-        """Yield entries in the order of their keys, both ends inclusive, unmoved by a ``put``."""
+        """Yield entries in the order of their keys, both ends inclusive.
+
+        A ``put`` during the iteration does not change what it yields.
+        """
         if self._sorted is None:
             self._sorted = SortedKeys(self._kept)
         kept = {key: self._kept[key].entry for key in self._sorted.range(first, last)}
         for key in kept:
-            # Kafka Streams looks at keys between two of a fixed size, hence of the same key without its time.
+            # Kafka Streams looks only at keys of the same size as the two ends. These are the entries of one key
+            # at different times.
             if len(key) == len(last):
                 self._kept.move_to_end(key)
         found = {key: entry for key, entry in self._below.range(first, last) if key not in kept}
@@ -134,11 +145,11 @@ class CachedStore:
         return iter(sorted(found.items()))
 
     def flush(self) -> None:
-        """Write what was kept back, in the order in which it last came."""
+        """Write the updates that were kept back, in the order of each key's latest update."""
         self._write_all({})
 
     def evict(self) -> None:
-        """Drop what was used least recently; if it is not written yet, write all that is not."""
+        """Drop the entry that was used least recently. If it is not written yet, write all that is not written."""
         key, eldest = next(iter(self._kept.items()))
         self._drop(key)
         if eldest.is_dirty:
@@ -155,7 +166,7 @@ class CachedStore:
             self._dirty.pop(key, None)
             self._dirty[key] = None
         self._cache.bytes += kept.bytes - (0 if before is None else before.bytes)
-        # What is evicted may put something into another store, which then evicts by itself.
+        # An eviction may put an update into another store, and that store then evicts by itself.
         while self._cache.bytes > self._cache.max_bytes and self._kept:
             self.evict()
 

@@ -1,4 +1,4 @@
-"""A sorted set of byte strings that grows and shrinks key by key; a store reads ranges from it."""
+"""A sorted set of byte strings. It grows and shrinks key by key, and a store reads ranges from it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 BLOCK = 1_000
-"""Keys in a new block. A block of twice as many is divided, so that inserting moves the keys of one block only."""
+"""Keys in a new block. A block of twice this size is divided, so an insertion moves the keys of one block only."""
 
 
 class SortedKeys:
     """Keys in the order of their bytes.
 
-    :param keys: in any order.
+    :param keys: the first keys, in any order.
     """
 
     def __init__(self, keys: Iterable[bytes] = ()) -> None:
@@ -21,7 +21,7 @@ class SortedKeys:
         self._lasts = [block[-1] for block in self._blocks]
 
     def add(self, key: bytes) -> None:
-        """Put a key in its place, unless it is there."""
+        """Add a key, unless it is there already."""
         if not self._blocks:
             self._blocks, self._lasts = [[key]], [key]
             return
@@ -37,7 +37,7 @@ class SortedKeys:
             self._lasts[number : number + 1] = [block[BLOCK - 1], block[-1]]
 
     def discard(self, key: bytes) -> None:
-        """Take a key out, if it is there."""
+        """Remove a key, if it is there."""
         number = bisect_left(self._lasts, key)
         if number == len(self._blocks):
             return

@@ -1,4 +1,4 @@
-"""Stores as the operations see them: their values over the bytes that their changelogs hold."""
+"""Stores as the operations see them. They read and write values; the changelogs hold the bytes of these values."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from kafka_rescale.core.pipeline.stores.record_cache import CachedStore
 from kafka_rescale.core.pipeline.task import Entry, Headers, StoreView
 
 Written = Callable[[Any, Any, Any, int, Headers], None]
-"""Takes an update that a cache has written: key, new value, old value, timestamp in ms, headers."""
+"""Takes an update that a cache has written: key, new value, old value, timestamp in ms, and headers."""
 
 
 class ValueAndTimestamp(NamedTuple):
-    """As the class of this name: a value, and the event time in ms of the newest record that went into it."""
+    """A value, and the event time in ms of the newest record in it, as in the Java class of this name."""
 
     value: Any
     timestamp: int
 
 
 class StoreSerdes(NamedTuple):
-    """How a store's keys and values are written; ``None`` if no serde is declared: bytes."""
+    """The serdes of a store's keys and values. Without a declared serde (``None``), they are bytes."""
 
     name: str
     key: Serde | None
@@ -32,7 +32,7 @@ class StoreSerdes(NamedTuple):
     def encode(self, part: str, value: Any) -> bytes:
         """Return the bytes of a key or a value.
 
-        :raises InvalidInput: the serde can't write it.
+        :raises InvalidInput: the serde can't write the key or the value.
         """
         serde = self.key if part == "key" else self.value
         try:
@@ -47,13 +47,13 @@ class StoreSerdes(NamedTuple):
             f"{part} for store {self.name!r}",
             found=found,
             expected=f"a {part} that the store's serde can write",
-            remedy=f"Name the {part} serde where the store is made, or where its stream or its grouping is.",
+            remedy=f"Name the {part} serde where the store is made, or where its stream or its grouping is made.",
         )
 
     def decode(self, data: bytes) -> Any:
         """Return the value of bytes that were put.
 
-        :raises InvalidInput: they were put by another serde.
+        :raises InvalidInput: another serde has written the bytes.
         """
         if self.value is None:
             return data
@@ -64,7 +64,7 @@ class StoreSerdes(NamedTuple):
                 f"value in store {self.name!r}",
                 found=f"bytes that its serde can't read: {error}"[:200],
                 expected="the serde with which the store was filled",
-                remedy="Name that serde again; or give the store another name, by which it begins without state.",
+                remedy="Name that serde again. Or give the store another name; then it begins without state.",
             ) from error
 
     def decode_key(self, data: bytes) -> Any:
@@ -73,9 +73,9 @@ class StoreSerdes(NamedTuple):
 
 
 class TableStore(ABC):
-    """The store of a table: values over the bytes of a view, whose updates a cache may keep back.
+    """The store of a table. It reads and writes values; a cache may keep its updates back.
 
-    :param view: of :func:`~kafka_rescale.core.pipeline.stores.table_views.table_view`.
+    :param view: the view that :func:`~kafka_rescale.core.pipeline.stores.table_views.table_view` returns.
     """
 
     def __init__(self, view: StoreView, serdes: StoreSerdes) -> None:
@@ -83,13 +83,13 @@ class TableStore(ABC):
 
     @property
     def is_cached(self) -> bool:
-        """Whether updates are handed on when the cache writes them, not when they are put."""
+        """Whether the store hands updates on when its cache writes them, not when they are put."""
         return isinstance(self._view, CachedStore)
 
     def listen(self, written: Written, *, sends_old: bool) -> None:
-        """Hand on what a cache writes; without a cache, nothing comes.
+        """Call a function with every update that the cache writes. Without a cache, it is never called.
 
-        :param sends_old: whether the old values are to be read for that.
+        :param sends_old: whether the function gets the old values as well.
         """
 
         def decoded(raw: bytes, new: Entry | None, old: Entry | None, record_ms: int, headers: Headers) -> None:
@@ -124,16 +124,21 @@ class TableStore(ABC):
 
 
 class TimestampedKeyValueStore(TableStore):
-    """``TimestampedKeyValueStore``: a changelog record has the entry's timestamp, a tombstone the record's."""
+    """The store ``TimestampedKeyValueStore``.
+
+    A record in its changelog has the timestamp of the entry. A tombstone has the timestamp of the record that was
+    being processed.
+    """
 
     def get(self, key: Any) -> ValueAndTimestamp | None:
-        """Return what is stored for a key."""
+        """Return the value and the timestamp of a key."""
         return self._get(self._serdes.encode("key", key))
 
     def put(self, key: Any, value: Any, timestamp: int, record_timestamp: int, headers: Headers) -> None:
         """Store a value, or delete the key (``None``).
 
-        :param record_timestamp: of the record that is being processed; likewise ``headers``.
+        :param record_timestamp: the timestamp of the record that is being processed. ``headers`` are of the same
+            record.
         """
         self._put(self._serdes.encode("key", key), value, timestamp, record_timestamp, headers)
 

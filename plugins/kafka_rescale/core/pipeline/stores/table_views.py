@@ -1,4 +1,4 @@
-"""The stores of tables as their operations reach them: without what is forgotten, and behind the record cache."""
+"""The access of operations to the stores of tables: without forgotten entries, and through the record cache."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from kafka_rescale.core.pipeline.processor import Mark, TaskContext
 from kafka_rescale.core.pipeline.task import Entry, Headers, StoreDefinition, StoreView
 
 TIME_AT = {"timestamped-window": slice(-12, -4), "session": slice(-16, -8)}
-"""Where a key has its time: the start of its window, the end of its session."""
+"""The place of the time in a key: the start of the window, or the end of the session."""
 
 
 def table_view(context: TaskContext, store: StoreDefinition) -> StoreView:
-    """Return the store of a table; all operations of a task that use it share one cache."""
+    """Return the store of a table. All operations of a task that use the store share one cache."""
     view = context.views[store.name]
     if store.kind in TIME_AT:
         at, latest = TIME_AT[store.kind], context.mark(f"@{store.name}")
@@ -28,10 +28,10 @@ def table_view(context: TaskContext, store: StoreDefinition) -> StoreView:
 class ForgetfulView:
     """A store that remembers the latest time that was put into it.
 
-    What is older than that by the retention time or more can't be read any more, whether the runner has dropped it
-    already or not (``AbstractRocksDBSegmentedBytesStore``).
+    An entry that is older than that time by the retention time, or by more, can't be read any more. It does not
+    matter whether the runner has dropped the entry already (``AbstractRocksDBSegmentedBytesStore``).
 
-    :param time_of: returns the time in a key, in ms.
+    :param time_of: takes a key; returns the time in it, in ms.
     """
 
     below: StoreView
@@ -44,7 +44,7 @@ class ForgetfulView:
         return None if self._is_forgotten(key) else self.below.get(key)
 
     def put(self, key: bytes, value: bytes | None, timestamp_ms: int, headers: Headers = ()) -> None:
-        """Set an entry, or delete it, and take notice of its time."""
+        """Set an entry, or delete it, and remember its time."""
         self.latest.value = max(self.latest.value, self.time_of(key))
         self.below.put(key, value, timestamp_ms, headers)
 

@@ -1,4 +1,4 @@
-"""Stores with times in their keys."""
+"""Stores that have times in their keys."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LATEST = 2**63 - 1
 
 
 class WindowStore(TableStore):
-    """``TimestampedWindowStore``: a value per key and start of a window.
+    """The store ``TimestampedWindowStore``. It has a value per key and start of a window.
 
-    :param size_ms: of the windows.
+    :param size_ms: the size of the windows in ms.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class WindowStore(TableStore):
         self._size_ms = size_ms
 
     def fetch(self, key: Any, start: int) -> ValueAndTimestamp | None:
-        """Return what is stored for a window."""
+        """Return the value and the timestamp of a window."""
         return self._get(self._serdes.encode("key", key) + _WINDOW.pack(start, 0))
 
     def put(
@@ -38,7 +38,8 @@ class WindowStore(TableStore):
     ) -> None:
         """Store a value, or delete the window (``None``).
 
-        :param record_timestamp: of the record that is being processed; likewise ``headers``.
+        :param record_timestamp: the timestamp of the record that is being processed. ``headers`` are of the same
+            record.
         """
         raw = self._serdes.encode("key", key) + _WINDOW.pack(start, 0)
         self._put(raw, value, timestamp, record_timestamp, headers)
@@ -49,9 +50,10 @@ class WindowStore(TableStore):
 
 
 class JoinWindowStore:
-    """A window store that keeps all records: of one key and time, they are told apart by a number.
+    """A window store that keeps all records. Records of the same key and time differ by a number.
 
-    Kafka Streams counts from 1 again after a restart, and overwrites what it meets; here the count goes on.
+    After a restart, Kafka Streams counts from 1 again and overwrites records of the same key, time and number.
+    Here the count goes on.
     """
 
     def __init__(self, context: TaskContext, definition: StoreDefinition, serdes: StoreSerdes) -> None:
@@ -65,7 +67,7 @@ class JoinWindowStore:
         self._number.value = (self._number.value + 1) & 0x7FFFFFFF
         raw = self._serdes.encode("key", key) + _WINDOW.pack(timestamp, self._number.value)
         if value is None:
-            # Logged like any other record, but it neither is in the store nor lets its time go on.
+            # The changelog gets it like any other record. But it is not in the store, and the store's time stays.
             self._view.put(raw, None, timestamp, headers)
             return
         self._latest.value = max(self._latest.value, timestamp)
@@ -74,7 +76,8 @@ class JoinWindowStore:
     def fetch(self, key: Any, earliest: int, latest: int) -> Iterator[tuple[int, Any]]:
         """Yield time and value of a key's records, in the order of their times.
 
-        :param earliest: in ms, inclusive; likewise ``latest``.
+        :param earliest: the earliest time in ms, inclusive.
+        :param latest: the latest time in ms, inclusive.
         """
         forgotten = self._latest.value - self._retention_ms
         raw, earliest = self._serdes.encode("key", key), max(earliest, forgotten + 1)
@@ -89,7 +92,8 @@ class JoinWindowStore:
 class Session(NamedTuple):
     """A session of a key.
 
-    :param start: in ms, inclusive; likewise ``end``.
+    :param start: the start in ms, inclusive.
+    :param end: the end in ms, inclusive.
     """
 
     start: int
@@ -98,13 +102,17 @@ class Session(NamedTuple):
 
 
 class SessionStore(TableStore):
-    """``SessionStore``: a value per key, end and start of a session."""
+    """The store ``SessionStore``. It has a value per key, end and start of a session."""
 
     def __init__(self, context: TaskContext, definition: StoreDefinition, serdes: StoreSerdes) -> None:
         super().__init__(table_view(context, definition), serdes)
 
     def find(self, key: Any, earliest_end: int, latest_start: int) -> list[Session]:
-        """Return a key's sessions that end and start within these times, in the order of their ends."""
+        """Return sessions of a key in the order of their ends.
+
+        :param earliest_end: only sessions that end at this time or later.
+        :param latest_start: only sessions that start at this time or earlier.
+        """
         raw = self._serdes.encode("key", key)
         last = raw + _SESSION.pack(_LATEST, _LATEST)
         found = []
@@ -116,14 +124,14 @@ class SessionStore(TableStore):
         return found
 
     def get(self, key: Any, session: Session) -> Any:
-        """Return what is stored for a session."""
+        """Return the value of a session."""
         found = self._get(self._serdes.encode("key", key) + _SESSION.pack(session.end, session.start))
         return None if found is None else found.value
 
     def put(self, key: Any, session: Session, timestamp: int, headers: Headers) -> None:
         """Store a session, or delete it if it has no value.
 
-        :param timestamp: of the record that is being processed; likewise ``headers``.
+        :param timestamp: the timestamp of the record that is being processed. ``headers`` are of the same record.
         """
         raw = self._serdes.encode("key", key) + _SESSION.pack(session.end, session.start)
         self._put(raw, session.value, timestamp, timestamp, headers)

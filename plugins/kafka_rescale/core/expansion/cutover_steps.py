@@ -1,0 +1,166 @@
+"""The steps of a cutover for one application, each with the names that it will touch, known beforehand.
+
+What a person reads before the approval, as the dry run of Vitess' traffic switcher prints its steps. The order is
+that of ``operations.cutover.cutover``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kafka_rescale.core.application.lifecycles import ManualLifecycle, PythonLifecycle
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.application.topics import InputPolicy
+from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.plan.plan import Move, Plan
+
+
+class Moment(StrEnum):
+    """When a step is done."""
+
+    BEFORE = "before the pause"
+    PAUSE = "in the pause"
+    PROMOTION = "the promotion"
+    AFTER = "in the pause, only forward"
+    RUNNING = "behind the pause"
+
+
+@dataclass(frozen=True)
+class CutoverStep:
+    """One step.
+
+    :param does: what is done, in a sentence.
+    :param names: the topics, groups or commands that it touches or looks at, in order.
+    """
+
+    moment: Moment
+    does: str
+    names: tuple[str, ...] = ()
+
+
+def cutover_steps(plan: Plan, application: Application) -> tuple[CutoverStep, ...]:
+    """Return the steps of the cutover of a plan, in their order."""
+    return (
+        *_before(plan),
+        *_until_stopped(plan, application),
+        *_promotion(plan, application),
+        *_behind(plan, application),
+    )
+
+
+def _before(plan: Plan) -> Iterator[CutoverStep]:
+    jobs = ["move"] if plan.is_in_place else ["catch_up", *(["bridge"] if plan.bridges else [])]
+    if not plan.is_in_place or plan.growing:
+        yield CutoverStep(
+            Moment.BEFORE, "Wait until the jobs beside the cutover say that they are ready.", tuple(jobs)
+        )
+    if growing := _growing(plan):
+        yield CutoverStep(Moment.BEFORE, "Ask the brokers whether they would grow the inputs.", growing)
+    if plan.changelogs:
+        yield CutoverStep(
+            Moment.BEFORE,
+            "Keep every record of these changelogs from compaction, until verify has passed.",
+            _targets(plan.changelogs),
+        )
+
+
+def _until_stopped(plan: Plan, application: Application) -> Iterator[CutoverStep]:
+    if held := tuple(_producers(application, "stop")):
+        yield CutoverStep(Moment.PAUSE, "Hold the producers of paused inputs.", held)
+    if drained := [i.topic for i in plan.inputs if i.policy is InputPolicy.PAUSED and i.target != i.current]:
+        yield CutoverStep(
+            Moment.PAUSE, f"Wait until {plan.blue} has processed these to their ends.", tuple(drained)
+        )
+    yield CutoverStep(Moment.PAUSE, f"Stop {plan.blue}.", (_command(application, "stop"),))
+    yield CutoverStep(
+        Moment.PAUSE,
+        f"Prove that {plan.blue} is gone: no members, no open transaction, nothing that still moves.",
+        (f"group {plan.blue}", *(m.source for m in plan.moves)),
+    )
+    if plan.is_in_place:
+        yield CutoverStep(
+            Moment.PAUSE, "Check the records that the rehearsal has not seen.", _sources(plan.growing)
+        )
+        return
+    if plan.changelogs:
+        yield CutoverStep(Moment.PAUSE, "Copy the last delta.", _pairs(plan.changelogs))
+    if plan.repartitions:
+        yield CutoverStep(Moment.PAUSE, "Carry over the records in flight.", _pairs(plan.repartitions))
+
+
+def _promotion(plan: Plan, application: Application) -> Iterator[CutoverStep]:
+    within = f"within {application.max_pause_seconds} s of the stop"
+    yield CutoverStep(
+        Moment.PROMOTION,
+        f"Promote {plan.green} in one transaction, {within}. Until here, whatever fails starts {plan.blue} again; "
+        "from here there is only forward.",
+        ("topic _kafka_rescale",),
+    )
+    if plan.is_in_place and plan.growing:
+        yield CutoverStep(Moment.AFTER, "Grow the application's own topics.", tuple(map(_grown, plan.growing)))
+        yield CutoverStep(
+            Moment.AFTER, "Wait until the move job has moved the keys that move.", _sources(plan.growing)
+        )
+    if growing := _growing(plan):
+        yield CutoverStep(Moment.AFTER, "Grow the inputs.", growing)
+
+
+def _behind(plan: Plan, application: Application) -> Iterator[CutoverStep]:
+    read = tuple(i.green_topic for i in plan.inputs)
+    yield CutoverStep(
+        Moment.AFTER,
+        f"Commit the offsets that {plan.green} starts from.",
+        (f"group {plan.green}", *read, *(m.target for m in plan.repartitions)),
+    )
+    yield CutoverStep(Moment.AFTER, f"Start {plan.green}.", (_command(application, "start"),))
+    if released := tuple(_producers(application, "start")):
+        yield CutoverStep(Moment.AFTER, "Release the producers.", released)
+    if not plan.is_in_place:
+        yield CutoverStep(Moment.RUNNING, f"See that {plan.blue} does not come back.", (f"group {plan.blue}",))
+    if plan.bridges:
+        yield CutoverStep(
+            Moment.RUNNING, "The bridge carries on what comes into the old topics.", _pairs(plan.bridges)
+        )
+
+
+def _growing(plan: Plan) -> tuple[str, ...]:
+    return tuple(_grown_input(i) for i in plan.inputs if i.grows)
+
+
+def _grown_input(read: InputPlan) -> str:
+    return f"{read.topic} {read.current} -> {read.target}"
+
+
+def _grown(move: Move) -> str:
+    return f"{move.source} {move.source_partitions} -> {move.target_partitions}"
+
+
+def _pairs(moves: Iterable[Move]) -> tuple[str, ...]:
+    return tuple(f"{m.source} -> {m.target}" for m in moves)
+
+
+def _sources(moves: Iterable[Move]) -> tuple[str, ...]:
+    return tuple(m.source for m in moves)
+
+
+def _targets(moves: Iterable[Move]) -> tuple[str, ...]:
+    return tuple(m.target for m in moves)
+
+
+def _command(application: Application, name: str) -> str:
+    """Return what starts or stops an instance set, as the file declares it; placeholders stay."""
+    lifecycle = application.lifecycle
+    if isinstance(lifecycle, ManualLifecycle):
+        return f"a person, who is asked for it (lifecycle.type: {lifecycle.type})"
+    if isinstance(lifecycle, PythonLifecycle):
+        return f"{lifecycle.callable}.{name}"
+    return lifecycle.commands[name]
+
+
+def _producers(application: Application, name: str) -> Iterator[str]:
+    for read in application.inputs:
+        if read.producers is not None:
+            holder = read.producers.application
+            yield f"application {holder}" if holder is not None else read.producers.commands[name]

@@ -1,0 +1,47 @@
+"""Zips of Python modules with their compiled forms beside them.
+
+Python keeps nothing that it compiles for an import from a zip. PySpark is in one: each driver and each worker of a
+Spark job would compile what it imports of it, 0.6 s of a core.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+import zipfile
+from importlib.util import MAGIC_NUMBER, source_hash
+from marshal import dumps
+from pathlib import Path
+
+UNCHECKED = 1
+"""PEP 552: the compiled module is valid whatever stands beside it."""
+
+
+def compile_zips(directory: Path) -> None:
+    """Add the compiled forms of all modules to the zips in a directory, unless they are there.
+
+    A Python of another version compiles the modules itself, as before.
+    """
+    for path in sorted(directory.glob("*.zip")):
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            if any(name.endswith(".pyc") for name in names):
+                continue
+            files = {name: archive.read(name) for name in names if not name.endswith("/")}
+        draft = path.with_suffix(f".{os.getpid()}")
+        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in files.items():
+                archive.writestr(name, content)
+                if name.endswith(".py"):
+                    archive.writestr(f"{name}c", _compiled(name, content))
+        draft.replace(path)
+
+
+def _compiled(name: str, source: bytes) -> bytes:
+    code = compile(source, name, "exec", dont_inherit=True)
+    return MAGIC_NUMBER + struct.pack("<L", UNCHECKED) + source_hash(source) + dumps(code)
+
+
+if __name__ == "__main__":  # `python -m testbed.archives.compiled_zip DIRECTORY` prepares an environment
+    compile_zips(Path(sys.argv[1]))

@@ -1,0 +1,13 @@
+"""Python files as trees, each parsed once by all tests that look at the source."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def parsed_file(file: Path) -> ast.Module:
+    """Return the tree of a file; nobody may change it."""
+    return ast.parse(file.read_text())

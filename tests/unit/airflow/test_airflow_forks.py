@@ -1,0 +1,34 @@
+"""What the forked processes of the test bed's Airflow find imported already."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from testbed import airflow_local_settings
+
+ROOT = Path(__file__).resolve().parents[3]
+FORK = """
+import os, sys
+import airflow_local_settings
+assert "kafka_rescale" not in sys.modules
+if (child := os.fork()) == 0:
+    os._exit(0 if "kafka_rescale.airflow.all_dags" in sys.modules else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_process_has_the_modules_of_tasks() -> None:
+    path = os.pathsep.join([str(ROOT / "testbed"), str(ROOT / "plugins")])
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(
+        [sys.executable, "-c", FORK], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_module_is_there() -> None:
+    assert [name for name in airflow_local_settings._OF_TASKS if find_spec(name) is None] == []

@@ -1,0 +1,74 @@
+"""What a cutover will do, step by step, with the names that it will touch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kafka_rescale.cli.views import plan_view
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.expansion.cutover_steps import CutoverStep, Moment, cutover_steps
+from kafka_rescale.core.plan.planning import build_plan
+from kafka_rescale.operations.application.load import topology_of
+
+from tests.support.application_files import CHAIN
+from tests.support.plans import IN_PLACE_TOPICS, in_place_application, in_place_plan
+
+
+def steps(**changes: Any) -> tuple[CutoverStep, ...]:
+    application = Application.model_validate({**CHAIN, **changes})
+    current = {f"orders-app-{name}": 4 for name in IN_PLACE_TOPICS} | {"orders": 4, "totals": 4}
+    plan = build_plan(
+        application, topology_of(application), blue="orders-app", generation=2, current=current, target=8
+    )
+    return cutover_steps(plan, application)
+
+
+def named(found: tuple[CutoverStep, ...]) -> Mapping[str, tuple[str, ...]]:
+    return {step.does: step.names for step in found}
+
+
+def test_every_topic_group_and_command_is_named_once_it_is_touched() -> None:
+    producers = {"stop": "orders stop", "start": "orders start"}
+    found = steps(inputs=[{"topic": "orders", "policy": "paused", "producers": producers}])
+    assert named(found)["Hold the producers of paused inputs."] == ("orders stop",)
+    assert named(found)["Wait until orders-app has processed these to their ends."] == ("orders",)
+    assert named(found)["Copy the last delta."] == (
+        "orders-app-per-region-changelog -> orders-app-g2-per-region-changelog",
+        "orders-app-per-customer-changelog -> orders-app-g2-per-customer-changelog",
+    )
+    assert named(found)["Grow the inputs."] == ("orders 4 -> 8",)
+    assert named(found)["Release the producers."] == ("orders start",)
+    (stop,) = named(found)["Stop orders-app."]
+    (start,) = named(found)["Start orders-app-g2."]
+    declared = CHAIN["lifecycle"]
+    assert (stop, start) == (declared["stop"], declared["start"])
+
+
+def test_nothing_is_stopped_grown_or_started_outside_its_moment() -> None:
+    found = [(step.moment, step.does.split()[0]) for step in steps()]
+    moments = [moment for moment, _ in found]
+    assert moments == sorted(moments, key=list(Moment).index)
+    assert moments.count(Moment.PROMOTION) == 1
+    assert {does for moment, does in found if moment is Moment.BEFORE} == {"Wait", "Ask", "Keep"}
+    assert not {"Grow", "Start", "Commit"} & {does for moment, does in found if moment is Moment.PAUSE}
+
+
+def test_in_place_the_own_topics_grow_behind_the_promotion() -> None:
+    found = cutover_steps(in_place_plan(), in_place_application())
+    grown = named(found)["Grow the application's own topics."]
+    assert "orders-app-per-customer-changelog 4 -> 8" in grown
+    assert not any("does not come back" in step.does for step in found)
+    assert not any("delta" in step.does for step in found)
+
+
+def test_a_manual_lifecycle_asks_a_person() -> None:
+    (stop,) = named(steps(lifecycle={"type": "manual"}))["Stop orders-app."]
+    assert stop.startswith("a person")
+
+
+def test_the_plan_command_shows_them_numbered() -> None:
+    found = steps()
+    shown = plan_view(in_place_plan(), [], found)
+    assert [row[0] for row in shown.tables[1].rows] == list(range(1, len(found) + 1))
+    assert [step["does"] for step in shown.data["cutover"]] == [step.does for step in found]
