@@ -54,6 +54,7 @@ class CutoverTrace:
 def traced_cutover(expansion: Expansion) -> CutoverTrace:
     """Run the cutover of a warm expansion with its catch_up beside it."""
     trace = CutoverTrace()
+    expansion.prove_copies()
     catch_up = expansion.submit("catch_up")
     with new_processes(catch_up.pid) as drivers, process_starts() as started:
         trace.timings = expansion.cut_over_beside(catch_up)

@@ -30,6 +30,7 @@ from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing, ThreadRecord
 from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts, SourceTopic
+from kafka_rescale.core.verify.proof import Fences, Proof
 from kafka_rescale.core.verify.report import Report
 
 from scripts.reference_of_dags import dags, run_in_order
@@ -58,6 +59,7 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.PROCESSORS: (PipelineProcessors, ProcessorCounts, SourceTopic),
     Concern.RESULT: (JobResult,),
     Concern.REPORT: (Report,),
+    Concern.PROOF: (Proof, Fences),
     Concern.ACCEPTANCES: (Acceptances, Acceptance),
 }
 

@@ -11,7 +11,6 @@ import logging
 import sys
 
 PASSED, FINDINGS, NOT_VERIFIED = 0, 1, 2
-REDACTED = r"(?i)secret|password|token|access[.]?key|credential|jaas|keystore|url"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -39,22 +38,13 @@ def verified(application: str, run: str, attempt: int) -> int:
     from kafka_rescale.kafka.client.connection import KafkaConnection
     from kafka_rescale.operations.verify.verify import verify
     from kafka_rescale.spark.jobs.exit_codes import SUPERSEDED
+    from kafka_rescale.spark.jobs.session import reading_session
     from kafka_rescale.spark.jobs.watchdog import exit_with_parent
-    from pyspark.sql import SparkSession
 
     exit_with_parent()
     try:
         connection = KafkaConnection.from_environment()
-        builder = SparkSession.builder.appName(f"kafka-rescale verify {application} ({run}, attempt {attempt})")
-        builder = builder.config("spark.ui.showConsoleProgress", "false")
-        # Kafka's clients would log all their settings for every task: megabytes around the report.
-        builder = builder.config("spark.log.level", "WARN")
-        # Spark's default patterns redact neither a JAAS line nor a key. Both are options of its Kafka source.
-        builder = builder.config("spark.redaction.regex", REDACTED).config(
-            "spark.sql.redaction.options.regex", REDACTED
-        )
-        spark = builder.getOrCreate()
-        report = verify(spark, connection, application)
+        report = verify(reading_session("verify", application, run, attempt), connection, application)
     except Fenced as fenced:
         logging.error("superseded: %s", fenced)
         return SUPERSEDED

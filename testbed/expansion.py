@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -19,11 +19,13 @@ from typing import Any
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion.run import Task, tasks_of
 from kafka_rescale.core.job_requests import as_argument
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.request import request_of
+from kafka_rescale.core.verify.proof import required_proof
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -51,6 +53,7 @@ class Expansion:
     :param application: as loaded, with whatever a test has changed.
     :param owner: the owner of the lease.
     :param patience: seconds that a Spark job may take.
+    :param prover: proves the copies before a cutover, if no task has done so.
     """
 
     directory: Path
@@ -63,6 +66,7 @@ class Expansion:
     bridge: subprocess.Popen[bytes] | None = None
     beside: tuple[str, subprocess.Popen[bytes]] | None = None
     timings: dict[str, float] = field(default_factory=dict)
+    prover: Callable[[Expansion], None] = field(default=lambda expansion: expansion.job("prove"))
 
     @classmethod
     def of_file(
@@ -113,7 +117,12 @@ class Expansion:
     def do(self, task: Task, plan: Plan) -> None:
         """Do one task of a run that goes well."""
         name = task.step.task
-        calls = {"prewarm": self.prewarm, "cutover": self.cut_over, "verify": self.prove, "callback": self.finish}
+        calls = {
+            "prewarm": self.prewarm,
+            "cutover": self.cut_over,
+            "verify": self.assert_verified,
+            "callback": self.finish,
+        }
         if name == "expand":
             expand_stage(self.application, self.connection, owner=self.owner, stage=task.stage or 0)
         elif call := calls.get(name):
@@ -132,9 +141,20 @@ class Expansion:
         return prewarm(self.application, self.connection, owner=self.owner)
 
     def cut_over(self) -> dict[str, float]:
-        """Run the cutover beside the job that has been submitted for it, by default catch_up."""
+        """Run the cutover beside the job that has been submitted for it, by default catch_up after a proof."""
+        if self.beside is None:
+            self.prove_copies()
         name, beside = self.beside or ("catch_up", self.submit("catch_up"))
         return self.cut_over_beside(beside, name)
+
+    def prove_copies(self) -> None:
+        """Prove what has been copied, unless this attempt has its proof."""
+        state = self.state()
+        assert state.journal is not None
+        try:
+            required_proof(state.journal, state.proof)
+        except UnsafeState:
+            self.prover(self)
 
     def cut_over_beside(self, beside: subprocess.Popen[bytes], job: str = "catch_up") -> dict[str, float]:
         """Run the cutover beside a job, and a bridge that goes on after it if there is one."""
@@ -151,7 +171,7 @@ class Expansion:
         self.submit("verify").wait(self.patience)
         return dict(self.state().report)
 
-    def prove(self) -> None:
+    def assert_verified(self) -> None:
         """Run verify and expect it to pass."""
         report = self.verify()
         assert report["passed"], json.dumps(report, indent=1)[:4000]
@@ -179,7 +199,7 @@ class Expansion:
         self.attempt += 1
         command = [str(SUBMIT), "--master", "local[2]", "--conf", "spark.ui.enabled=false"]
         command += ["--driver-memory", "768m", "--py-files", str(build(self.directory))]
-        if name == "verify":
+        if name in {"prove", "verify"}:
             jars = ",".join(str(jar) for jar in sorted(ensure_jars("connector").glob("*.jar")))
             command += ["--jars", jars]
         command += [str(ROOT / "spark_jobs" / f"{name}.py"), "--application", self.application.application_id]

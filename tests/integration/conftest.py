@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import kafka_rescale
 import pytest
 
 from testbed.broker import EmbeddedBroker
-from testbed.jars import ensure_jars
 from tests.integration.spark_job_helpers import LOCAL
 from tests.support.airflow.spark_cluster import spark_cluster
+from tests.support.verify.spark_of_tests import session_of_tests
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,27 +40,7 @@ def unique() -> str:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One Spark session with the Kafka connector; its Python workers find the package."""
-    from pyspark.sql import SparkSession
-
-    jars = ",".join(str(jar) for jar in sorted(ensure_jars("connector").glob("*.jar")))
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    package = Path(kafka_rescale.__file__).resolve().parents[1]
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("tests")
-        .config("spark.jars", jars)
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        # Dozens of queries, each once and of some rows: to compile code for them takes longer than to run them.
-        # Jobs by spark-submit show the compiled code.
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        .config("spark.executorEnv.PYTHONPATH", str(package))
-        .getOrCreate()
-    )
-    # Py4J says goodbye when the interpreter ends: after pytest has closed what it logs to.
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    session = session_of_tests()
     yield session
     session.stop()
 

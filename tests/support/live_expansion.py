@@ -19,6 +19,7 @@ from testbed.expansion import ROOT, Expansion
 from testbed.flights_stack import RUN, FlightsStack, environment_of
 from testbed.processes import wait_until
 from tests.support.kills import kill_session
+from tests.support.verify.spark_of_tests import prove_here
 
 FILE = ROOT / "applications" / "flights.yaml"
 FLIGHTS = 9_000
@@ -70,6 +71,7 @@ def live_application(
                 assert stack.run("start") == 0
                 changed = {"lifecycle": lifecycle_of(program), **(changes or {})}
                 expansion = Expansion.of_file(FILE, broker.bootstrap_servers, directory / "run", changed)
+                expansion.prover = prove_here
                 admin = ClusterAdmin(expansion.connection)
                 wait_until(
                     lambda: sum(admin.end_offsets(["aircraft-totals-output"])["aircraft-totals-output"].values()),

@@ -80,6 +80,7 @@ def vanishes(
 
 def catch_up_vanishes(stack: FlightsStack, expansion: Expansion, harm: Callable[[Process], None]) -> None:
     """Harm ``catch_up`` of a warm expansion, and see the old generation go on."""
+    expansion.prove_copies()
     catch_up = expansion.submit("catch_up")
     await_word(expansion, "catch_up")
     journal = vanishes(expansion, FILE, "catch_up", catch_up, harm)

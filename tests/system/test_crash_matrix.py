@@ -24,7 +24,7 @@ from tests.support.kills import killed, processes_with
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 EXPAND = "expand_flights"
 RUNS, RUN_SECONDS = 12, 1500
-JOBS = Counter({"restore": 2, "warm_up": 2, "catch_up": 1, "verify": 1})
+JOBS = Counter({"restore": 2, "warm_up": 2, "catch_up": 1, "prove": 1, "verify": 1})
 """Tasks of two stages and of the whole that have a driver."""
 OTHERS = Counter({"preflight": 1, "plan": 1, "expand": 2, "prewarm": 1, "cutover": 1, "callback": 1})
 """Tasks without one that take long enough to be caught at work; a gate that is open at once is not."""

@@ -31,6 +31,6 @@ def test_a_live_application_is_expanded_by_the_workers_of_a_cluster(tmp_path: Pa
         stack.await_equal(GREEN)
         assert expansion.state().report["passed"]
         finished = sorted((tmp_path / "spark").glob("work-*/app-*"))
-        # A stage's restore and warm_up, of two stages with state, and catch_up and verify.
-        assert len({directory.name for directory in finished}) >= 6
+        # A stage's restore and warm_up, of two stages with state, and catch_up, prove and verify.
+        assert len({directory.name for directory in finished}) >= 7
         assert {directory.parent.name for directory in finished} == {"work-0", "work-1"}

@@ -103,6 +103,22 @@ def copied_markdown(results: Mapping[str, Mapping[str, Any]]) -> str:
     return f"Copied: {records:,} records ({size / 1e6:,.1f} MB){snapshots}, {took}."
 
 
+def proven_markdown(result: Mapping[str, Any], now: float) -> str:
+    """Return what the proof has shown, and how old it is; nothing if there were no copies to prove.
+
+    :param result: what its task has returned.
+    :param now: seconds since the epoch.
+    """
+    if not result.get("detail"):
+        return ""
+    age = max(0.0, now - result.get("as_of_ms", 0) / 1000)
+    took = f"in {result.get('seconds', 0):,.0f} s"
+    return (
+        f"**The whole state was proven {age:,.0f} s ago**, {took}: {result['detail']}. "
+        "No promotion goes without this proof."
+    )
+
+
 def rehearsed_markdown(result: Mapping[str, Any]) -> str:
     """Return what the rehearsal of a move in place has found, and what that says of the pause.
 

@@ -19,6 +19,7 @@ from kafka_rescale.core.expansion.cutover_steps import CutoverStep
 from kafka_rescale.core.expansion.prewarming import remark_on
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.topology.topology import Topology
+from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.core.verify.report import Report
 
 
@@ -131,6 +132,7 @@ def status_view(
             {"stage": name, "partitions": n, "worst": worst, "without_position": open_}
             for name, n, worst, open_ in stages
         ],
+        "proven": _proven(control),
         "verified": control.report.get("passed"),
         "acceptances": control.acceptances.model_dump(mode="json")["accepted"],
         "bridge": control.bridge.model_dump(mode="json") if control.bridge else None,
@@ -165,10 +167,36 @@ def _summary(application: Application, control: ControlState) -> str:
         lines.append(_bridge_line(Bridge.of(journal.plan, control.bridge), result))
     if (watched := control.results.get("watch")) is not None:
         lines.append(f"autoscaling: {watched.state} at {_utc(watched.as_of_ms)}: {watched.detail}")
+    if (proof := _proof(control)) is not None:
+        verdict = "passed" if proof.passed else "failed"
+        lines.append(f"proof before the promotion: {verdict}; {proof.told}")
+        lines += [*(f"finding {name}" for name in proof.unaccepted), *map(str, proof.acceptances)]
     if control.report:
         report = Report.model_validate(control.report)
         lines += _verification(report, is_older=bool(journal and report.plan != journal.plan.fingerprint))
     return "\n".join(lines)
+
+
+def _proof(control: ControlState) -> Proof | None:
+    """Return the proof of the expansion in the journal, until it is promoted: then the report counts."""
+    journal = control.journal
+    if journal is None or journal.is_promoted or not is_of(control.proof, journal):
+        return None
+    return Proof.model_validate(control.proof)
+
+
+def _proven(control: ControlState) -> dict[str, object] | None:
+    proof = _proof(control)
+    if proof is None:
+        return None
+    return {
+        "passed": proof.passed,
+        "attempt": proof.attempt,
+        "as_of_ms": proof.fences.as_of_ms,
+        "entries": proof.entries,
+        "excused": proof.excused,
+        "findings": list(proof.unaccepted),
+    }
 
 
 def _verification(report: Report, *, is_older: bool) -> list[str]:

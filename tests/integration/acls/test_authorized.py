@@ -19,6 +19,7 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import InvalidInput, PreflightRefused
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.roles import Role
+from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -26,11 +27,13 @@ from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy import in_flight
 from kafka_rescale.kafka.copy.bridging import prepare
+from kafka_rescale.kafka.copy.fences import read_fences
 from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.marks import Mark
 from kafka_rescale.kafka.copy.progress import CopyProgress
 from kafka_rescale.kafka.copy.reset import fence, restart, restart_stale
 from kafka_rescale.kafka.copy.units import units_of
+from kafka_rescale.kafka.reading.later_keys import later_keys
 from kafka_rescale.kafka.reading.misrouted import look_for_misrouted
 from kafka_rescale.kafka.reading.remaining import with_records
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
@@ -127,6 +130,7 @@ def test_each_phase_works_with_exactly_the_documented_permissions(shop: Secured)
     committed_by_blue(shop)
     journal = made(shop, plan)
     copied(shop, plan)
+    proven(shop, plan)
     journal = cut_over(shop, plan)
     verified(shop, journal)
     retired(shop, journal)
@@ -217,6 +221,18 @@ def run(worker: CopyWorker, ends: dict[Any, int], starts: dict[Any, int] | None 
         worker.run_to(ends, now_ms(), exactly=True)
     finally:
         worker.close()
+
+
+def proven(shop: Secured, plan: Plan) -> None:
+    """What ``prove`` asks by librdkafka, and its result."""
+    connection = shop.connections[Role.VERIFY]
+    fences = read_fences(connection, plan)
+    since = {p: 0 for p in fences.blue_ends[CHANGELOG]}
+    assert later_keys(connection, CHANGELOG, since, {b"no such key"}) == set()
+    job = Job("prove", Arguments("shop", OWNER, 1), connection)
+    found = Proof(application="shop", plan=plan.fingerprint, attempt=1, seconds=0, fences=fences)
+    job.put("done", records={Concern.PROOF: found})
+    assert is_of(ControlTopic(connection, "shop").read().proof, job.journal())
 
 
 def cut_over(shop: Secured, plan: Plan) -> Journal:

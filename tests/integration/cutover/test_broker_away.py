@@ -17,6 +17,7 @@ from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import Outage
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -32,6 +33,7 @@ from testbed.broker import EmbeddedBroker
 from tests.support.expansion.gate_world import MOVE, PLAN
 from tests.support.small_application import application
 from tests.support.small_cluster import create
+from tests.support.verify.proofs import proof_of
 
 pytestmark = pytest.mark.integration
 OWNER = "a test"
@@ -63,7 +65,10 @@ class World:
             pause_started_ms=now_ms(),
         )
         lease = Lease(owner=OWNER, epoch=1, target=2, expires_at_ms=2**62)
-        self.control.update(lambda _: {Concern.JOURNAL: journal, Concern.LEASE: lease})
+        proof = proof_of(journal)
+        ids = {MOVE.target: ClusterAdmin(self.connection).describe_topics([MOVE.target])[MOVE.target].topic_id}
+        proof = proof.model_copy(update={"fences": proof.fences.model_copy(update={"green_topics": ids})})
+        self.control.update(lambda _: {Concern.JOURNAL: journal, Concern.LEASE: lease, Concern.PROOF: proof})
 
     @property
     def journal(self) -> Journal:

@@ -236,7 +236,8 @@ def restored(expansion: Expansion, faults: Faults, harm: Harm | None) -> None:
 
 
 def caught_up(expansion: Expansion) -> Popen[bytes]:
-    """Start catch_up, and return it when it is near the ends."""
+    """Prove the copies, start catch_up, and return it when it is near the ends."""
+    expansion.prove_copies()
     job = expansion.submit("catch_up")
     await_result(expansion, "catch_up", "ready")
     return job

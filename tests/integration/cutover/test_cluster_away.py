@@ -33,6 +33,7 @@ def test_somebody_processes_in_the_end(
         live_application(tmp_path, rate=8, cluster=broker, changes=changes) as (stack, expansion),
     ):
         expansion.warm(expansion.begin())
+        expansion.prove_copies()
         expansion.submit("catch_up")
         await_copied, frozen = blue_green.await_copied, []
 

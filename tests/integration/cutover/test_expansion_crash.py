@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.operations.cutover.cutover import run_cutover
 from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.operations.expansion.stages import expand_stage
 
@@ -34,6 +36,7 @@ def killed_and_rolled_back(stack: FlightsStack, expansion: Expansion) -> None:
     admin, journal = ClusterAdmin(expansion.connection), journal_of(expansion)
     topics = [m.source for m in journal.plan.moves] + ["flights", "planes"]
     before = admin.describe_topics(topics)
+    expansion.prove_copies()
     catch_up = expansion.submit("catch_up")
     process = operation_process(expansion, CUTOVER)
     wait_until(
@@ -56,6 +59,15 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with live_application(tmp_path_factory.mktemp("warm"), rate=8) as (stack, expansion):
         expansion.warm(expansion.begin())
         yield stack, expansion
+
+
+def test_copies_without_a_proof_are_not_cut_over_and_blue_is_not_stopped(warm: World) -> None:
+    stack, expansion = warm
+    with pytest.raises(UnsafeState, match="no proof of the copies"):
+        run_cutover(expansion.application, expansion.connection, owner=expansion.owner)
+    journal = journal_of(expansion)
+    assert (journal.phase, journal.pause_started_ms) == (Phase.ROLLED_BACK, 0)
+    assert stack.run("status") == 0
 
 
 def test_a_job_that_hangs_within_the_pause_ends_it_and_blue_runs_again(warm: World) -> None:
@@ -84,6 +96,7 @@ def killed_until_verified(stack: FlightsStack, expansion: Expansion, order: list
     """Kill a cutover and roll back; kill the next one in some phases, and let it end."""
     killed_and_rolled_back(stack, expansion)
     expansion.begin()
+    expansion.prove_copies()
     catch_up = expansion.submit("catch_up")
     await_word(expansion, "catch_up")
     for number, wanted in enumerate(order):

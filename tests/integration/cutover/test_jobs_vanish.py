@@ -75,6 +75,7 @@ def test_bridge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                     plan = expansion.begin()
                     if harm is HARMS[0]:
                         expansion.warm(plan)
+                    expansion.prove_copies()
                     catch_up = expansion.submit("catch_up")
                     await_word(expansion, "catch_up")
                     bridge = expansion.submit("bridge")

@@ -65,7 +65,7 @@ def test_a_rescaled_application_equals_its_control_run(
         expansion = Expansion.of_file(file, stack.bootstrap_servers, tmp_path / "run", changes)
         await_output(expansion)
         pre_warm_and_cut_over(stack, expansion)
-        expansion.prove()
+        expansion.assert_verified()
         expansion.finish()
         print(f"{before}→{after} {guarantee}: {expansion.timings}")
 

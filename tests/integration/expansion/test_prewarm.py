@@ -60,6 +60,7 @@ def test_what_a_killed_pre_warming_left_is_stopped_and_a_gate_that_leaks_is_foun
 
         # Given another, when somebody cuts over, then it is refused, and the rollback stops green
         kill_prewarming(stack, expansion)
+        expansion.prove_copies()
         with pytest.raises(UnsafeState, match="a running instance"):
             run_cutover(expansion.application, expansion.connection, owner=expansion.owner)
         assert journal_of(expansion).phase is Phase.ROLLED_BACK

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 from kafka_rescale.core.verify.oracles import Oracle
+from kafka_rescale.core.verify.pairs import StorePair
 from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.spark.verify.compare import compare_store
+from kafka_rescale.spark.verify.live import BesideBlue, prove_store
 from pyspark.sql import SparkSession
 
 from tests.support.changelogs import POSITION, Placed, Record, changelog_key, copied, history, placed, write_log
@@ -192,8 +194,8 @@ def test_without_a_mutation_everything_passes(spark: SparkSession, client: Clien
 
 
 @pytest.fixture(scope="module")
-def report(spark: SparkSession, client: Client) -> StoreReport:
-    """What is found where every family of keys has its mistake; from blue's log nothing has ever been removed."""
+def pair(client: Client) -> StorePair:
+    """Two logs in which every family of keys has its mistake; from blue's log nothing has ever been removed."""
     records = [record for family in (*FAMILIES.values(), SOUND) for record in family.records]
     blue = write_log(client, "mutations-blue", 4, placed(records, STORE_TYPE, 4))
     wrong = [
@@ -201,7 +203,18 @@ def report(spark: SparkSession, client: Client) -> StoreReport:
     ]
     sound = placed(copied(SOUND.records), STORE_TYPE, 8)
     green = write_log(client, "mutations-green", 8, [*wrong, *sound], transactional=True)
-    return compare_store(spark, client, pair_of(blue, green, STORE_TYPE))
+    return pair_of(blue, green, STORE_TYPE)
+
+
+@pytest.fixture(scope="module", params=["of a stopped blue", "beside a live blue"])
+def report(request: pytest.FixtureRequest, spark: SparkSession, client: Client, pair: StorePair) -> StoreReport:
+    """What verify finds, and what the proof before the promotion finds."""
+    if request.param == "of a stopped blue":
+        return compare_store(spark, client, pair)
+    fenced = pair.model_copy(update={"fence": dict(enumerate(pair.blue.ends))})
+    found = prove_store(spark, client, fenced, BesideBlue(lambda _: set(), lambda: False))
+    assert found.excused == 0
+    return found
 
 
 @pytest.mark.parametrize(

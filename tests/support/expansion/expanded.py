@@ -73,7 +73,7 @@ class Expanded:
         admin.create_topics([NewTopic(self.orders, AFTER)])[self.orders].result(30)
         self.commit(started)
         journal = Journal(
-            plan=self._plan(),
+            plan=self.plan,
             phase=phase,
             captured=Captured(committed=stopped, changelog_ends=_ends(blue.values())),
             green_ends=_ends(green.values()),
@@ -115,7 +115,9 @@ class Expanded:
         name = self.topic(application_id, store)
         return write_log(self.client, name, partitions, records, transactional=True, config=config)
 
-    def _plan(self) -> Plan:
+    @property
+    def plan(self) -> Plan:
+        """The plan of both stores."""
         moves = tuple(
             Move(
                 kind=MoveKind.CHANGELOG,

@@ -156,8 +156,8 @@ def test_what_the_adapters_name_is_covered() -> None:
             assert allowed(role, TRANSACTIONAL_ID, unit.transactional_id(plan.green), acls) == {"Write"}
     for group in (plan.copy_group, plan.bridge_group):
         assert allowed(Role.COPY, GROUP, group, acls) == {"Read"}
-    readers = {module.SETTINGS["group.id"] for module in (log_reader,)}
-    readers |= {str(module._SETTINGS["group.id"]) for module in (range_reader, sampling)}
+    readers = {module.SETTINGS["group.id"] for module in (log_reader, range_reader)}
+    readers.add(str(sampling._SETTINGS["group.id"]))
     for role in Role:
         for group in readers:
             assert allowed(role, GROUP, str(group), acls) == {"Describe"}

@@ -78,7 +78,8 @@ def test_only_a_sub_topology_without_state_starts_no_spark_job_and_waits_for_non
 def test_verify_waits_for_the_cutover_and_for_catch_up(expand: DAG) -> None:
     assert expand.get_task("verify").upstream_task_ids == {"cutover", "catch_up"}
     assert expand.get_task("cutover").upstream_task_ids == {"approve_cutover"}
-    assert expand.get_task("approve_cutover").upstream_task_ids == {"gate_all"}
+    assert expand.get_task("approve_cutover").upstream_task_ids == {"prove"}
+    assert expand.get_task("prove").upstream_task_ids == {"gate_all"}
     assert expand.get_task("callback").upstream_task_ids == {"verify"}
 
 
@@ -98,7 +99,7 @@ def test_a_run_that_was_rolled_back_has_failed(expand: DAG) -> None:
     """The state of a run is that of its leaves: where roll_back runs, callback is upstream_failed."""
     roll_back = expand.get_task("roll_back")
     assert roll_back.trigger_rule == "one_failed"
-    assert roll_back.upstream_task_ids == {"catch_up", "gate_all", "approve_cutover", "cutover"}
+    assert roll_back.upstream_task_ids == {"catch_up", "gate_all", "prove", "approve_cutover", "cutover"}
     leaves = {task.task_id for task in expand.tasks if not task.downstream_task_ids}
     assert leaves == {"callback", "roll_back"}
     assert roll_back.upstream_task_ids <= upstream_of(expand, "callback")

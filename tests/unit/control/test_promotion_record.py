@@ -11,12 +11,14 @@ from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.operations.cutover import cutover, promotion
 from kafka_rescale.operations.cutover.cutover import Cutover
 from kafka_rescale.operations.expansion.rescale import LEASE_MS, Rescale
 
 from tests.support.situations import situation
+from tests.support.verify.proofs import proof_of
 
 OWNER = "expand/run-1"
 PLAN = situation().plan
@@ -29,7 +31,8 @@ class Control:
 
     def __init__(self, journal: Journal, before: Generations | None) -> None:
         lease = Lease(owner=OWNER, epoch=1, target=8, expires_at_ms=2**60)
-        self.state = ControlState(lease=lease, journal=journal, generations=before)
+        proof = proof_of(journal).model_dump(mode="json")
+        self.state = ControlState(lease=lease, journal=journal, generations=before, proof=proof)
 
     def read(self) -> ControlState:
         return self.state
@@ -49,13 +52,17 @@ class Admin:
         return {t: {0: 9, 1: 9} for t in topics}
 
 
-def promoted(monkeypatch: pytest.MonkeyPatch, before: Generations | None) -> ControlState:
+def promoted(
+    monkeypatch: pytest.MonkeyPatch, before: Generations | None, proof: dict[str, object] | None = None
+) -> ControlState:
     """Promote, with the checks of what runs and of what is held left out."""
     captured = Captured(committed={i.topic: {0: 3} for i in PLAN.inputs})
     journal = Journal(plan=PLAN, phase=Phase.CAUGHT_UP, captured=captured, pause_started_ms=2**45)
     control = Control(journal, before)
+    control.state = control.state.model_copy(update={} if proof is None else {"proof": proof})
     monkeypatch.setattr(promotion, "wait_until_complete", lambda *_, **__: None)
     monkeypatch.setattr(cutover, "assert_promotable", _nothing)
+    monkeypatch.setattr(cutover, "assert_proven", _nothing)
     application: Any = SimpleNamespace(
         max_pause_seconds=2**40, application_id=PLAN.application, source_patterns={}
     )
@@ -74,6 +81,17 @@ def test_the_lease_of_whoever_changes_the_journal_is_renewed(monkeypatch: pytest
     state = promoted(monkeypatch, None)
     assert state.lease is not None
     assert before + LEASE_MS <= state.lease.expires_at_ms <= now_ms() + LEASE_MS
+
+
+@pytest.mark.parametrize(("attempt", "passed"), [(None, True), (2, True), (1, False)])
+def test_the_promotions_own_transaction_requires_the_proof(
+    monkeypatch: pytest.MonkeyPatch, attempt: int | None, passed: bool
+) -> None:
+    """Another proof may have been written since it was looked at; attempt 1 promotes."""
+    known = proof_of(Journal(plan=PLAN, attempt=attempt or 1)).model_copy(update={"passed": passed})
+    record = known.model_dump(mode="json") if attempt else {}
+    with pytest.raises(UnsafeState, match="expected a proof that has passed"):
+        promoted(monkeypatch, None, record)
 
 
 def test_the_generations_say_since_when_and_what_was_before(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def test_nothing_is_stopped_grown_or_started_outside_its_moment() -> None:
     moments = [moment for moment, _ in found]
     assert moments == sorted(moments, key=list(Moment).index)
     assert moments.count(Moment.PROMOTION) == 1
-    assert {does for moment, does in found if moment is Moment.BEFORE} == {"Wait", "Ask", "Keep"}
+    assert {does for moment, does in found if moment is Moment.BEFORE} == {"Require", "Wait", "Ask", "Keep"}
     assert not {"Grow", "Start", "Commit"} & {does for moment, does in found if moment is Moment.PAUSE}
 
 

@@ -143,5 +143,5 @@ def test_a_run_without_airflow_can_be_left_before_any_task(tmp_path: Path, follo
 def test_the_modes_differ_where_they_have_to() -> None:
     blue_green, in_place = ({step.task for step in steps_of(mode)} for mode in Mode)
     assert in_place - blue_green == {"rehearse", "move"}
-    assert blue_green - in_place == {"restore", "warm_up", "lag_gate", "prewarm", "catch_up", "gate_all"}
+    assert blue_green - in_place == {"restore", "warm_up", "lag_gate", "prewarm", "catch_up", "gate_all", "prove"}
     assert {step.task for step in RUN if step.begins is Begins.SOME_SKIPPED} == {"catch_up", "gate_all"}

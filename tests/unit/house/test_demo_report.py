@@ -15,7 +15,7 @@ from testbed.demo_timeline import Span, print_timeline, timeline
 
 STAGES = [f"stage_{n}_of_shop.{task}" for n in (1, 2) for task in ("expand", "restore", "warm_up", "lag_gate")]
 BEFORE = ["preflight", "plan", "approve_plan"]
-REST = ["prewarm", "catch_up", "gate_all", "approve_cutover", "cutover", "verify", "callback"]
+REST = ["prewarm", "catch_up", "gate_all", "prove", "approve_cutover", "cutover", "verify", "callback"]
 RIGHT = [*BEFORE, *STAGES, *REST]
 
 
@@ -60,6 +60,7 @@ def test_the_most_downstream_stage_begins_and_the_cutover_follows_all_of_them() 
         moved(STAGES[1], STAGES[0]),
         moved("verify", "cutover"),
         moved("cutover", "gate_all"),
+        moved("cutover", "prove"),
         moved("plan", "callback"),
         [task for task in RIGHT if task != STAGES[3]],
         [],
@@ -72,6 +73,7 @@ def test_the_most_downstream_stage_begins_and_the_cutover_follows_all_of_them() 
         "restored before it was expanded",
         "verified before the cutover",
         "cut over before the gate",
+        "cut over before the proof",
         "planned at the end",
         "a stage without its gate",
         "nothing",

@@ -13,7 +13,7 @@ from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffse
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.verify.report import Report, is_about
 from kafka_rescale.operations.verify import verify
-from kafka_rescale.operations.verify.verify import await_all
+from kafka_rescale.operations.verify.stores import await_all
 
 from tests.support.plans import in_place_plan, stateless_plan
 
@@ -60,7 +60,7 @@ def test_how_many_stores_are_compared_is_told_until_all_are(caplog: pytest.LogCa
             if told.startswith("1 of 2 stores are compared after") and "; 7 of 40 tasks" in told:
                 seen.set()
 
-    handler, logger = Watcher(), logging.getLogger("kafka_rescale.operations.verify.verify")
+    handler, logger = Watcher(), logging.getLogger("kafka_rescale.operations.verify.stores")
     logger.addHandler(handler)
     try:
         with ThreadPoolExecutor(2) as pool:

@@ -30,8 +30,9 @@ Re-partitions the state of `{application_id}` while it keeps running, then cuts 
 `preflight` and `plan` change nothing; a dry run ends after them. Each stage copies the state of one sub-topology,
 the most downstream first. If the application file says how, `prewarm` starts the new generation behind the warm-up
 gate, lets it restore its stores, and stops it again. `catch_up` keeps every copy close behind while `gate_all`
-waits until all copies are within the acceptable lag at the same time. `cutover` stops the running generation, and
-starts the new one seconds later. `verify` compares the whole state of the two generations.
+waits until all copies are within the acceptable lag at the same time. `prove` compares the whole state of the two
+generations while the old one works; nothing is promoted without it. `cutover` stops the running generation, and
+starts the new one seconds later. `verify` compares once more, with what was written last.
 
 If anything fails before the promotion, `roll_back` starts the old generation as it was, and the run ends as
 failed. Trigger the DAG again: the new run continues with the copies that are there.

@@ -135,6 +135,8 @@ class ExpansionTasks:
         """Return whether there is nothing to copy or to move. Then no Spark driver is started."""
         if task.stage is not None:
             return self._has_no_stores(task.stage)
+        if task.step.task == "prove":
+            return not self.topology.stores
         return task.step.task == "move" and not (self.topology.stores or self.topology.repartitions)
 
     def _has_bridge(self) -> bool:
@@ -175,7 +177,7 @@ class ExpansionTasks:
         limit = f"{{{{ params.max_pause_seconds or {seconds} }}}} s"
         body = (
             f"If nothing is promoted within {limit}, the application is started again as it was. "
-            f"After the start, `verify` compares the whole state.\n\n{PLAN_BRIEF}"
+            f"After the start, `verify` compares the whole state once more.\n\n{PLAN_BRIEF}"
         )
         return OptionalApprovalOperator(
             enabled_by="approve_cutover", subject=subject, body=body, **self._cutover_of(), **common
@@ -229,7 +231,7 @@ def spark_job(application: Application, job: str, **arguments: Any) -> RescaleSp
         "conn_id": application.spark_conn_id,
         "conf": dict(application.spark_conf),
     }
-    kafka = kafka_arguments(application, Role.VERIFY if job == "verify" else Role.COPY)
+    kafka = kafka_arguments(application, Role.VERIFY if job in {"verify", "prove"} else Role.COPY)
     return RescaleSparkSubmitOperator(job=job, **kafka, **{**of_application, **arguments})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -10,10 +11,16 @@ from airflow.sdk import Context
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.lag_gate import phase_of
-from kafka_rescale.airflow.markdown import copied_markdown, lag_table, lag_verdict, rehearsed_markdown
+from kafka_rescale.airflow.markdown import (
+    copied_markdown,
+    lag_table,
+    lag_verdict,
+    proven_markdown,
+    rehearsed_markdown,
+)
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.retries import APPROVAL_RETRY_POLICY
-from kafka_rescale.airflow.runs import GATE_TASK, PREWARM_TASK, REHEARSE_TASK
+from kafka_rescale.airflow.runs import GATE_TASK, PREWARM_TASK, PROVE_TASK, REHEARSE_TASK
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Phase
 from kafka_rescale.core.expansion.prewarming import outlook
 
@@ -27,8 +34,9 @@ class OptionalApprovalOperator(ApprovalOperator):
     A rejection fails the task, and so does no answer in time. Then the run fails and is rolled back. If a
     rejection only skipped the next tasks, the run would end as a success.
 
-    The text begins with what decides: how near the copies are, and what the pause will be. The partitions that are
-    furthest behind, what was copied, and the way to the page follow, all narrow enough for Airflow's column.
+    The text begins with what decides: what is proven of the copies, how near they are, and what the pause will be.
+    The partitions that are furthest behind, what was copied, and the way to the page follow, all narrow enough for
+    Airflow's column.
 
     :param enabled_by: name of the DAG's boolean param that switches the approval on
     :param cutover_of: base name of the application; once its cutover has begun, the operator doesn't ask
@@ -87,7 +95,8 @@ class OptionalApprovalOperator(ApprovalOperator):
         if GATE_TASK not in before:
             return ()
         gate = pull(task_ids=GATE_TASK) or {}
-        return lag_verdict(gate), outlook(pull(task_ids=PREWARM_TASK)), lag_table(gate)
+        proof = proven_markdown(pull(task_ids=PROVE_TASK) or {}, time.time())
+        return proof, lag_verdict(gate), outlook(pull(task_ids=PREWARM_TASK)), lag_table(gate)
 
     def _page(self, context: Context) -> str:
         link = ApplicationPageLink()

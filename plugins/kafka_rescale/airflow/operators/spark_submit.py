@@ -23,7 +23,7 @@ from kafka_rescale.airflow.spark.connection import deploy_mode_of, names_resourc
 from kafka_rescale.airflow.spark.job_results import failure_of, result_of
 from kafka_rescale.airflow.spark.kafka_for_spark import kafka_environment
 from kafka_rescale.core.application.config_files import KafkaOfJob
-from kafka_rescale.core.control.journal import AFTER_PROMOTION, Phase
+from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Phase
 from kafka_rescale.spark.jobs.files import connector, job_file
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 OVER = {
     **dict.fromkeys(("restore", "warm_up", "catch_up", "rehearse"), AFTER_PROMOTION),
+    "prove": (*BLUE_STOPPED, *AFTER_PROMOTION),
     "move": (Phase.ROLLING_BACK, Phase.ROLLED_BACK),
 }
 """The phases in which a job has nothing to do. Then no driver is started for it."""
@@ -52,8 +53,8 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
     work.
 
     :param application_id: base name of the application
-    :param job: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move``, ``snapshot``,
-        ``process``, ``warm_up_processors``, ``keep_warm`` or ``verify``
+    :param job: ``restore``, ``warm_up``, ``catch_up``, ``prove``, ``bridge``, ``rehearse``, ``move``,
+        ``snapshot``, ``process``, ``warm_up_processors``, ``keep_warm`` or ``verify``
     :param stage: index of the stage for ``restore`` and ``warm_up``
     :param acceptable_lag: offsets per partition, for ``warm_up`` and ``catch_up`` (templated)
     :param silent_seconds: seconds without a new record in the old topic after which ``bridge`` may end

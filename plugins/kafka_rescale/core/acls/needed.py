@@ -210,3 +210,5 @@ def _verify(of: Patterns) -> Permissions:
     for group in of.groups:
         yield group, (DESCRIBE,)
     yield of.of_job("report"), (WRITE,)
+    if not of.in_place:
+        yield of.of_job("result/prove"), (WRITE,)

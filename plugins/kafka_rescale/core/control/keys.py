@@ -19,4 +19,5 @@ class Concern(StrEnum):
     PROCESSORS = "processors"
     RESULT = "result"
     REPORT = "report"
+    PROOF = "proof"
     ACCEPTANCES = "acceptances"

@@ -28,4 +28,5 @@ class ControlState(Value):
     processors: PipelineProcessors = Field(default_factory=PipelineProcessors)
     results: dict[str, JobResult] = Field(default_factory=dict)
     report: dict[str, object] = Field(default_factory=dict)
+    proof: dict[str, object] = Field(default_factory=dict)
     acceptances: Acceptances = Field(default_factory=Acceptances)

@@ -51,6 +51,12 @@ def cutover_steps(plan: Plan, application: Application) -> tuple[CutoverStep, ..
 
 
 def _before(plan: Plan) -> Iterator[CutoverStep]:
+    if plan.changelogs and not plan.is_in_place:
+        yield CutoverStep(
+            Moment.BEFORE,
+            "Require the proof of these copies. The promotion asks for it once more.",
+            _pairs(plan.changelogs),
+        )
     jobs = ["move"] if plan.is_in_place else ["catch_up", *(["bridge"] if plan.bridges else [])]
     if not plan.is_in_place or plan.growing:
         yield CutoverStep(

@@ -166,6 +166,14 @@ RUN: tuple[Step, ...] = (
         is_urgent=True,
     ),
     Step(
+        "prove",
+        "Compare the whole state of both generations while the application works; no promotion goes without it.",
+        waits_for=("gate_all",),
+        if_it_fails=IfItFails.COPIES_STAY,
+        mode=Mode.BLUE_GREEN,
+        is_job=True,
+    ),
+    Step(
         "rehearse",
         "Read the whole state beside the running application, and find what could not be moved.",
         waits_for=("expand",),
@@ -176,7 +184,7 @@ RUN: tuple[Step, ...] = (
     Step(
         "approve_cutover",
         "Ask a person before the application is stopped, if the run's param says so.",
-        waits_for=("gate_all", "rehearse"),
+        waits_for=("prove", "rehearse"),
         if_it_fails=IfItFails.COPIES_STAY,
     ),
     # The pause.
@@ -228,7 +236,7 @@ RUN: tuple[Step, ...] = (
         # A run fails with its leaves. If this task runs, callback was never begun, so the run has failed.
         "roll_back",
         "Start the application again as it was; behind the promotion, only say what is left to do.",
-        waits_for=("catch_up", "gate_all", "rehearse", "approve_cutover", "move", "cutover"),
+        waits_for=("catch_up", "gate_all", "prove", "rehearse", "approve_cutover", "move", "cutover"),
         if_it_fails=IfItFails.BY_HAND,
         begins=Begins.ONE_FAILED,
         tries=Tries.UNTIL_ONE_RUNS,

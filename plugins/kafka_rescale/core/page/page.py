@@ -16,6 +16,8 @@ from kafka_rescale.core.page.topology_graph import Graph, topology_graph
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.values import Value
 from kafka_rescale.core.verify.key_distribution import KeyDistribution, key_distributions
+from kafka_rescale.core.verify.proof import Proof as CopiesProof
+from kafka_rescale.core.verify.proof import is_of
 from kafka_rescale.core.verify.report import Report
 
 
@@ -49,6 +51,23 @@ class Proof(Value):
     accepted: int = 0
 
 
+class ProvenBefore(Value):
+    """The proof of the copies before the promotion.
+
+    :param current: whether it is of the journal's attempt, so that a promotion may rely on it.
+    :param excused: keys that the application has written since, and that were not compared.
+    """
+
+    passed: bool
+    current: bool
+    as_of_ms: int
+    seconds: float
+    stores: int
+    entries: int
+    excused: int
+    findings: int
+
+
 class ApplicationPage(Value):
     """Everything about one application but its verification report.
 
@@ -73,6 +92,7 @@ class ApplicationPage(Value):
     is_gated: bool
     downtime: Downtime
     proof: Proof | None
+    proven: ProvenBefore | None
     distributions: tuple[KeyDistribution, ...]
     autoscaling: AutoscalingState
 
@@ -113,8 +133,27 @@ def application_page(
         is_gated=measured is not None and measured.lags.threshold is not None,
         downtime=downtime(journal),
         proof=_proof(report, journal.plan.fingerprint if journal else "") if report else None,
+        proven=_proven_before(control),
         distributions=key_distributions(report) if report else (),
         autoscaling=autoscaling_state(application, topology, control, found),
+    )
+
+
+def _proven_before(control: ControlState) -> ProvenBefore | None:
+    """Return the proof of the expansion in progress, until it is promoted."""
+    journal = control.journal
+    if journal is None or journal.is_promoted or not is_of(control.proof, journal):
+        return None
+    proof = CopiesProof.model_validate(control.proof)
+    return ProvenBefore(
+        passed=proof.passed,
+        current=proof.attempt == journal.attempt,
+        as_of_ms=proof.fences.as_of_ms,
+        seconds=proof.seconds,
+        stores=len(proof.stores),
+        entries=proof.entries,
+        excused=proof.excused,
+        findings=sum(proof.compared.values()),
     )
 
 

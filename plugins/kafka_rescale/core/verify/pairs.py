@@ -1,7 +1,8 @@
-"""The logs that the proof compares.
+"""The logs that are compared.
 
-Blue is read up to the ends captured when it was proven gone, green up to its ends just before it was started. So
-both can be verified while green is already writing.
+After a promotion, blue is read up to the ends captured when it was proven gone, green up to its ends just before
+it was started. So both can be verified while green is already writing. Before the promotion, blue still writes:
+``spark.verify.live`` says what is read then.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class StorePair(Value):
         of them must be on both sides; ``None`` for other stores, in which only the last record of a key counts.
     :param left: of foreign-key subscriptions, the table whose partitions their values name.
     :param left_behind: blue was grown in place before; keys that moved then have left records behind.
+    :param fence: by partition of blue, the position of the copy up to which blue is judged while it still writes.
+        A key with a record at or behind it is excused. ``None`` if blue was stopped.
     :param copied: green is a copy of blue. Two applications with equal input (a control run) agree on their last
         records but may differ in what was logged on the way.
     """
@@ -71,6 +74,7 @@ class StorePair(Value):
     versions_since_ms: int | None = None
     left: LeftTable | None = None
     left_behind: bool = False
+    fence: dict[int, int] | None = None
     copied: bool = True
 
     @property
@@ -101,13 +105,15 @@ def expansion_pair(
     green_ends: PartitionOffsets,
     topics: Mapping[str, TopicDescription],
     now_ms: int,
+    fence: Mapping[int, int] | None = None,
 ) -> StorePair:
     """Return the two logs that are compared for one changelog of an expansion.
 
     :param begins: log starts, of blue's and green's topics, taken before ``now_ms``.
-    :param blue_ends: exclusive, captured when blue was gone.
-    :param green_ends: exclusive, captured just before green was started.
+    :param blue_ends: exclusive.
+    :param green_ends: exclusive.
     :param now_ms: wall clock; brokers' clocks may be ahead of it by ``CLOCK_SKEW_MS``.
+    :param fence: see ``StorePair``.
     """
     kept = [r for r in (retention_ms(topics[t]) for t in (move.source, move.target)) if r is not None]
     lag_ms = min(compaction_lag_ms(topics[t]) for t in (move.source, move.target))
@@ -123,5 +129,6 @@ def expansion_pair(
         blue=ComparedLog.of(move.source, begins[move.source], blue_ends[move.source]),
         green=ComparedLog.of(move.target, begins[move.target], green_ends[move.target]),
         left_behind=bool(move.grown_from),
+        fence=None if fence is None else dict(fence),
         expires_before_ms=now_ms + CLOCK_SKEW_MS - min(kept) if kept else None,
     )

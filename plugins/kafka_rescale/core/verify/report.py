@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
 from pydantic import Field
@@ -45,6 +45,8 @@ class StoreReport(Value):
         was compacted since.
     :param partitions: by green's partitions.
     :param blue_partitions: live entries of blue by its own partitions.
+    :param excused: number of keys that blue has written since the fence of a proof, and that were not judged;
+        None if blue was stopped.
     :param failures: violations per oracle; ``findings`` lists the first of each.
     """
 
@@ -58,6 +60,7 @@ class StoreReport(Value):
     surplus: int
     partitions: tuple[PartitionContent, ...]
     blue_partitions: tuple[int, ...] = ()
+    excused: int | None = None
     failures: dict[Oracle, int] = Field(default_factory=dict)
     findings: tuple[KeyFinding, ...] = ()
 
@@ -68,7 +71,12 @@ class StoreReport(Value):
 
     @property
     def finding(self) -> str:
-        """The name of this outcome; another comparison has the same name only with the same outcome."""
+        """The name of this outcome; another comparison has the same name only with the same outcome.
+
+        While blue writes, its content is never the same twice. Then the violations themselves are the outcome.
+        """
+        if self.excused is not None:
+            return _named(self.store, [sorted(self.failures.items()), [f.model_dump() for f in self.findings]])
         sides = [(p.partition, p.blue_hash, p.green_hash) for p in self.partitions]
         return _named(self.store, [sorted(self.failures.items()), sides])
 
@@ -108,7 +116,7 @@ class Report(Value):
     @property
     def compared(self) -> dict[str, int]:
         """The names of the findings about stores and start offsets, each with the number of violations."""
-        stores = {s.finding: sum(s.failures.values()) for s in self.stores if not s.passed}
+        stores = compared_stores(self.stores)
         started = {
             _named(START_OFFSETS, [f.model_dump_json() for f in self.start_offsets]): len(self.start_offsets)
         }
@@ -137,6 +145,11 @@ class Report(Value):
             for i in self.inputs
             for m in i.first
         )
+
+
+def compared_stores(stores: Iterable[StoreReport]) -> dict[str, int]:
+    """Return the names of the findings about stores, each with the number of violations."""
+    return {s.finding: sum(s.failures.values()) for s in stores if not s.passed}
 
 
 def _named(subject: str, content: object) -> str:

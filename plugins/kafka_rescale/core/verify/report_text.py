@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kafka_rescale.core.verify.misrouted import InputReport
 from kafka_rescale.core.verify.oracles import MEANING, KeyFinding, Oracle
+from kafka_rescale.core.verify.proof import Proof
 from kafka_rescale.core.verify.report import MAX_FINDINGS, Report, StoreReport
 
 Row = Sequence[object]
@@ -23,6 +24,15 @@ def render(report: Report) -> str:
     inputs = [_input(each) for each in report.inputs]
     parts = [*head, *inputs, *_acceptable(report), *(_partitions(s) for s in report.stores), *_findings(report)]
     return "\n".join(parts)
+
+
+def render_proof(proof: Proof) -> str:
+    """Return a proof before the promotion as text."""
+    verdict = "PASSED" if proof.passed else "FAILED"
+    accepted = [f"finding {name}" for name in proof.unaccepted] + [str(each) for each in proof.acceptances]
+    head = f"Proof of {proof.application} in {proof.seconds:.1f} s: {verdict}; {proof.told}"
+    found = [_listed(s.findings, s.failures) for s in proof.stores if not s.passed]
+    return "\n".join([head, "", _stores(proof.stores), *accepted, *(line for lines in found for line in lines)])
 
 
 def table(header: Sequence[str], rows: Iterable[Row]) -> str:
@@ -93,10 +103,14 @@ def _findings(report: Report) -> list[str]:
     for store in report.stores:
         for oracle, count in store.failures.items():
             counts[oracle] = counts.get(oracle, 0) + count
+    return _listed(report.findings, counts)
+
+
+def _listed(findings: Sequence[KeyFinding], counts: Mapping[Oracle, int]) -> list[str]:
     lines: list[str] = []
     for oracle, count in counts.items():
         lines.append(f"\n{oracle}: {count:,} violations of “{MEANING[oracle]}”; at most {MAX_FINDINGS} per store:")
-        lines += [f"  {_finding(f)}" for f in report.findings if f.oracle is oracle]
+        lines += [f"  {_finding(f)}" for f in findings if f.oracle is oracle]
     return lines
 
 

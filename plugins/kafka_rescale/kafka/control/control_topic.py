@@ -212,7 +212,7 @@ def _changed(state: ControlState, records: Mapping[str, bytes | None]) -> Contro
     """Return the state as the next reader will see it."""
     present: dict[str, bytes | None] = {f"{Concern.RESULT}/{job}": _encoded(r) for job, r in state.results.items()}
     present |= {concern: _encoded(getattr(state, concern)) for concern in _MODELS}
-    present |= {Concern.REPORT: _encoded(state.report or None)}
+    present |= {Concern.REPORT: _encoded(state.report or None), Concern.PROOF: _encoded(state.proof or None)}
     return _state({key: value for key, value in {**present, **records}.items() if value is not None})
 
 
@@ -226,7 +226,7 @@ def _state(values: Mapping[str, bytes]) -> ControlState:
                 fields[concern] = _MODELS[concern].model_validate_json(value)
             elif concern == Concern.RESULT:
                 results[detail] = JobResult.model_validate_json(value)
-            elif concern == Concern.REPORT:
+            elif concern in {Concern.REPORT, Concern.PROOF}:
                 fields[concern] = json.loads(value)
         except (ValidationError, ValueError) as error:
             raise UnsafeState(

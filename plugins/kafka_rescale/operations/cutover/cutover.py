@@ -1,12 +1,12 @@
 """The cutover: one resumable function over the journal's phases.
 
-1. ``WARMING``: wait until the running ``catch_up`` job (and the bridge, if there is one) says that it is ready; in
-   place, wait for the ``move`` job. Ask the brokers whether they would grow the topics. Protect green's records
-   from compaction.
+1. ``WARMING``: refuse copies that are not proven. Wait until the running ``catch_up`` job (and the bridge, if
+   there is one) says that it is ready; in place, wait for the ``move`` job. Ask the brokers whether they would
+   grow the topics. Protect green's records from compaction.
 2. ``QUIESCING``: hold the producers of paused inputs, drain these, stop blue, prove it gone, capture what it left.
 3. ``QUIESCED``: wait until ``catch_up`` has copied the last delta and the in-flight records. In place, check the
    records that the rehearsal has not seen.
-4. ``CAUGHT_UP`` → ``PROMOTED``: the point of no return, one transaction.
+4. ``CAUGHT_UP`` → ``PROMOTED``: the point of no return, one transaction, which requires the proof.
 5. ``PROMOTED``: in place, grow the application's own topics and wait until ``move`` has moved their records. Grow
    the inputs, give green its offsets, start it, release the producers, see that blue has not come back. The bridge
    goes on by itself from here.
@@ -24,10 +24,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from kafka_rescale.core.application.streams import Application
-from kafka_rescale.core.control.generations import promoted_generations
+from kafka_rescale.core.control.generations import Generations, promoted_generations
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import ClusterOutage, Outage, UnsafeState
+from kafka_rescale.core.verify.proof import required_proof
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, within
 from kafka_rescale.operations.cutover import quiesce
@@ -38,6 +40,7 @@ from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
 from kafka_rescale.operations.cutover.persistence import insist, start, state_of_pause
 from kafka_rescale.operations.cutover.pinned_topics import assert_as_pinned, warn_of_unpinned
 from kafka_rescale.operations.cutover.promotion import assert_promotable
+from kafka_rescale.operations.cutover.proven import assert_proven
 from kafka_rescale.operations.cutover.start_green import start_green
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.expansion.compaction import hold_compaction
@@ -182,6 +185,7 @@ class Cutover:
 
     def _prepare(self, journal: Journal) -> Journal:
         self._doing = "the jobs beside the cutover to be ready"
+        assert_proven(self._rescale, journal)
         mode_of(journal.plan).prepare(self._rescale, journal.plan, self._beside(journal))
         await_positions(self._rescale, journal.plan)
         assert_may_grow(self._rescale.admin, journal.plan)
@@ -225,10 +229,16 @@ class Cutover:
                 await_signs(jobs, self._signs or signs_of(jobs, needed), self._seconds_left(journal))
             begins, known = mode.offsets_at_promotion(self._rescale, journal, lambda: self._seconds_left(journal))
             assert_promotable(self._rescale, journal)
+            assert_proven(self._rescale, journal)
             assert_as_pinned(self._rescale)
+
+            def promoted(state: ControlState) -> dict[str, Generations]:
+                required_proof(journal, state.proof)
+                return {Concern.GENERATIONS: promoted_generations(journal, state.generations, begins)}
+
             return self._advance(
                 Phase.PROMOTED,
-                records=lambda s: {Concern.GENERATIONS: promoted_generations(journal, s.generations, begins)},
+                records=promoted,
                 input_ends=self._rescale.admin.end_offsets([i.topic for i in plan.inputs]),
                 timings=dict(self._timings),
                 **known,

@@ -1,4 +1,4 @@
-"""A person accepts findings of verify, so that the expansion can end."""
+"""A person accepts findings of a proof or of verify, so that the expansion can go on or end."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.expansion.late_writes import late_writes
+from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.core.verify.report import Report, is_about
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 def accept(
     application: Application, connection: KafkaConnection, *, findings: Sequence[str], by: str, reason: str
 ) -> tuple[Acceptance, ...]:
-    """Record that a person has accepted findings; from then on verify reports them as accepted.
+    """Record that a person has accepted findings; from then on proofs and verify report them as accepted.
 
     This changes nothing else: tasks that failed because of the findings have to run again.
 
@@ -73,12 +74,13 @@ def _assert_said(findings: Sequence[str], reason: str) -> None:
 
 def _to_be_verified(application: Application, state: ControlState) -> Journal:
     journal = state.journal
-    if journal is None or journal.phase is not Phase.STARTED:
+    has_proof = journal is not None and is_of(state.proof, journal) and not journal.is_promoted
+    if journal is None or not (has_proof or journal.phase is Phase.STARTED):
         raise Refused(
             f"application {application.application_id!r}",
             found="no expansion" if journal is None else f"an expansion in phase {journal.told}",
-            expected=f"one in phase {Phase.STARTED}, whose verification has findings",
-            remedy="Accept what verify reports, when it has reported it.",
+            expected=f"one whose proof has findings, or one in phase {Phase.STARTED}, whose verification has some",
+            remedy="Accept what prove or verify reports, when it has reported it.",
         )
     return journal
 
@@ -88,9 +90,9 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
 
     Misrouted records are looked up on the brokers, and must be the first and the last record of the range. A range
     of blue's late writes must end where its log ends. So a person can't accept records that have not been written
-    yet. A comparison must be in the last report.
+    yet. A comparison must be in the last proof or report.
     """
-    within = OffsetRange.parse(finding)
+    within = None if not journal.is_promoted else OffsetRange.parse(finding)
     if within is not None and journal.captured and within.topic in journal.captured.changelog_ends:
         late = late_writes(journal, ClusterAdmin(connection).end_offsets([within.topic]))
         if within in late:
@@ -111,12 +113,14 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
         f"finding {finding}",
         found=f"only {', '.join(present)}" if present else "none of this kind",
         expected="a finding by exactly this name",
-        remedy="Copy the name from verify's or callback's log, and accept what you have seen to. "
+        remedy="Copy the name from the log of prove, verify or callback, and accept what you have seen to. "
         "What retention has deleted needs no acceptance.",
     )
 
 
 def _compared(state: ControlState, journal: Journal) -> dict[str, int]:
+    if not journal.is_promoted:
+        return Proof.model_validate(state.proof).compared
     if not is_about(state.report, journal):
         return {}
     return Report.model_validate(state.report).compared

@@ -6,20 +6,16 @@ compaction since the cutover. Both hold until the expansion is finished.
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kafka_rescale.core.control.acceptances import Acceptances
-from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets
+from kafka_rescale.core.control.journal import Captured, Journal
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import Outage, Refused, UnsafeState
-from kafka_rescale.core.plan.plan import Move
-from kafka_rescale.core.verify.pairs import expansion_pair
-from kafka_rescale.core.verify.report import Report, StoreReport, to_be_verified
+from kafka_rescale.core.errors import Refused, UnsafeState
+from kafka_rescale.core.verify.report import Report, to_be_verified
 from kafka_rescale.core.verify.start_offsets import check_start_offsets
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -27,17 +23,11 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
 from kafka_rescale.kafka.reading.misrouted import NOTHING_ACCEPTED, look_for_misrouted
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
+from kafka_rescale.operations.verify.stores import compared_as_planned, compared_stores
 from kafka_rescale.spark.verify.compare import compare_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-log = logging.getLogger(__name__)
-
-PLANS_PER_STORE = 3
-TOLD_SECONDS = 15.0
-STORES_AT_ONCE = 4
-"""Stores compared at a time. One store leaves cores idle while its jobs are planned and its last tasks end."""
 
 
 def verify(
@@ -85,10 +75,18 @@ def compare_expansion(
         committed=admin.committed(plan.green, {topic: len(of) for topic, of in journal.green_start.items()}),
     )
     inputs = look_for_misrouted(connection, journal, acceptances)
-    ends = captured.changelog_ends, journal.green_ends
-    with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
-        compared = [pool.submit(_store, spark, connection, admin, m, ends, clock_ms) for m in plan.changelogs]
-        stores = await_all(compared, lambda: active_tasks(spark))
+    stores = compared_stores(
+        spark,
+        plan.changelogs,
+        lambda move: compared_as_planned(
+            admin,
+            move,
+            blue_ends=captured.changelog_ends,
+            green_ends=journal.green_ends,
+            clock_ms=clock_ms,
+            compare=lambda pair: compare_store(spark, connection.java(), pair),
+        ),
+    )
     report = Report(
         application=plan.application,
         blue=plan.blue,
@@ -104,79 +102,6 @@ def compare_expansion(
         inputs=inputs,
     )
     return report.concluded(acceptances)
-
-
-def active_tasks(spark: SparkSession) -> tuple[int, int]:
-    """Return how many tasks of Spark's present stages have ended, and how many there are."""
-    tracker = spark.sparkContext.statusTracker()
-    found = [info for i in tracker.getActiveStageIds() if (info := tracker.getStageInfo(i)) is not None]
-    return sum(info.numCompletedTasks for info in found), sum(info.numTasks for info in found)
-
-
-def await_all(
-    compared: Sequence[Future[StoreReport]], tasks: Callable[[], tuple[int, int]], seconds: float = TOLD_SECONDS
-) -> tuple[StoreReport, ...]:
-    """Wait for the results of comparisons, and log meanwhile how many have ended.
-
-    Several stores are compared at once, so the first may take as long as all of them. Spark's tasks show that it
-    goes on.
-
-    :param tasks: returns how many tasks of Spark's present stages have ended, and how many there are.
-    :param seconds: between two lines.
-    """
-    began = time.monotonic()
-    while left := wait(compared, timeout=seconds).not_done:
-        done, took = len(compared) - len(left), time.monotonic() - began
-        ended, of = tasks()
-        log.info(
-            "%d of %d stores are compared after %.0f s; %d of %d tasks of those at work have ended",
-            done,
-            len(compared),
-            took,
-            ended,
-            of,
-        )
-    return tuple(each.result() for each in compared)
-
-
-def _store(
-    spark: SparkSession,
-    connection: KafkaConnection,
-    admin: ClusterAdmin,
-    move: Move,
-    ends: tuple[PartitionOffsets, PartitionOffsets],
-    clock_ms: Callable[[], int],
-) -> StoreReport:
-    """Compare one store; plan the comparison again if retention has moved a log start past the planned begin."""
-    names, (blue_ends, green_ends) = [move.source, move.target], ends
-    topics = admin.describe_topics(names)
-    _assert_whole(admin, names, {**blue_ends, **green_ends})
-    begins = admin.begin_offsets(names)
-    for _ in range(PLANS_PER_STORE):
-        pair = expansion_pair(
-            move,
-            begins=begins,
-            blue_ends=blue_ends,
-            green_ends=green_ends,
-            topics=topics,
-            now_ms=clock_ms(),
-        )
-        try:
-            report = compare_store(spark, connection.java(), pair)
-        except Exception:
-            planned, begins = begins, admin.begin_offsets(names)
-            if begins == planned:
-                raise
-            log.warning("the log start of %s or %s has moved: planning the comparison again", *names)
-        else:
-            log.info("store %s: %s", move.store, "passed" if report.passed else dict(report.failures))
-            return report
-    raise Outage(
-        f"topics {move.source!r} and {move.target!r}",
-        found=f"log starts that moved during each of {PLANS_PER_STORE} comparisons",
-        expected="one comparison between two deletions by retention",
-        remedy="Raise segment.ms or log.retention.check.interval.ms for the time being, then run verify again.",
-    )
 
 
 def _captured(journal: Journal) -> Captured:
@@ -201,16 +126,3 @@ def _former(journal: Journal, state: ControlState) -> Report:
             remedy="Nothing can be compared any more: green's changelogs are compacted again.",
         )
     return report
-
-
-def _assert_whole(admin: ClusterAdmin, names: list[str], ends: PartitionOffsets) -> None:
-    present = admin.end_offsets(names)
-    for topic in names:
-        found, captured = present.get(topic), ends[topic]
-        if found is None or any(found.get(p, 0) < end for p, end in captured.items()):
-            raise UnsafeState(
-                f"topic {topic!r}",
-                found="no such topic" if found is None else f"ends {found}",
-                expected=f"at least the captured ends {captured}",
-                remedy="It was deleted or made anew since the cutover, so the move can't be proven any more.",
-            )

@@ -46,8 +46,8 @@ class Progress(Protocol):
 class Job:
     """One attempt at a job.
 
-    :param name: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move``, ``snapshot``,
-        ``process``, ``warm_up_processors`` or ``keep_warm``.
+    :param name: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move``, ``prove``,
+        ``snapshot``, ``process``, ``warm_up_processors`` or ``keep_warm``.
     """
 
     def __init__(self, name: str, arguments: Arguments, connection: KafkaConnection) -> None:

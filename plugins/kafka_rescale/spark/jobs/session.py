@@ -19,6 +19,8 @@ SETTLED_SECONDS = 3.0
 """Executors register one after the other. If no other one follows within this time, the number is final."""
 WAITED_SECONDS = 30.0
 POLL_SECONDS = 0.1
+REDACTED = r"(?i)secret|password|token|access[.]?key|credential|jaas|keystore|url"
+"""Spark's default patterns redact neither a JAAS line nor a key."""
 PACKAGES = ("confluent_kafka", "pydantic")
 
 
@@ -44,6 +46,22 @@ def copy_session(job: str, application: str, run: str, attempt: int) -> SparkSes
     if not session.sparkContext._jsc.sc().isLocal():
         require_packages(session.sparkContext)
     return session
+
+
+def reading_session(job: str, application: str, run: str, attempt: int) -> SparkSession:
+    """Return a session that reads topics by Spark's own Kafka source.
+
+    :param attempt: as in ``copy_session``.
+    """
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(f"kafka-rescale {job} {application} ({run}, attempt {attempt})")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    # Kafka's clients would log all their settings for every task: megabytes around the report.
+    builder = builder.config("spark.log.level", "WARN")
+    # The settings of the Kafka clients are options of the source.
+    builder = builder.config("spark.redaction.regex", REDACTED)
+    return builder.config("spark.sql.redaction.options.regex", REDACTED).getOrCreate()
 
 
 def slots(context: SparkContext) -> int:

@@ -18,17 +18,25 @@ from kafka_rescale.spark.verify.source import read_log
 
 SIDES = ("blue", "green")
 FIELDS = ("partition", "offset", "timestamp", "tombstone", "value_1", "value_2", "headers", "neighbour")
+FENCED = ("touched", "shape")
 
 
-def align(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> DataFrame:
+def align(spark: SparkSession, kafka: dict[str, str], pair: StorePair, keys: DataFrame | None = None) -> DataFrame:
     """Return one row per key and rank (1 = the key's last record): each side's record as ``blue_…``, ``green_…``.
 
     A side without such a record has nulls. ``source`` and ``target`` are the key's partitions by the partitioner,
     with blue's and green's counts. ``neighbour`` is the partition of the next newer record of the same key and
     side.
+
+    If the pair has a fence, ``touched`` says whether blue has a record of the key at or behind it, and ``shape``
+    is a hash of the places of all records of the key.
+
+    :param keys: look only at these, in a column ``key``.
     """
     blue, green = _sides(spark, kafka, pair)
     both = blue.withColumn("is_green", sf.lit(False)).union(green.withColumn("is_green", sf.lit(True)))
+    if keys is not None:
+        both = both.join(keys, "key", "left_semi")
     # Shuffle by key alone, so that the window and the aggregation below need no further shuffle.
     by_key = both.repartition("key")
     newest_first = Window.partitionBy("key", "is_green").orderBy(sf.desc("offset"), "partition")
@@ -36,8 +44,19 @@ def align(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> DataFr
         {"rank": sf.row_number().over(newest_first), "neighbour": sf.lag("partition").over(newest_first)}
     )
     fields = FIELDS if pair.left is None else (*FIELDS, *verify_subscriptions.FIELDS)
-    sides = [_side(name, field) for name in SIDES for field in fields]
-    return _placed(ranked.groupBy("key", "rank").agg(*sides), pair)
+    found = [_side(name, field) for name in SIDES for field in fields]
+    if pair.fence is not None:
+        ranked = _with_fence(ranked, pair.fence)
+        found += [sf.max(name).alias(name) for name in FENCED]
+    return _placed(ranked.groupBy("key", "rank").agg(*found), pair)
+
+
+def _with_fence(ranked: DataFrame, fence: dict[int, int]) -> DataFrame:
+    of_key = Window.partitionBy("key")
+    positions = sf.array(*(sf.lit(fence[p]).cast("long") for p in range(len(fence))))
+    is_behind = ~sf.col("is_green") & (sf.col("offset") >= sf.get(positions, sf.col("partition")))
+    place = sf.xxhash64("is_green", "partition", "offset")
+    return ranked.withColumns({"touched": sf.max(is_behind).over(of_key), "shape": sf.bit_xor(place).over(of_key)})
 
 
 def _sides(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> tuple[DataFrame, DataFrame]:

@@ -20,13 +20,21 @@ HASH_MASK = 0x7FFFFFFF
 def compare_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair) -> StoreReport:
     """Compare one store; only counts and at most ``MAX_FINDINGS`` findings per oracle come to the driver."""
     judged = judge(align(spark, dict(kafka), pair), pair)
+    report, conditions = counts_of(judged, pair)
+    return report.model_copy(update={"findings": _findings(judged, pair, conditions)})
+
+
+def counts_of(judged: DataFrame, pair: StorePair) -> tuple[StoreReport, dict[Oracle, Column]]:
+    """Return the counts of a comparison, without findings, and the conditions of the oracles that found some."""
     oracles = [o for o in Oracle if o in judged.columns]
     tallies = judged.groupBy("source", "target").agg(*_tallies(oracles)).collect()
     complete = _complete_partitions(pair, tallies)
     failures = {o: sum(t[o] for t in tallies) for o in oracles}
     failures[Oracle.DUPLICATES] = sum(t["surplus"] for t in tallies if t["source"] in complete)
     failures = {oracle: count for oracle, count in failures.items() if count}
-    return StoreReport(
+    duplicate = sf.col("surplus") & sf.col("source").isin(*complete)
+    conditions = {o: duplicate if o is Oracle.DUPLICATES else sf.col(o) for o in failures}
+    report = StoreReport(
         store=pair.store,
         store_type=pair.store_type,
         blue_topic=pair.blue.topic,
@@ -39,14 +47,15 @@ def compare_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair
         blue_partitions=tuple(
             sum(t["blue_live"] for t in tallies if t["source"] == p) for p in range(pair.blue.partitions)
         ),
+        excused=None if pair.fence is None else sum(t["excused"] for t in tallies),
         failures=failures,
-        findings=_findings(judged, pair, failures, complete),
     )
+    return report, conditions
 
 
 def _tallies(oracles: Sequence[Oracle]) -> list[Column]:
-    counted = ["surplus", "expired", *oracles]
-    counts = [sf.count_if(sf.col(name)).alias(name) for name in counted]
+    names = ["surplus", "expired", "excused", *oracles]
+    counts = [sf.count_if(sf.col(name)).alias(name) for name in names]
     return [*counts, *(column for side in SIDES for column in _side_tallies(side))]
 
 
@@ -98,27 +107,28 @@ def _hash(side: str, rows: Sequence[Row]) -> str:
     return "".join(f"{sum(r[f'{side}_hash_{i}'] for r in rows) % 2**32:08x}" for i in range(2))
 
 
-def _findings(
-    judged: DataFrame, pair: StorePair, failures: Mapping[Oracle, int], complete: set[int]
-) -> tuple[KeyFinding, ...]:
-    if not failures:
+def violated(conditions: Mapping[Oracle, Column]) -> Column:
+    """Return the names of the oracles that a row violates, as an array."""
+    return sf.array_compact(sf.array(*(sf.when(c, sf.lit(o.value)) for o, c in conditions.items())))
+
+
+def _findings(judged: DataFrame, pair: StorePair, conditions: Mapping[Oracle, Column]) -> tuple[KeyFinding, ...]:
+    if not conditions:
         return ()
-    duplicate = sf.col("surplus") & sf.col("source").isin(*complete)
-    conditions = {o: duplicate if o is Oracle.DUPLICATES else sf.col(o) for o in failures}
-    failed = sf.array_compact(sf.array(*(sf.when(c, sf.lit(o.value)) for o, c in conditions.items())))
     # By rank first, so that a key with a long history doesn't hide the other keys.
     first = sf.row_number().over(Window.partitionBy("oracle").orderBy("rank", "key"))
     rows = (
-        judged.withColumn("oracle", sf.explode(failed))
+        judged.withColumn("oracle", sf.explode(violated(conditions)))
         .withColumn("number", first)
         .filter(sf.col("number") <= MAX_FINDINGS)
         .collect()
     )
-    found = (finding_of(Oracle(row["oracle"]), pair.store, _alignment(row)) for row in rows)
-    return tuple(sorted(found, key=lambda f: list(failures).index(f.oracle)))
+    found = (finding_of(Oracle(row["oracle"]), pair.store, alignment(row)) for row in rows)
+    return tuple(sorted(found, key=lambda f: list(conditions).index(f.oracle)))
 
 
-def _alignment(row: Row) -> Alignment:
+def alignment(row: Row) -> Alignment:
+    """Return a row of the comparison as a value."""
     return Alignment(
         key=bytes(row["key"]),
         rank=row["rank"],

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
+
+EXCUSABLE = frozenset({Oracle.STATE, Oracle.TOMBSTONES, Oracle.SEQUENCE, Oracle.RESIDUE, Oracle.VERSIONS})
+"""The oracles that compare one side with the other. The others judge a record by itself, however new it is."""
 
 
 def judge(aligned: DataFrame, pair: StorePair) -> DataFrame:
@@ -16,17 +21,22 @@ def judge(aligned: DataFrame, pair: StorePair) -> DataFrame:
     ``expired``: the record is on one side only, and retention may have deleted it on the other. ``surplus``: a
     record of green is older than any record that blue still has of the key. ``blue_live``, ``blue_tombstoned``,
     and the same for green: the record is the key's last one, and has not expired.
+
+    If the pair has a fence, keys that blue has written behind it are ``excused``: they count for no side, and no
+    oracle compares them.
     """
+    is_compared = ~sf.col("touched") if pair.fence is not None else sf.lit(True)
     is_last = sf.col("rank") == 1
     blue_lives = is_last & sf.coalesce(~sf.col("blue_tombstone"), sf.lit(False))
     green_lives = is_last & sf.coalesce(~sf.col("green_tombstone"), sf.lit(False))
     expired = _expired(blue_lives, green_lives, pair)
     basic = {
         "expired": expired,
-        "blue_live": blue_lives & ~expired,
-        "green_live": green_lives & ~expired,
-        "blue_tombstoned": is_last & sf.coalesce("blue_tombstone", sf.lit(False)),
-        "green_tombstoned": is_last & sf.coalesce("green_tombstone", sf.lit(False)),
+        "excused": is_last & ~is_compared,
+        "blue_live": blue_lives & ~expired & is_compared,
+        "green_live": green_lives & ~expired & is_compared,
+        "blue_tombstoned": is_last & sf.coalesce("blue_tombstone", sf.lit(False)) & is_compared,
+        "green_tombstoned": is_last & sf.coalesce("green_tombstone", sf.lit(False)) & is_compared,
     }
     with_basics = aligned.withColumns(basic)
     oracles = {
@@ -36,8 +46,13 @@ def judge(aligned: DataFrame, pair: StorePair) -> DataFrame:
         **_versions(pair),
         **_subscriptions(pair),
     }
-    named = {oracle.value: condition for oracle, condition in oracles.items()}
-    return with_basics.withColumns({"surplus": _surplus(pair), **named})
+    named = _excused({"surplus": _surplus(pair), **{o.value: each for o, each in oracles.items()}}, is_compared)
+    return with_basics.withColumns(named)
+
+
+def _excused(conditions: Mapping[str, Column], is_compared: Column) -> dict[str, Column]:
+    compare = {"surplus", *EXCUSABLE}
+    return {name: each & is_compared if name in compare else each for name, each in conditions.items()}
 
 
 def _has(side: str) -> Column:

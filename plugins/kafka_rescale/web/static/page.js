@@ -57,13 +57,13 @@ function applicationPage(name) {
     const path = `api/applications/${encodeURIComponent(name)}`;
     const page = await ask(path);
     if (page.proof && page.proof.as_of_ms !== report.as_of_ms) report = { as_of_ms: page.proof.as_of_ms, data: await ask(`${path}/report`) };
-    const { summary, work, graph, jobs, downtime, proof, distributions } = page;
+    const { summary, work, graph, jobs, downtime, proof, proven, distributions } = page;
     parts.head.update({ summary, work });
     parts.graph.update({ graph, work });
     parts.jobs.update({ jobs, run: jobs.at(-1)?.run ?? "" });
     parts.lags.update({ lags: page.lags, lags_now: page.lags_now, measured_by: page.measured_by, measured_ms: page.measured_ms, threshold: page.threshold, is_gated: page.is_gated, warming: summary.phase === "warming" });
     parts.downtime.update({ downtime, now_ms: downtime.since_ms === null ? null : page.as_of_ms });
-    parts.proof.update({ proof, report: report.data });
+    parts.proof.update({ proof, proven, report: report.data, now_ms: proven === null ? null : page.as_of_ms });
     parts.distributions.update({ distributions });
     parts.autoscaling.update({ autoscaling: page.autoscaling });
     return BUSY.includes(summary.health.state);

@@ -119,18 +119,26 @@ export function drawDowntime({ downtime, now_ms }) {
 
 export function proofSection() {
   const state = { store: null, page: 0 };
-  return ({ proof, report }) => {
-    if (proof === null) return null;
+  return ({ proof, proven, report, now_ms }) => {
+    const before = proven === null ? null : provenBefore(proven, now_ms);
+    if (proof === null) return before && [before];
     const verdict = proof.passed ? "Passed" : "Findings";
     const head = el("p", {}, badge(proof.passed ? "good" : "bad", verdict), ` ${whole(proof.entries)} live entries of ${proof.stores} stores compared in ${duration(proof.seconds)}, ${moment(proof.as_of_ms)}.`,
       proof.accepted ? ` ${whole(proof.accepted)} findings were accepted by a person.` : "",
       proof.current ? "" : " This is the report of an earlier expansion.");
-    if (!report?.stores) return [head];
+    if (!report?.stores) return [before, head].filter(Boolean);
     const holder = el("div", {});
     const redraw = () => holder.replaceChildren(...reportOf(report, state, redraw));
     redraw();
-    return [head, holder];
+    return [before, head, holder].filter(Boolean);
   };
+}
+
+function provenBefore(proven, now_ms) {
+  const verdict = proven.passed ? badge("good", "Proven") : badge("bad", `${whole(proven.findings)} violations`);
+  const left = proven.passed ? ` ${whole(proven.entries)} entries of ${proven.stores} stores are the same in both generations; ${whole(proven.excused)} keys written since were left out.` : " Nothing is promoted with these.";
+  return el("p", {}, verdict, ` Before the promotion, ${duration((now_ms - proven.as_of_ms) / 1000)} ago, in ${duration(proven.seconds)}.`, left,
+    proven.current ? "" : " It is of an earlier attempt: the next one proves its copies again.");
 }
 
 function reportOf(report, state, redraw) {

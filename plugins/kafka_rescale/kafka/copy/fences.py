@@ -1,0 +1,96 @@
+"""Where a running copy is, and what that says about both logs, without stopping it.
+
+Watermarks, as Netflix's DBLog reads them: positions before and after ends. Records and positions are committed in
+one transaction. So once all transactions that had written below some ends of green are over, those ends and the
+positions around them can be related, whatever the copy does meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from confluent_kafka import Consumer
+
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.plan.plan import Move, Plan
+from kafka_rescale.core.verify.proof import Fences
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms, poll_until
+from kafka_rescale.kafka.copy.marks import Position, read_positions
+from kafka_rescale.kafka.copy.units import units_of
+from kafka_rescale.kafka.reading.committed import closing_consumer
+
+DECIDED_SECONDS = 120.0
+"""A transaction of a killed writer is aborted after a minute."""
+
+
+def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
+    """Read positions, ends of green, positions, ends of green and ends of blue, in this order.
+
+    A position answers only when no transaction on it is pending. A transaction's markers may reach green after
+    that. So an end of green is the end of everything written, decided or not, and it counts when all of it has
+    been decided.
+
+    :raises Outage: a copy has not begun or is being begun anew, or a transaction stays open.
+    """
+    admin, moves = ClusterAdmin(connection), plan.changelogs
+    sources, targets = [m.source for m in moves], [m.target for m in moves]
+    described, green_begins = admin.describe_topics(targets), admin.begin_offsets(targets)
+    with closing_consumer(connection, plan.copy_group) as consumer:
+        begun = _positions(consumer, moves)
+        green_begun = _decided_ends(admin, targets)
+        as_of_ms = now_ms()
+        fence = _positions(consumer, moves)
+    green_ends = _decided_ends(admin, targets)
+    return Fences(
+        begun=_offsets(begun),
+        green_begun=green_begun,
+        fence=_offsets(fence),
+        green_ends=green_ends,
+        green_begins=green_begins,
+        green_topics={topic: of.topic_id for topic, of in described.items()},
+        blue_ends=admin.end_offsets(sources),
+        as_of_ms=as_of_ms,
+        copied_as_of_ms={topic: min(p.mark.as_of_ms for p in of.values()) for topic, of in fence.items()},
+    )
+
+
+def _positions(consumer: Consumer, moves: Sequence[Move]) -> dict[str, dict[int, Position]]:
+    found = read_positions(consumer, [unit.source for unit in units_of(moves)])
+    for unit in units_of(moves):
+        position = found.get(unit.source)
+        if position is None or position.mark.state:
+            raise Outage(
+                f"copy of {unit}",
+                found="no position" if position is None else f"a target that is {position.mark.state}",
+                expected="a copy that goes on",
+                remedy="Look at the log of the catch_up task; then run again.",
+            )
+    return {m.source: {p: found[m.source, p] for p in range(m.source_partitions)} for m in moves}
+
+
+def _offsets(positions: dict[str, dict[int, Position]]) -> PartitionOffsets:
+    return {topic: {p: position.offset for p, position in of.items()} for topic, of in positions.items()}
+
+
+def _decided_ends(admin: ClusterAdmin, topics: Sequence[str]) -> PartitionOffsets:
+    """Return the ends of what was written, when every transaction with a record below them is over."""
+    written = admin.end_offsets(topics, read_committed=False)
+
+    def decided() -> bool:
+        ends = admin.end_offsets(topics)
+        return all(ends.get(t, {}).get(p, -1) >= end for t, of in written.items() for p, end in of.items())
+
+    poll_until(
+        decided,
+        seconds=DECIDED_SECONDS,
+        otherwise=lambda: Outage(
+            f"topics {', '.join(topics)}",
+            found=f"a transaction that has been open for {DECIDED_SECONDS:.0f} s",
+            expected="transactions that end",
+            remedy="Run again; a copy that was killed leaves a transaction until its timeout.",
+        ),
+    )
+    return written

@@ -1,0 +1,147 @@
+"""Comparing a store while blue writes and compacts its log, and the copy goes on: no finding is false.
+
+Read: blue from its log start to the ends B, green from its log start to the ends g. Everything that blue had below
+the fence f is in green below g; later records may be there as well. B was read after g, so blue's originals of
+those lie below B. A key that blue shows with a record at or behind f is excused: the copy of it may not be there
+yet, and the next proof covers it. For the other keys a difference is only a suspicion, for four reasons:
+
+1. Compaction may have removed blue's record because of one behind B, or green's because of its copy. Then blue has
+   a record of the key behind B, and the log is asked for it *after* the rows with differences have come to the
+   driver (``later_keys`` reads until there is no more: the last record of a key can't be removed).
+2. The read takes time. Compaction that works meanwhile shows the key's oldest records, and hides later ones that
+   it has removed by the time the reader comes there. So the keys are read again, until two readings in a row have
+   found their records at the same offsets. Compaction cleans a log from its start, and has removed all older
+   records of a key before one of its newer records. What the first of the two readings has seen of the key was
+   still there when the second began. So no later record of it can have been removed before: there is no gap. A
+   key without new records loses records finitely often.
+3. A deletion itself is removed some time after it was compacted first (``delete.retention.ms``). What blue has
+   deleted behind f is lost to this comparison if it takes that long. Then it gives up, and is tried again.
+4. ``DUPLICATES`` needs a log of blue from which nothing was removed. That is asked last: a log which is complete
+   then was complete before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as sf
+
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.verify.oracles import KeyFinding, Oracle, finding_of
+from kafka_rescale.core.verify.pairs import StorePair
+from kafka_rescale.core.verify.report import MAX_FINDINGS, StoreReport
+from kafka_rescale.spark.verify.alignment import align
+from kafka_rescale.spark.verify.compare import alignment, counts_of, violated
+from kafka_rescale.spark.verify.faults import judge
+from kafka_rescale.spark.verify.source import read_log
+
+SUSPECTS = 100_000
+"""Rows with differences that come to the driver, the newest of their keys first."""
+READINGS = 8
+
+
+@dataclass(frozen=True)
+class BesideBlue:
+    """What is asked about blue's log while it is compared.
+
+    :param later: returns those of some keys that blue has written at or behind the ends of the pair.
+    :param lacks_deletions: whether deletions behind the fence may have been removed by now.
+    """
+
+    later: Callable[[Set[bytes]], Set[bytes]]
+    lacks_deletions: Callable[[], bool]
+
+
+def prove_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair, beside: BesideBlue) -> StoreReport:
+    """Compare one store up to a fence.
+
+    If there are more than ``SUSPECTS`` differences, the counts are those of the first.
+
+    :param pair: with a fence.
+    :raises Outage: the comparison took too long, or blue changed too fast, to tell.
+    """
+    report, conditions = counts_of(judge(align(spark, dict(kafka), pair), pair), pair)
+    if report.passed:
+        return report
+    rows = _settled(spark, kafka, pair, conditions, beside)
+    found = [(Oracle(oracle), row) for row in rows for oracle in row["oracles"]]
+    if any(oracle is Oracle.DUPLICATES for oracle, _ in found):
+        complete = _complete(spark, kafka, pair)
+        found = [(o, row) for o, row in found if o is not Oracle.DUPLICATES or row["source"] in complete]
+    found = _without_lost_deletions(pair, found, beside)
+    failures = dict(Counter(oracle for oracle, _ in found))
+    return report.model_copy(update={"failures": failures, "findings": _first(pair, found)})
+
+
+def _settled(
+    spark: SparkSession,
+    kafka: Mapping[str, str],
+    pair: StorePair,
+    conditions: Mapping[Oracle, Column],
+    beside: BesideBlue,
+) -> Sequence[Row]:
+    """Return the rows with differences that are none of compaction's doing."""
+    known: dict[bytes, int] = {}
+    for reading in range(READINGS):
+        keys = spark.createDataFrame([(key,) for key in known], "key binary") if reading else None
+        rows = _suspects(judge(align(spark, dict(kafka), pair, keys), pair), conditions)
+        was_cut, later = len(rows) == SUSPECTS, beside.later({bytes(row["key"]) for row in rows})
+        rows = [row for row in rows if bytes(row["key"]) not in later]
+        shapes = {bytes(row["key"]): int(row["shape"]) for row in rows}
+        if was_cut and not rows:
+            break
+        if all(known.get(key) == shape for key, shape in shapes.items()):
+            return rows
+        known = shapes
+    raise Outage(
+        f"topic {pair.blue.topic!r}",
+        found=f"keys that were compacted during each of {READINGS} comparisons, or too many of them",
+        expected="a log that can be read between two compactions",
+        remedy="Prove at a quieter time, or raise min.compaction.lag.ms of the topic until the expansion ends.",
+    )
+
+
+def _suspects(judged: DataFrame, conditions: Mapping[Oracle, Column]) -> list[Row]:
+    with_oracles = judged.withColumn("oracles", violated(conditions)).filter(sf.size("oracles") > 0)
+    rows: list[Row] = with_oracles.orderBy("rank", "key").limit(SUSPECTS).collect()
+    return rows
+
+
+def _complete(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair) -> set[int]:
+    log = read_log(spark, kafka, pair.blue, left=pair.left_of("blue"), without_position=True)
+    counts = {row["partition"]: row["count"] for row in log.groupBy("partition").count().collect()}
+    return {p for p, (_, end) in pair.blue.ranges.items() if counts.get(p, 0) == end}
+
+
+def _without_lost_deletions(
+    pair: StorePair, found: Sequence[tuple[Oracle, Row]], beside: BesideBlue
+) -> list[tuple[Oracle, Row]]:
+    """Leave out keys that blue may have deleted behind the fence.
+
+    :raises Outage: nothing else is left, so that nothing is certain.
+    """
+    certain = [(o, row) for o, row in found if row["blue_offset"] is not None]
+    if len(certain) == len(found) or not beside.lacks_deletions():
+        return list(found)
+    if certain:
+        return certain
+    raise Outage(
+        f"topic {pair.blue.topic!r}",
+        found="a comparison that took longer than deletions are kept",
+        expected="an end of it within delete.retention.ms",
+        remedy="Give Spark more cores, or raise delete.retention.ms of the topic for the time of the expansion.",
+    )
+
+
+def _first(pair: StorePair, found: Sequence[tuple[Oracle, Row]]) -> tuple[KeyFinding, ...]:
+    listed: dict[Oracle, list[Row]] = {}
+    for oracle, row in found:
+        listed.setdefault(oracle, []).append(row)
+    return tuple(
+        finding_of(oracle, pair.store, alignment(row))
+        for oracle, rows in listed.items()
+        for row in rows[:MAX_FINDINGS]
+    )

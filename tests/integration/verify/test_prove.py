@@ -1,0 +1,222 @@
+"""The proof before the promotion, by the job's own function: copies that are right, and copies that are not."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from threading import Timer
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
+from kafka_rescale.core.verify.oracles import Oracle
+from kafka_rescale.core.verify.proof import Proof, required_proof
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.marks import Mark
+from kafka_rescale.kafka.copy.reset import restart
+from kafka_rescale.kafka.copy.units import units_of
+from kafka_rescale.operations.cutover.proven import assert_proven
+from kafka_rescale.operations.verify import prove as operation
+from kafka_rescale.operations.verify.accept import accept
+from kafka_rescale.operations.verify.prove import prove
+from kafka_rescale.spark.jobs.arguments import Arguments
+from kafka_rescale.spark.jobs.job import Job
+from pyspark.sql import SparkSession
+
+from tests.integration.copy_helpers import ends_of
+from tests.integration.spark_job_helpers import RUN, begin
+from tests.support.changelogs import Placed, Record, append, placed, write_log
+from tests.support.expansion.expanded import AFTER, BEFORE, STORES, WINDOWED, Expanded
+from tests.support.mutations import Client
+from tests.support.small_application import application
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def copied(client: Client, unique: str, spark: SparkSession) -> Expanded:
+    """Two stores, and their copies."""
+    expanded = Expanded(client, unique, int(time.time() * 1000) - HOUR_MS)
+    for store in STORES:
+        config = WINDOWED if store == "sessions" else {"cleanup.policy": "compact"}
+        blue = expanded.topic(expanded.application, store)
+        write_log(client, blue, BEFORE, expanded.blue_records(store), transactional=True, config=config)
+        ClusterAdmin(expanded.connection).ensure_topic(expanded.topic(expanded.green, store), AFTER, 1, config)
+    begin(expanded.connection, expanded.plan)
+    copy(expanded)
+    return expanded
+
+
+def copy(expanded: Expanded) -> None:
+    """Copy up to the present ends, as a task of warm_up does."""
+    moves = expanded.plan.changelogs
+    worker = CopyWorker(expanded.connection, expanded.plan, units_of(moves))
+    try:
+        worker.begin()
+        worker.run_to(ends_of(expanded.connection, *moves), now_ms())
+        worker.announce("a test")
+    finally:
+        worker.close()
+
+
+def proven(expanded: Expanded, attempt: int = 1) -> Proof:
+    """Prove, and return the proof that the control topic has then."""
+    prove(Job("prove", Arguments(expanded.application, RUN, attempt), expanded.connection))
+    return recorded(expanded)
+
+
+def recorded(expanded: Expanded) -> Proof:
+    return Proof.model_validate(expanded.control.read().proof)
+
+
+def journal_of(expanded: Expanded) -> Journal:
+    journal = expanded.control.read().journal
+    assert journal is not None
+    return journal
+
+
+def assert_promotable(expanded: Expanded) -> None:
+    """Ask what a cutover asks before it stops anything, and again at the promotion."""
+    rescale: Any = SimpleNamespace(control=expanded.control, admin=ClusterAdmin(expanded.connection))
+    assert_proven(rescale, journal_of(expanded))
+
+
+def put_into_green(expanded: Expanded, *records: Placed) -> None:
+    """Write to the copy of ``totals`` as nobody should."""
+    append(expanded.client, expanded.topic(expanded.green, "totals"), records)
+
+
+def test_right_copies_are_proven_and_what_is_written_since_is_left_out(copied: Expanded) -> None:
+    with pytest.raises(UnsafeState, match="no proof of the copies"):
+        assert_promotable(copied)
+
+    proof = proven(copied)
+
+    result = copied.control.read().results["prove"]
+    assert (proof.passed, proof.entries, proof.excused, proof.attempt) == (True, 42, 0, 1)
+    assert required_proof(journal_of(copied), copied.control.read().proof) == proof
+    assert (result.state, result.detail, result.as_of_ms) == ("done", proof.told, proof.fences.as_of_ms)
+    assert_promotable(copied)
+
+    changed = [replace(r, value=b"later") for _, r in copied.blue_records("totals")[:6]]
+    append(copied.client, copied.topic(copied.application, "totals"), placed(changed, STORES["totals"], BEFORE))
+    later = proven(copied, 2)
+    assert (later.passed, later.excused) == (True, 6)
+    copy(copied)
+    assert proven(copied, 3).excused == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "oracle", "shift"),
+    [
+        ({"value": b"another"}, Oracle.STATE, 0),
+        ({"value": None}, Oracle.STATE, 0),
+        ({"timestamp": 1_700_000_000_001}, Oracle.STATE, 0),
+        ({}, Oracle.SEQUENCE, 0),
+        ({}, Oracle.PLACEMENT, 1),
+        ({"key": b"nobody's"}, Oracle.TOMBSTONES, 0),
+    ],
+    ids=["value", "deletion", "timestamp", "duplicate", "misplaced", "invented"],
+)
+def test_what_is_wrong_in_a_copy_keeps_it_from_being_promoted(
+    copied: Expanded, change: dict[str, Any], oracle: Oracle, shift: int
+) -> None:
+    _, last = copied.green_records("totals")[-1]
+    wrong = replace(last, **change)
+    ((home, _),) = placed([wrong], STORES["totals"], AFTER)
+    put_into_green(copied, ((home + shift) % AFTER, wrong))
+
+    with pytest.raises(UnsafeState, match=f"key 0x{wrong.key.hex()}"):
+        proven(copied)
+
+    proof = recorded(copied)
+    assert not proof.passed
+    assert oracle in {f.oracle for f in proof.findings if f.key == wrong.key.hex()}
+    assert {f.key for f in proof.findings} == {wrong.key.hex()}
+    with pytest.raises(UnsafeState, match="a proof with"):
+        assert_promotable(copied)
+
+
+def test_a_lost_record_is_found_and_may_be_accepted_by_its_name(copied: Expanded) -> None:
+    # As if the copy had passed it by: blue has it in front of the copy's positions.
+    lost = Record(b"lost", b"value", copied.since)
+    ((home, _),) = placed([lost], STORES["totals"], BEFORE)
+    append(copied.client, copied.topic(copied.application, "totals"), [(home, lost)])
+    move = next(m for m in copied.plan.changelogs if m.store == "totals")
+    worker = CopyWorker(copied.connection, copied.plan, units_of([move]))
+    worker.begin()
+    for source, writer in worker.writers.items():
+        position = writer.restart
+        end = ends_of(copied.connection, move)[source]
+        writer.commit_at(worker._consumer, replace(position, offset=end))
+    worker.close()
+
+    with pytest.raises(UnsafeState, match="key 0x6c6f7374"):
+        proven(copied)
+
+    names = recorded(copied).unaccepted
+    accept(application(copied.application), copied.connection, findings=names, by="ada", reason="a test")
+    assert proven(copied, 2).passed
+    assert_promotable(copied)
+
+
+def test_a_proof_of_topics_that_were_made_anew_or_emptied_counts_for_nothing(copied: Expanded) -> None:
+    proven(copied)
+    admin, (totals, sessions) = ClusterAdmin(copied.connection), copied.plan.changelogs
+    restart(copied.connection, copied.plan, sessions, Mark(as_of_ms=now_ms(), attempt=1))
+    with pytest.raises(UnsafeState, match="was emptied since"):
+        assert_promotable(copied)
+    copy(copied)
+    with pytest.raises(UnsafeState, match="was emptied since"):
+        assert_promotable(copied)
+    proven(copied, 2)
+    assert_promotable(copied)
+
+    admin.delete_topics([totals.target])
+    with pytest.raises(UnsafeState, match="was made anew since, or is gone"):
+        assert_promotable(copied)
+    admin.ensure_topic(totals.target, AFTER, 1, {"cleanup.policy": "compact"})
+    with pytest.raises(UnsafeState, match="was made anew since, or is gone"):
+        assert_promotable(copied)
+
+
+def test_copies_that_are_begun_anew_meanwhile_are_no_finding(
+    copied: Expanded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = operation.read_fences
+
+    def overtaken(*arguments: Any) -> Any:
+        fences = read(*arguments)
+        for move in copied.plan.changelogs:
+            restart(copied.connection, copied.plan, move, Mark(as_of_ms=now_ms(), attempt=1))
+        return fences
+
+    monkeypatch.setattr(operation, "read_fences", overtaken)
+    with pytest.raises(Outage):
+        proven(copied)
+    assert copied.control.read().proof == {}
+
+
+def test_an_open_transaction_of_the_copy_is_waited_for(copied: Expanded) -> None:
+    producer = Producer({**copied.client, "transactional.id": f"{copied.application}-open"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(copied.topic(copied.green, "totals"), b"aborted", b"never", 0)
+    producer.flush(30)
+    began = time.monotonic()
+    Timer(3, lambda: producer.abort_transaction(30)).start()
+    assert proven(copied).passed
+    assert time.monotonic() - began > 3
+
+
+def test_a_run_without_the_lease_leaves_no_proof(copied: Expanded) -> None:
+    job = Job("prove", Arguments(copied.application, "shell/another", 1), copied.connection)
+    with pytest.raises(Fenced, match=f"the lease held by {RUN}"):
+        prove(job)
+    assert copied.control.read().proof == {}

@@ -1,0 +1,54 @@
+"""The Spark session of a test process, and the proof of an expansion's copies in it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import kafka_rescale
+from kafka_rescale.operations.verify.prove import prove
+from kafka_rescale.spark.jobs.arguments import Arguments
+from kafka_rescale.spark.jobs.job import Job
+
+from testbed.expansion import Expansion
+from testbed.jars import ensure_jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def session_of_tests() -> SparkSession:
+    """Return the one session of this process, with the Kafka connector; its Python workers find the package."""
+    from pyspark.sql import SparkSession
+
+    jars = ",".join(str(jar) for jar in sorted(ensure_jars("connector").glob("*.jar")))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    package = Path(kafka_rescale.__file__).resolve().parents[1]
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("tests")
+        .config("spark.jars", jars)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        # Dozens of queries, each once and of some rows: to compile code for them takes longer than to run them.
+        # Jobs by spark-submit show the compiled code.
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .config("spark.executorEnv.PYTHONPATH", str(package))
+        .getOrCreate()
+    )
+    # Py4J says goodbye when the interpreter ends: after pytest has closed what it logs to.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    return session
+
+
+def prove_here(expansion: Expansion) -> None:
+    """Prove the copies of an expansion in this process: its session starts once, a job's driver each time."""
+    session_of_tests()
+    expansion.attempt += 1
+    arguments = Arguments(expansion.application.application_id, expansion.owner, expansion.attempt)
+    prove(Job("prove", arguments, expansion.connection))

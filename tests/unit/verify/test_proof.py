@@ -1,0 +1,128 @@
+"""A promotion relies on a proof only if it is about these copies, and they still are what was compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kafka_rescale.airflow.markdown import proven_markdown
+from kafka_rescale.core.application.streams import Mode
+from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
+from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
+from kafka_rescale.core.verify.proof import Proof, assert_same_topics, is_of, required_proof
+from kafka_rescale.core.verify.report import LogCount, StoreReport
+from kafka_rescale.core.verify.report_text import render_proof
+
+from tests.support.plans import in_place_plan, stateless_plan
+from tests.support.situations import situation
+from tests.support.verify.proofs import GREEN_END, proof_of, topic_id
+
+JOURNAL = Journal(plan=situation().plan, attempt=2)
+PROOF = proof_of(JOURNAL)
+TOPICS = list(PROOF.fences.green_topics)
+FOUND = KeyFinding(oracle=Oracle.STATE, subject="totals", detail="live in blue, missing in green", key="6b")
+STORE = StoreReport(
+    store="totals",
+    store_type="key-value",
+    blue_topic="b",
+    green_topic="g",
+    blue=LogCount(records=7, live=4),
+    green=LogCount(records=6, live=3),
+    expired=0,
+    surplus=0,
+    partitions=(),
+    excused=5,
+    failures={Oracle.STATE: 1},
+    findings=(FOUND,),
+)
+
+
+def recorded(proof: Proof, **changes: Any) -> dict[str, object]:
+    """The proof as the control topic has it."""
+    return proof.model_copy(update=changes).model_dump(mode="json")
+
+
+def begins(of: int = 0) -> dict[str, dict[int, int]]:
+    return {t: dict.fromkeys(ends, of) for t, ends in PROOF.fences.green_ends.items()}
+
+
+def test_a_proof_of_these_copies_is_enough() -> None:
+    assert required_proof(JOURNAL, recorded(PROOF)) == PROOF
+    assert_same_topics(JOURNAL, PROOF, {t: topic_id(t) for t in TOPICS}, begins())
+
+
+@pytest.mark.parametrize(
+    ("record", "found"),
+    [
+        ({}, "no proof of the copies"),
+        (recorded(PROOF, plan="another"), "a proof of another plan"),
+        (recorded(PROOF, attempt=1), "a proof of attempt 1"),
+        (recorded(PROOF, passed=False, stores=(STORE,)), "a proof with 1 violations"),
+    ],
+)
+def test_without_it_nothing_is_promoted(record: dict[str, object], found: str) -> None:
+    with pytest.raises(UnsafeState, match=found):
+        required_proof(JOURNAL, record)
+
+
+@pytest.mark.parametrize("plan", [in_place_plan(), stateless_plan(Mode.BLUE_GREEN)], ids=["in place", "stateless"])
+def test_where_there_are_no_copies_none_is_needed(plan: Any) -> None:
+    assert required_proof(Journal(plan=plan), {}) is None
+
+
+@pytest.mark.parametrize("present", [{}, {TOPICS[0]: "another id"}])
+def test_topics_that_were_made_anew_are_not_those_that_were_proven(present: dict[str, str]) -> None:
+    known = {t: topic_id(t) for t in TOPICS[1:]}
+    with pytest.raises(UnsafeState, match="was made anew since, or is gone"):
+        assert_same_topics(JOURNAL, PROOF, {**known, **present}, begins())
+
+
+def test_a_copy_that_was_emptied_since_is_not_the_one_that_was_proven() -> None:
+    ids = {t: topic_id(t) for t in TOPICS}
+    one = {**begins(), TOPICS[-1]: {**begins()[TOPICS[-1]], 3: GREEN_END}}
+    with pytest.raises(UnsafeState, match=r"was emptied since \(partition 3\)"):
+        assert_same_topics(JOURNAL, PROOF, ids, one)
+    # Retention that deletes a part of it leaves the rest of what was proven.
+    assert_same_topics(JOURNAL, PROOF, ids, begins(GREEN_END - 1))
+
+
+def test_a_partition_that_was_empty_may_stay_so() -> None:
+    fences = PROOF.fences.model_copy(update={"green_begins": begins(GREEN_END)})
+    assert fences.lost({t: topic_id(t) for t in TOPICS}, begins(GREEN_END)) == ""
+
+
+def test_findings_fail_it_until_each_is_accepted_by_its_name() -> None:
+    found = PROOF.model_copy(update={"stores": (STORE,)})
+    failed = found.concluded(Acceptances())
+    (name,) = failed.unaccepted
+    assert not failed.passed
+    assert f"finding {name}" in render_proof(failed)
+    assert "totals key 0x6b (state: live in blue, missing in green)" in str(failed.refusal)
+    assert f"--finding {name}" in str(failed.refusal)
+
+    said = {"records": 1, "by": "ada", "at_ms": 0, "reason": "known"}
+    accepted = Acceptances(accepted=(Acceptance(plan=PROOF.plan, finding=name, **said),))  # type: ignore[arg-type]
+    passed = found.concluded(accepted)
+    assert (passed.passed, [a.finding for a in passed.acceptances]) == (True, [name])
+    other = STORE.model_copy(update={"findings": (FOUND.model_copy(update={"key": "6c"}),)})
+    assert not found.model_copy(update={"stores": (other,)}).concluded(accepted).passed
+
+
+def test_the_name_of_a_finding_does_not_change_with_what_blue_writes_meanwhile() -> None:
+    later = STORE.model_copy(update={"blue": LogCount(records=9, live=5), "excused": 7})
+    assert later.finding == STORE.finding
+
+
+def test_people_are_told_what_is_proven_and_how_old_that_is() -> None:
+    passed = PROOF.model_copy(update={"stores": (STORE.model_copy(update={"failures": {}, "findings": ()}),)})
+    assert passed.told == (
+        "3 entries of 1 stores are the same in both generations as of 2023-11-14T22:13:20+00:00; "
+        "5 keys written since were left out"
+    )
+    result = {"detail": passed.told, "as_of_ms": passed.fences.as_of_ms, "seconds": 12.4}
+    assert "proven 61 s ago**, in 12 s: 3 entries" in proven_markdown(result, passed.fences.as_of_ms / 1000 + 61)
+    assert proven_markdown({}, 0) == ""
+    assert is_of(recorded(passed), JOURNAL)
+    assert not is_of({}, JOURNAL)
