@@ -59,7 +59,8 @@ public final class StoresApplication {
 
     /**
      * @param options {@code renamed}, what the names of a later version of {@code suppress-window} begin with;
-     *     {@code left} and {@code right}, the topics that are read in their place
+     *     {@code left} and {@code right}, the topics that are read in their place; {@code counts}, whether those of the
+     *     repartition topics are {@code enforced}, {@code derived} from the inputs, or there are none ({@code inputs})
      */
     private StoresApplication(final int partitions, final Map<String, String> options) {
         this.partitions = partitions;
@@ -105,6 +106,14 @@ public final class StoresApplication {
             case "foreign-key-left":
                 return tables().leftJoin(table("right", store("right-table")), StoresApplication::foreignKey,
                     (l, r) -> l + "+" + r, TableJoined.as("fk"), store("joined")).toStream();
+            case "joins":
+                // What the seed of KIP-878 asks for in its test plan: a Repartition, a ForeignKeyJoin and a Join.
+                final KTable<String, String> left = tables();
+                return left
+                    .join(table("right", store("right-table")), StoresApplication::foreignKey, (l, r) -> l + "+" + r,
+                        TableJoined.as("fk"), store("fk-joined"))
+                    .join(left, (joined, l) -> joined + "&" + l, Named.as("by-key"), store("joined"))
+                    .toStream();
             case "final-window":
                 // Closed windows stay in the store: what tells them from those that are to be emitted is beside the offsets.
                 return grouped().windowedBy(TimeWindows.ofSizeAndGrace(WINDOW, GRACE))
@@ -157,8 +166,13 @@ public final class StoresApplication {
     private KStream<String, String> stream(final String topic) {
         final KStream<String, String> input =
             builder.stream(options.getOrDefault(topic, topic), Consumed.with(STRING, STRING).withName(topic + "-source"));
-        return partitions == 0 ? input : input.repartition(
-            Repartitioned.with(STRING, STRING).withName(renamed + "by-" + topic).withNumberOfPartitions(partitions));
+        final String counts = options.getOrDefault("counts", "enforced");
+        if (partitions == 0 || counts.equals("inputs")) {
+            return input;
+        }
+        final Repartitioned<String, String> named =
+            Repartitioned.with(STRING, STRING).withName(renamed + "by-" + topic);
+        return input.repartition(counts.equals("derived") ? named : named.withNumberOfPartitions(partitions));
     }
 
     private <S extends org.apache.kafka.streams.processor.StateStore> KTable<String, String> table(
@@ -280,7 +294,7 @@ public final class StoresApplication {
         config.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         config.put(EMIT_INTERVAL, 0L);
         config.put(EMIT_FINAL_INTERVAL, 0L);
-        if (options.get("store").startsWith("foreign-key")) {
+        if (options.get("store").startsWith("foreign-key") || options.get("store").equals("joins")) {
             // The join reads the right table through its cache. A row that is there and deleted within one commit interval
             // is joined, and its deletion never handed on: a stale result, in an application that nobody rescales, too.
             config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0L);

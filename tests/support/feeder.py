@@ -67,18 +67,24 @@ class Feeder:
         for number in range(self.sent, self.sent + count):
             topic = self.inputs[number % len(self.inputs)]
             turn = number // len(self.inputs)
-            key, value = _record(topic, turn)
+            key, value = self._record(topic, turn)
             self._produce(topic, key, value, self.since + number * STEP_MS, number)
         assert self._producer.flush(60) == 0
         self.sent += count
 
     def _produce(self, topic: str, key: str, value: str, timestamp: int, number: int) -> None:
         headers = [("trace", b"%d" % number), ("c", b"mine"), ("empty", None)]
-        partition = Murmur2().partition(key.encode(), INPUT_PARTITIONS)
+        partition = self._partition(topic, key.encode())
         self._producer.produce(
             topic, value.encode(), key.encode(), partition, timestamp=timestamp, headers=headers
         )
         self._producer.poll(0)
+
+    def _partition(self, topic: str, key: bytes) -> int:
+        return Murmur2().partition(key, INPUT_PARTITIONS)
+
+    def _record(self, topic: str, turn: int) -> tuple[str, str]:
+        return _record(topic, turn)
 
     @staticmethod
     def _value(topic: str, number: int, key: str) -> str:

@@ -55,7 +55,8 @@ STORES: dict[str, dict[str, str]] = {
 """Store types by store, per application."""
 
 STORES["foreign-key-left"] = STORES["foreign-key"]
-BOTH_INPUTS = {"inner-join", "left-join", "outer-join", "foreign-key", "foreign-key-left", "grace"}
+STORES["joins"] = {**STORES["foreign-key"], "fk-joined": "timestamped-key-value"}
+BOTH_INPUTS = {"inner-join", "left-join", "outer-join", "foreign-key", "foreign-key-left", "joins", "grace"}
 
 
 @dataclass
@@ -65,6 +66,8 @@ class StoresApplication:
     :param store: what the application keeps, a key of ``STORES``.
     :param directory: local state, process ids and logs.
     :param isolation: with which it reads; exactly once it is ``read_committed`` whatever is asked for.
+    :param counts: of its repartition topics: ``enforced``, or ``derived`` from the inputs; ``inputs`` for no such
+        topics.
     """
 
     store: str
@@ -73,6 +76,7 @@ class StoresApplication:
     guarantee: str = "at_least_once"
     protocol: str = "classic"
     isolation: str = "read_uncommitted"
+    counts: str = "enforced"
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -95,6 +99,7 @@ class StoresApplication:
             "protocol": self.protocol,
             "isolation-level": self.isolation,
             "partitions": str(partitions),
+            "counts": self.counts,
         }
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
         java = [require_java(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
@@ -125,6 +130,10 @@ class StoresApplication:
 
     def start(self, application_id: str, partitions: int, *more: str) -> None:
         """Launch an instance; a watchdog ends it with this process."""
+        end_with_parent(self.launch(application_id, partitions, *more))
+
+    def launch(self, application_id: str, partitions: int, *more: str) -> int:
+        """Launch an instance, which outlives this process, and return its process id."""
         pid_file = self.directory / f"{application_id}.pid"
         with (self.directory / f"{application_id}.log").open("ab") as log:
             process = subprocess.Popen(
@@ -134,8 +143,8 @@ class StoresApplication:
                 stderr=log,
                 start_new_session=True,
             )
-        end_with_parent(process.pid)
         pid_file.write_text(str(process.pid))
+        return process.pid
 
     def stop(self, application_id: str) -> None:
         """End an instance cleanly."""
@@ -193,14 +202,14 @@ def _extractor(kind: str) -> dict[str, str]:
     return {"partitioning_key": "drop-last-4"} if kind == "processor" else {}
 
 
-class StoresLifecycle:
-    """Starts and stops what ```environment_of``` describes."""
+class LastingLifecycle:
+    """Starts and stops what ``environment_of`` describes; what it starts outlives the process, as in Airflow."""
 
     def start(self, instance: Instance) -> None:
         """Start it unless it runs, on the topics that have come in the place of its inputs."""
         if not self.is_running(instance):
             inputs = [word for name, topic in instance.inputs.items() for word in (f"--{name}", topic)]
-            running_application().start(instance.application_id, instance.partitions, *inputs)
+            self._launch(running_application(), instance, inputs)
 
     def stop(self, instance: Instance) -> None:
         """Stop it cleanly."""
@@ -210,6 +219,16 @@ class StoresLifecycle:
         """Return whether its process runs."""
         return running_application().runs(instance.application_id)
 
+    def _launch(self, application: StoresApplication, instance: Instance, inputs: Sequence[str]) -> None:
+        application.launch(instance.application_id, instance.partitions, *inputs)
+
+
+class StoresLifecycle(LastingLifecycle):
+    """The same in the process of a test, with which everything ends."""
+
+    def _launch(self, application: StoresApplication, instance: Instance, inputs: Sequence[str]) -> None:
+        application.start(instance.application_id, instance.partitions, *inputs)
+
 
 def running_application() -> StoresApplication:
     """Return the one that ``environment_of`` describes."""
@@ -217,10 +236,15 @@ def running_application() -> StoresApplication:
     return StoresApplication(store, Path(directory), *rest)
 
 
+def variables_of(application: StoresApplication) -> dict[str, str]:
+    """Return the environment in which lifecycles find an application."""
+    return {"STORES_APPLICATION": ";".join(str(value) for value in astuple(application))}
+
+
 @contextmanager
 def environment_of(application: StoresApplication) -> Iterator[None]:
     """Let lifecycles of this process find an application."""
-    os.environ["STORES_APPLICATION"] = ";".join(str(value) for value in astuple(application))
+    os.environ.update(variables_of(application))
     try:
         yield
     finally:
