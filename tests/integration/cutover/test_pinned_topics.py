@@ -46,7 +46,8 @@ def rescale(client: dict[str, str], unique: str) -> Rescale:
 def test_before_the_pause_it_is_named_and_nothing_is_stopped(
     rescale: Rescale, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The jobs beside and the copies of positions have tests of their own.
+    # The jobs beside, the copies of positions and the proof have tests of their own.
+    monkeypatch.setattr(cutover, "assert_proven", lambda *_: None)
     monkeypatch.setattr(cutover, "await_positions", lambda *_: None)
     monkeypatch.setattr(cutover, "mode_of", lambda _: _Ready)
     rescale.admin.ensure_topic(f"{rescale.application.application_id}-customars", 3, 1, {})
@@ -60,6 +61,7 @@ def test_within_the_pause_it_keeps_the_next_generation_from_being_promoted(
 ) -> None:
     monkeypatch.setattr(cutover, "mode_of", lambda _: _Ready)
     monkeypatch.setattr(cutover, "assert_promotable", lambda *_: None)
+    monkeypatch.setattr(cutover, "assert_proven", lambda *_: None)
     rescale.admin.ensure_topic(f"{rescale.application.application_id}-customars", 3, 1, {})
     with pytest.raises(UnsafeState, match="The running generation reads what is new, and goes on"):
         Cutover(rescale)._promote(rescale.journal())

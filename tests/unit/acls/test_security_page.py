@@ -51,6 +51,10 @@ ROWS: dict[str, tuple[Resource, str]] = {
         Resource.TRANSACTIONAL_ID,
         "kafka-rescale-shop/result/watch",
     ),
+    "transactional id `kafka-rescale-shop/result/prove`": (
+        Resource.TRANSACTIONAL_ID,
+        "kafka-rescale-shop/result/prove",
+    ),
     "transactional id `kafka-rescale-shop/report`": (Resource.TRANSACTIONAL_ID, "kafka-rescale-shop/report"),
 }
 PIPELINE_ROWS: dict[str, tuple[Resource, str]] = {
