@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.verify.proof import assert_same_topics, required_proof
+from kafka_rescale.kafka.copy.fences import topics_now
 from kafka_rescale.operations.expansion.rescale import Rescale
 
 
@@ -17,6 +18,4 @@ def assert_proven(rescale: Rescale, journal: Journal) -> None:
     proof = required_proof(journal, rescale.control.read().proof)
     if proof is None:
         return
-    topics = list(proof.fences.green_topics)
-    present = {topic: of.topic_id for topic, of in rescale.admin.describe_topics(topics).items()}
-    assert_same_topics(journal, proof, present, rescale.admin.begin_offsets(present))
+    assert_same_topics(journal, proof, *topics_now(rescale.admin, proof.fences.green_topics))

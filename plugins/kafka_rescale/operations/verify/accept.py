@@ -92,7 +92,7 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
     of blue's late writes must end where its log ends. So a person can't accept records that have not been written
     yet. A comparison must be in the last proof or report.
     """
-    within = None if not journal.is_promoted else OffsetRange.parse(finding)
+    within = OffsetRange.parse(finding) if journal.is_promoted else None
     if within is not None and journal.captured and within.topic in journal.captured.changelog_ends:
         late = late_writes(journal, ClusterAdmin(connection).end_offsets([within.topic]))
         if within in late:

@@ -23,7 +23,7 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
 from kafka_rescale.kafka.reading.misrouted import NOTHING_ACCEPTED, look_for_misrouted
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
-from kafka_rescale.operations.verify.stores import compared_as_planned, compared_stores
+from kafka_rescale.operations.verify.stores import compare_as_planned, compare_stores
 from kafka_rescale.spark.verify.compare import compare_store
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ def compare_expansion(
         committed=admin.committed(plan.green, {topic: len(of) for topic, of in journal.green_start.items()}),
     )
     inputs = look_for_misrouted(connection, journal, acceptances)
-    stores = compared_stores(
+    stores = compare_stores(
         spark,
         plan.changelogs,
-        lambda move: compared_as_planned(
+        lambda move: compare_as_planned(
             admin,
             move,
             blue_ends=captured.changelog_ends,
