@@ -30,8 +30,10 @@ from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing, ThreadRecord
 from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts, SourceTopic
-from kafka_rescale.core.verify.proof import Fences, Proof
+from kafka_rescale.core.verify.fences import Fences
+from kafka_rescale.core.verify.proof import Proof
 from kafka_rescale.core.verify.report import Report
+from kafka_rescale.core.verify.rolling_proof import RollingProof
 
 from scripts.reference_of_dags import dags, run_in_order
 from scripts.reference_of_models import documented, fields, name_of, table
@@ -60,6 +62,7 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.RESULT: (JobResult,),
     Concern.REPORT: (Report,),
     Concern.PROOF: (Proof, Fences),
+    Concern.ROLLING_PROOF: (RollingProof,),
     Concern.ACCEPTANCES: (Acceptances, Acceptance),
 }
 

@@ -25,7 +25,7 @@ from kafka_rescale.core.job_requests import as_argument
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.request import request_of
-from kafka_rescale.core.verify.proof import required_proof
+from kafka_rescale.core.verify.promotable import assert_proof
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -152,7 +152,7 @@ class Expansion:
         state = self.state()
         assert state.journal is not None
         try:
-            required_proof(state.journal, state.proof)
+            assert_proof(state.journal, state)
         except UnsafeState:
             self.prover(self)
 

@@ -20,4 +20,5 @@ class Concern(StrEnum):
     RESULT = "result"
     REPORT = "report"
     PROOF = "proof"
+    ROLLING_PROOF = "rolling-proof"
     ACCEPTANCES = "acceptances"

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.plan.plan import Move, Plan
-from kafka_rescale.core.verify.proof import Fences
+from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, poll_until
@@ -53,7 +53,30 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
         green_topics=green_topics,
         blue_ends=admin.end_offsets(sources),
         as_of_ms=as_of_ms,
-        copied_as_of_ms={topic: min(p.mark.as_of_ms for p in of.values()) for topic, of in fence.items()},
+        copied_as_of_ms={topic: min(p.mark.as_of_ms for p in of.values()) for topic, of in begun.items()},
+    )
+
+
+def last_fences(connection: KafkaConnection, plan: Plan, ends: PartitionOffsets) -> Fences:
+    """Return the fences of a copy that has ended at the ends of a stopped blue.
+
+    :param ends: blue's, captured when it was proven gone. Everything below them is in green.
+    """
+    admin, targets = ClusterAdmin(connection), [m.target for m in plan.changelogs]
+    as_of_ms = now_ms()
+    green_topics, green_begins = topics_now(admin, targets)
+    green_ends = _decided_ends(admin, targets)
+    positions = {m.source: ends[m.source] for m in plan.changelogs}
+    return Fences(
+        begun=positions,
+        green_begun=green_ends,
+        fence=positions,
+        green_ends=green_ends,
+        green_begins=green_begins,
+        green_topics=green_topics,
+        blue_ends=positions,
+        as_of_ms=as_of_ms,
+        copied_as_of_ms=dict.fromkeys(positions, as_of_ms),
     )
 
 

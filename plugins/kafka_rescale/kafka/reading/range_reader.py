@@ -15,7 +15,7 @@ from kafka_rescale.kafka.client.failures import to_error
 
 STALL_SECONDS = 60.0
 AS_FAR_AS_IT_GOES = math.inf
-_SETTINGS = {
+SETTINGS = {
     # Nothing is committed, so this group never exists.
     "group.id": "kafka-rescale-read",
     "enable.auto.commit": False,
@@ -49,7 +49,7 @@ def read_ranges(
         return
     reset = {"auto.offset.reset": "earliest"} if may_be_deleted else {}
     isolation = {} if committed else {"isolation.level": "read_uncommitted"}
-    consumer = Consumer(connection.client(**{**_SETTINGS, **reset, **isolation}))
+    consumer = Consumer(connection.client(**{**SETTINGS, **reset, **isolation}))
     try:
         consumer.assign([TopicPartition(topic, p, ranges[p][0]) for p in left])
         heard = time.monotonic()

@@ -14,7 +14,8 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.core.plan.plan import Move
-from kafka_rescale.core.verify.proof import Fences, Proof, needs_proof
+from kafka_rescale.core.verify.fences import Fences
+from kafka_rescale.core.verify.proof import Proof, needs_proof
 from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.core.verify.report_text import render_proof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -77,7 +78,7 @@ def prove(job: Job) -> None:
     if not proof.passed:
         _assert_whole(job.connection, fences)
         job.put("running", records={Concern.PROOF: proof})
-        raise proof.refusal
+        raise proof.refused(proof.unaccepted)
     job.finish(
         records=proof.records,
         began=began,
