@@ -72,7 +72,8 @@ def pages() -> dict[str, str]:
     made = {
         "reference.md": ["# Reference: the application file\n", MADE, *_application(), *_pipeline()],
         "reference-dags.md": ["# Reference: commands and DAGs\n", MADE, *_commands(), *run_in_order(), *dags()],
-        "reference-internals.md": ["# Reference: operators and records\n", MADE, *_operators(), *_records()],
+        "reference-operators.md": ["# Reference: operators\n", MADE, *_operators()],
+        "reference-records.md": ["# Reference: records of the control topic\n", MADE, *_records()],
     }
     return {name: "\n".join(parts).rstrip() + "\n" for name, parts in made.items()}
 

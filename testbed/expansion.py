@@ -54,6 +54,7 @@ class Expansion:
     :param owner: the owner of the lease.
     :param patience: seconds that a Spark job may take.
     :param prover: proves the copies before a cutover, if no task has done so.
+    :param verifies_whole: whether verify compares again what was compared before the promotion.
     """
 
     directory: Path
@@ -66,6 +67,7 @@ class Expansion:
     bridge: subprocess.Popen[bytes] | None = None
     beside: tuple[str, subprocess.Popen[bytes]] | None = None
     timings: dict[str, float] = field(default_factory=dict)
+    verifies_whole: bool = False
     prover: Callable[[Expansion], None] = field(default=lambda expansion: expansion.job("prove"))
 
     @classmethod
@@ -168,7 +170,7 @@ class Expansion:
 
     def verify(self) -> dict[str, Any]:
         """Run verify and return its report; the job's exit code is not judged here."""
-        self.submit("verify").wait(self.patience)
+        self.submit("verify", more=("--whole",) if self.verifies_whole else ()).wait(self.patience)
         return dict(self.state().report)
 
     def assert_verified(self) -> None:

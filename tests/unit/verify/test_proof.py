@@ -12,7 +12,7 @@ from kafka_rescale.core.control.journal import Captured, Journal
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
-from kafka_rescale.core.verify.promotable import assert_same_topics, proven_until, required_proofs
+from kafka_rescale.core.verify.promotable import assert_same_topics, compared_before, proven_until, required_proofs
 from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.core.verify.report import LogCount, StoreReport
 from kafka_rescale.core.verify.report_text import render_proof
@@ -109,6 +109,38 @@ def test_before_the_application_is_stopped_the_comparison_may_go_on() -> None:
     assert proven_until(proven(JOURNAL, proof={}), JOURNAL) is None
 
 
+@pytest.mark.parametrize(
+    ("changes", "rolling", "stores"),
+    [
+        ({}, {}, {"totals"}),
+        ({"failures": {Oracle.STATE: 1}}, {}, set()),
+        ({}, {"is_complete": False}, set()),
+        ({}, {"stores": (STORE,)}, set()),
+    ],
+    ids=["proven", "a finding", "not up to the end", "a finding since"],
+)
+def test_what_was_compared_before_the_promotion_need_not_be_compared_again(
+    changes: dict[str, Any], rolling: dict[str, Any], stores: set[str]
+) -> None:
+    store = STORE.model_copy(update={"failures": {}, "findings": (), **changes})
+    proof = PROOF.model_copy(update={"stores": (store,)}).concluded(Acceptances())
+    state = proven(STOPPED, proof=recorded(proof), rolling_proof=further(**rolling))
+
+    assert set(compared_before(STOPPED, state)) == stores
+
+
+def test_earlier_versions_of_keys_that_were_left_out_are_compared_again() -> None:
+    (first, *_), store = STOPPED.plan.changelogs, STORE.model_copy(update={"failures": {}, "findings": ()})
+    stores = tuple(store.model_copy(update={"store": first.store, "excused": n}) for n in (5, 0))
+    stage = STOPPED.plan.stages[0]
+    versioned = tuple(m.model_copy(update={"store_type": "versioned"}) for m in stage.moves)
+    plan = STOPPED.plan.model_copy(update={"stages": (stage.model_copy(update={"moves": versioned}),)})
+    journal = STOPPED.model_copy(update={"plan": plan})
+    for each, kept in zip(stores, (set(), {first.store}), strict=True):
+        proof = proof_of(journal).model_copy(update={"stores": (each,)})
+        assert set(compared_before(journal, proven(journal, proof=recorded(proof)))) == kept
+
+
 def test_stretches_add_up_and_keep_their_findings() -> None:
     begun = RollingProof.begun(JOURNAL, fences_of(JOURNAL))
     quiet = STORE.model_copy(update={"failures": {}, "findings": (), "excused": 2})
@@ -126,7 +158,7 @@ def test_stretches_add_up_and_keep_their_findings() -> None:
 
 @pytest.mark.parametrize("plan", [in_place_plan(), stateless_plan(Mode.BLUE_GREEN)], ids=["in place", "stateless"])
 def test_where_there_are_no_copies_none_is_needed(plan: Any) -> None:
-    assert required_proofs(Journal(plan=plan), ControlState()) == ()
+    assert required_proofs(Journal(plan=plan), ControlState()) is None
 
 
 @pytest.mark.parametrize("present", [{}, {TOPICS[0]: "another id"}])

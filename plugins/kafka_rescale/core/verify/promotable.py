@@ -14,12 +14,14 @@ from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.formats.changelog_formats import Content, format_of
 from kafka_rescale.core.verify.proof import CopiesCompared, Proof, needs_proof
+from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.core.verify.rolling_proof import RollingProof, of_record
 
 
-def required_proofs(journal: Journal, state: ControlState) -> tuple[CopiesCompared, ...]:
-    """Return what a promotion relies on: the proof and the rolling proof; nothing if there are no copies.
+def required_proofs(journal: Journal, state: ControlState) -> tuple[Proof, RollingProof] | None:
+    """Return what a promotion relies on; None if there are no copies.
 
     Before blue is stopped, the rolling proof may end anywhere behind the proof.
 
@@ -27,7 +29,7 @@ def required_proofs(journal: Journal, state: ControlState) -> tuple[CopiesCompar
     :raises UnsafeState: something has not been compared, or has findings that nobody has accepted.
     """
     if not needs_proof(journal.plan):
-        return ()
+        return None
     proof = assert_proof(journal, state)
     rolling = of_record(state.rolling_proof, journal)
     if rolling is None:
@@ -38,6 +40,26 @@ def required_proofs(journal: Journal, state: ControlState) -> tuple[CopiesCompar
     if journal.captured is not None and not rolling.has_reached(journal.captured.changelog_ends):
         raise _unproven(journal, f"what blue has written last is not compared: {rolling.told}")
     return proof, rolling
+
+
+def compared_before(journal: Journal, state: ControlState) -> dict[str, StoreReport]:
+    """Return the reports of the stores that were compared as a whole before the promotion, by name.
+
+    Of a key that blue had written since the proof's fence, the rolling proof has compared what was written since.
+    For a store of versions, earlier versions of such a key count as well: these are left out here.
+    """
+    try:
+        proofs = required_proofs(journal, state)
+    except UnsafeState:
+        return {}
+    if proofs is None or proofs[1].violations:
+        return {}
+    versioned = {
+        m.store
+        for m in journal.plan.changelogs
+        if format_of(m.store_type, m.partitioning_key).has(Content.VERSIONS)
+    }
+    return {s.store: s for s in proofs[0].stores if not (s.excused and s.store in versioned)}
 
 
 def assert_proof(journal: Journal, state: ControlState) -> Proof:

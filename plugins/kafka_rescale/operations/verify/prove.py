@@ -116,7 +116,7 @@ def compare_beside(
             compare=compare,
         )
 
-    return compare_stores(spark, journal.plan.changelogs, compared)
+    return compare_stores(lambda: spark, journal.plan.changelogs, compared)
 
 
 def _assert_whole(connection: KafkaConnection, fences: Fences) -> None:

@@ -27,9 +27,15 @@ STORES_AT_ONCE = 4
 
 
 def compare_stores(
-    spark: SparkSession, moves: Sequence[Move], compared: Callable[[Move], StoreReport]
+    session: Callable[[], SparkSession], moves: Sequence[Move], compared: Callable[[Move], StoreReport]
 ) -> tuple[StoreReport, ...]:
-    """Compare all stores, and return the reports in the order of their moves."""
+    """Compare all stores, and return the reports in the order of their moves.
+
+    :param session: returns Spark's session; without moves, it is not called.
+    """
+    if not moves:
+        return ()
+    spark = session()
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
         return await_all([pool.submit(compared, move) for move in moves], lambda: active_tasks(spark))
 
