@@ -31,6 +31,7 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing, ThreadRecord
 from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts, SourceTopic
 from kafka_rescale.core.verify.fences import Fences
+from kafka_rescale.core.verify.parts import ProofProgress
 from kafka_rescale.core.verify.proof import Proof
 from kafka_rescale.core.verify.report import Report
 from kafka_rescale.core.verify.rolling_proof import RollingProof
@@ -62,6 +63,7 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.RESULT: (JobResult,),
     Concern.REPORT: (Report,),
     Concern.PROOF: (Proof, Fences),
+    Concern.PROOF_PROGRESS: (ProofProgress,),
     Concern.ROLLING_PROOF: (RollingProof,),
     Concern.ACCEPTANCES: (Acceptances, Acceptance),
 }

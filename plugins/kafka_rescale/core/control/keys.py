@@ -20,5 +20,6 @@ class Concern(StrEnum):
     RESULT = "result"
     REPORT = "report"
     PROOF = "proof"
+    PROOF_PROGRESS = "proof-progress"
     ROLLING_PROOF = "rolling-proof"
     ACCEPTANCES = "acceptances"

@@ -51,6 +51,7 @@ _MODELS: dict[str, type[BaseModel]] = {
 _AS_WRITTEN: dict[str, str] = {
     Concern.REPORT: "report",
     Concern.PROOF: "proof",
+    Concern.PROOF_PROGRESS: "proof_progress",
     Concern.ROLLING_PROOF: "rolling_proof",
 }
 """Concerns that are kept as they were written, with their fields: ``core.verify`` knows them."""
