@@ -25,6 +25,7 @@ REHEARSE_TASK = "rehearse"
 PROVE_TASK = "prove"
 PLAN_TABLE_KEY = "table"
 PLAN_BRIEF_KEY = "brief"
+PLAN_STEPS_KEY = "steps"
 ID_VARIABLE = "kafka_rescale_airflow_id"
 
 

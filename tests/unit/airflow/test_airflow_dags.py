@@ -118,6 +118,11 @@ def test_a_trigger_without_params_asks_before_the_application_is_stopped(expand:
     }
 
 
+def test_the_question_before_the_stop_says_what_the_cutover_will_do(expand: DAG) -> None:
+    shown = {each: "key='steps'" in expand.get_task(each).body for each in ("approve_plan", "approve_cutover")}
+    assert shown == {"approve_plan": False, "approve_cutover": True}
+
+
 def test_every_approval_looks_whether_the_cutover_has_begun(expand: DAG) -> None:
     asked = {each: expand.get_task(each).cutover_of for each in ("approve_plan", "approve_cutover")}
     assert asked == {"approve_plan": "orders-app", "approve_cutover": "orders-app"}

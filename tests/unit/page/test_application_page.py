@@ -133,6 +133,16 @@ def test_what_is_done_is_done_and_what_is_not_known_is_not_nothing() -> None:
     }
 
 
+def test_what_the_cutover_will_do_is_shown_until_it_is_promoted() -> None:
+    warming = copying("orders").page().cutover
+    (delta,) = (step for step in warming if step.does == "Copy the last delta.")
+    assert delta.names[0] == "orders-per-region-changelog -> orders-g2-per-region-changelog"
+    assert paused("orders").page().cutover == warming
+    assert World("orders").page().cutover == complete("orders").page().cutover == ()
+    rolled_back = control(copying("orders"), Phase.ROLLED_BACK, [], rollback_reason="asked for")
+    assert replace(copying("orders"), control=rolled_back).page().cutover == ()
+
+
 def test_a_bridge_that_waits_for_the_promotion_holds_no_gate_and_is_not_what_is_looked_at() -> None:
     world = copying("orders")
     old = [PartitionProgress(topic="orders", partition=p, position=0, end=900_000) for p in range(4)]

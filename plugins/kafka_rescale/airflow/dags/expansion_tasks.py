@@ -32,6 +32,7 @@ from kafka_rescale.core.topology.topology import Topology
 
 PLAN_TABLE = "{{ ti.xcom_pull(task_ids='plan', key='table') }}"
 PLAN_BRIEF = "{{ ti.xcom_pull(task_ids='plan', key='brief') }}"
+CUTOVER_STEPS = "{{ ti.xcom_pull(task_ids='plan', key='steps') }}"
 MAX_PAUSE = "{{ params.max_pause_seconds or '' }}"
 STAGE_GATE_TIMEOUT = timedelta(hours=1)
 
@@ -177,7 +178,7 @@ class ExpansionTasks:
         limit = f"{{{{ params.max_pause_seconds or {seconds} }}}} s"
         body = (
             f"If nothing is promoted within {limit}, the application is started again as it was. "
-            f"After the start, `verify` compares the whole state once more.\n\n{PLAN_BRIEF}"
+            f"After the start, `verify` compares the whole state once more.\n\n{PLAN_BRIEF}\n\n{CUTOVER_STEPS}"
         )
         return OptionalApprovalOperator(
             enabled_by="approve_cutover", subject=subject, body=body, **self._cutover_of(), **common

@@ -7,6 +7,7 @@ from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.expansion.cutover_steps import CutoverStep, steps_to_come
 from kafka_rescale.core.expansion.downtime import Downtime, downtime
 from kafka_rescale.core.page.autoscaling import AutoscalingState, autoscaling_state
 from kafka_rescale.core.page.carried import carried_inputs
@@ -77,6 +78,7 @@ class ApplicationPage(Value):
     :param measured_by: the job or gate that took it.
     :param measured_ms: when it was taken, ms since the epoch.
     :param is_gated: whether a gate measures the same partitions, so that one of them can keep it closed.
+    :param cutover: what the cutover of the expansion in progress will do, until it is promoted.
     """
 
     summary: Summary
@@ -90,6 +92,7 @@ class ApplicationPage(Value):
     measured_by: str | None
     measured_ms: int | None
     is_gated: bool
+    cutover: tuple[CutoverStep, ...]
     downtime: Downtime
     proof: Proof | None
     proven: ProvenBefore | None
@@ -131,6 +134,7 @@ def application_page(
         measured_by=measured.job if measured else None,
         measured_ms=_measured(measured) if measured else None,
         is_gated=measured is not None and measured.lags.threshold is not None,
+        cutover=steps_to_come(control, application),
         downtime=downtime(journal),
         proof=_proof(report, journal.plan.fingerprint if journal else "") if report else None,
         proven=_proven_before(control),
