@@ -20,6 +20,7 @@ from kafka_rescale.core.application.snapshots import Snapshots, StoreSnapshot
 from kafka_rescale.core.application.stores import Store
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import Input, Output, Producers, Repartition, SubTopologySpec
+from kafka_rescale.core.application.windows import CutoverWindows
 from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
 from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.bridge import Bridge
@@ -30,6 +31,7 @@ from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing, ThreadRecord
 from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts, SourceTopic
+from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.verify.proof import Fences, Proof
 from kafka_rescale.core.verify.report import Report
 
@@ -46,12 +48,14 @@ SECTIONS = {
     "subtopologies": (SubTopologySpec,),
     "lifecycle": (ShellLifecycle, PythonLifecycle, ManualLifecycle),
     "autoscaling_bounds": (Bounds,),
+    "cutover_windows": (CutoverWindows,),
     "notifications": (Notification,),
     "snapshots": (Snapshots, StoreSnapshot),
 }
 RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.LEASE: (Lease,),
     Concern.JOURNAL: (Journal, Captured),
+    Concern.SWITCH: (Switch,),
     Concern.GENERATIONS: (Generations,),
     Concern.BRIDGE: (Bridge,),
     Concern.AUTOSCALING: (Autoscaling,),
@@ -69,7 +73,8 @@ def pages() -> dict[str, str]:
     made = {
         "reference.md": ["# Reference: the application file\n", MADE, *_application(), *_pipeline()],
         "reference-dags.md": ["# Reference: commands and DAGs\n", MADE, *_commands(), *run_in_order(), *dags()],
-        "reference-internals.md": ["# Reference: operators and records\n", MADE, *_operators(), *_records()],
+        "reference-internals.md": ["# Reference: operators\n", MADE, *_operators()],
+        "reference-records.md": ["# Reference: records of the control topic\n", MADE, *_records()],
     }
     return {name: "\n".join(parts).rstrip() + "\n" for name, parts in made.items()}
 

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kafka_rescale.core.expansion.cutover_steps import CutoverStep
+from kafka_rescale.core.expansion.switch_wait import kept, wait_of
 from kafka_rescale.core.plan.plan import Plan
 
 if TYPE_CHECKING:
     from kafka_rescale.core.control.processing import Processing
+    from kafka_rescale.core.control.switch import Switch
 
 FURTHEST = 5
 """Partitions that an approval names; the page has all of them."""
@@ -78,6 +80,13 @@ def _named(names: tuple[str, ...]) -> str:
         return ""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return f" ({', '.join(f'`{name}`' for name in names[:NAMED])}{more})"
+
+
+def waiting_markdown(switch: Switch, now_ms: int) -> str:
+    """Return when the switch begins after an approval, and how long that may take."""
+    lines = [f"**If you approve** without another time: {wait_of(switch, now_ms).why}."]
+    lines += ["**If nobody answers**, nothing is thrown away.", *kept(switch, now_ms)]
+    return " ".join([*lines, "After that the run ends; what was copied stays for the next run."])
 
 
 def lag_verdict(event: Mapping[str, Any]) -> str:

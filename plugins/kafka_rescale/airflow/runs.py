@@ -38,6 +38,12 @@ def owner_of(context: Context | Mapping[str, Any]) -> str:
     return f"{dag_run.dag_id}/{dag_run.run_id}"
 
 
+def triggered_by(context: Context) -> str:
+    """Return the person who has triggered this run, with the run."""
+    who = getattr(context["dag_run"], "triggering_user_name", None)
+    return f"{who or 'somebody'} ({owner_of(context)})"
+
+
 def airflow_id() -> str:
     """Return the id of this Airflow, which tells it from others; empty if Airflow doesn't answer.
 
