@@ -32,8 +32,10 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing, ThreadRecord
 from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts, SourceTopic
 from kafka_rescale.core.control.switch import Switch
-from kafka_rescale.core.verify.proof import Fences, Proof
+from kafka_rescale.core.verify.fences import Fences
+from kafka_rescale.core.verify.proof import Proof
 from kafka_rescale.core.verify.report import Report
+from kafka_rescale.core.verify.rolling_proof import RollingProof
 
 from scripts.reference_of_dags import dags, run_in_order
 from scripts.reference_of_models import documented, fields, name_of, table
@@ -64,6 +66,7 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.RESULT: (JobResult,),
     Concern.REPORT: (Report,),
     Concern.PROOF: (Proof, Fences),
+    Concern.ROLLING_PROOF: (RollingProof,),
     Concern.ACCEPTANCES: (Acceptances, Acceptance),
 }
 
@@ -73,7 +76,7 @@ def pages() -> dict[str, str]:
     made = {
         "reference.md": ["# Reference: the application file\n", MADE, *_application(), *_pipeline()],
         "reference-dags.md": ["# Reference: commands and DAGs\n", MADE, *_commands(), *run_in_order(), *dags()],
-        "reference-internals.md": ["# Reference: operators\n", MADE, *_operators()],
+        "reference-operators.md": ["# Reference: operators\n", MADE, *_operators()],
         "reference-records.md": ["# Reference: records of the control topic\n", MADE, *_records()],
     }
     return {name: "\n".join(parts).rstrip() + "\n" for name, parts in made.items()}

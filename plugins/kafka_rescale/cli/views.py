@@ -20,6 +20,7 @@ from kafka_rescale.core.expansion.prewarming import remark_on
 from kafka_rescale.core.expansion.switch_wait import switch_to_come
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.topology.topology import Topology
+from kafka_rescale.core.verify.promotable import proven_until
 from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.core.verify.report import Report
 
@@ -176,6 +177,9 @@ def _summary(application: Application, control: ControlState, switch: str) -> st
         verdict = "passed" if proof.passed else "failed"
         lines.append(f"proof before the promotion: {verdict}; {proof.told}")
         lines += [*(f"finding {name}" for name in proof.unaccepted), *map(str, proof.acceptances)]
+        if control.journal and (rolling := proven_until(control, control.journal)) is not None:
+            lines.append(f"  {rolling.told}")
+            lines += [f"finding {name}" for name in rolling.unaccepted(control.acceptances)]
     if control.report:
         report = Report.model_validate(control.report)
         lines += _verification(report, is_older=bool(journal and report.plan != journal.plan.fingerprint))
@@ -192,15 +196,17 @@ def _proof(control: ControlState) -> Proof | None:
 
 def _proven(control: ControlState) -> dict[str, object] | None:
     proof = _proof(control)
-    if proof is None:
+    if proof is None or control.journal is None:
         return None
+    rolling = proven_until(control, control.journal)
     return {
         "passed": proof.passed,
         "attempt": proof.attempt,
         "as_of_ms": proof.fences.as_of_ms,
         "entries": proof.entries,
         "excused": proof.excused,
-        "findings": list(proof.unaccepted),
+        "findings": [*proof.unaccepted, *(rolling.unaccepted(control.acceptances) if rolling else ())],
+        "compared_until_ms": rolling.fences.as_of_ms if rolling else None,
     }
 
 

@@ -13,14 +13,15 @@ from confluent_kafka import Producer
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.verify.oracles import Oracle
-from kafka_rescale.core.verify.proof import Proof, required_proof
+from kafka_rescale.core.verify.promotable import assert_proof
+from kafka_rescale.core.verify.proof import Proof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.marks import Mark
 from kafka_rescale.kafka.copy.reset import restart
 from kafka_rescale.kafka.copy.units import units_of
-from kafka_rescale.operations.cutover.proven import assert_proven
+from kafka_rescale.operations.cutover.proven import assert_begun
 from kafka_rescale.operations.verify import prove as operation
 from kafka_rescale.operations.verify.accept import accept
 from kafka_rescale.operations.verify.prove import prove
@@ -84,7 +85,7 @@ def journal_of(expanded: Expanded) -> Journal:
 def assert_promotable(expanded: Expanded) -> None:
     """Ask what a cutover asks before it stops anything, and again at the promotion."""
     rescale: Any = SimpleNamespace(control=expanded.control, admin=ClusterAdmin(expanded.connection))
-    assert_proven(rescale, journal_of(expanded))
+    assert_begun(rescale, journal_of(expanded))
 
 
 def put_into_green(expanded: Expanded, *records: Placed) -> None:
@@ -100,7 +101,7 @@ def test_right_copies_are_proven_and_what_is_written_since_is_left_out(copied: E
 
     result = copied.control.read().results["prove"]
     assert (proof.passed, proof.entries, proof.excused, proof.attempt) == (True, 42, 0, 1)
-    assert required_proof(journal_of(copied), copied.control.read().proof) == proof
+    assert assert_proof(journal_of(copied), copied.control.read()) == proof
     assert (result.state, result.detail, result.as_of_ms) == ("done", proof.told, proof.fences.as_of_ms)
     assert_promotable(copied)
 

@@ -117,6 +117,7 @@ def test_a_trigger_without_params_asks_before_the_application_is_stopped(expand:
         "max_pause_seconds": None,
         "local_state_deleted": False,
         "expected_state": "either",
+        "verify_whole": False,
     }
 
 
@@ -143,6 +144,7 @@ def test_what_everyone_sets_is_open_and_comes_first_and_the_rest_is_folded(expan
         "max_pause_seconds": "Thresholds",
         "local_state_deleted": "Safety",
         "expected_state": "Safety",
+        "verify_whole": "Safety",
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -90,7 +91,7 @@ def followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         def wait(self, _: float) -> int:
             return 0
 
-    def submit(_: Expansion, name: str, stage: int | None = None) -> Process:
+    def submit(_: Expansion, name: str, stage: int | None = None, more: Sequence[str] = ()) -> Process:
         done.append(f"{STAGES[stage - 1]}.{name}" if stage else name)
         return Process()
 

@@ -31,8 +31,9 @@ Re-partitions the state of `{application_id}` while it keeps running, then cuts 
 the most downstream first. If the application file says how, `prewarm` starts the new generation behind the warm-up
 gate, lets it restore its stores, and stops it again. `catch_up` keeps every copy close behind while `gate_all`
 waits until all copies are within the acceptable lag at the same time. `prove` compares the whole state of the two
-generations while the old one works; nothing is promoted without it. `cutover` stops the running generation, and
-starts the new one seconds later. `verify` compares once more, with what was written last.
+generations while the old one works, and `catch_up` compares what is written since. `cutover` stops the running
+generation, waits until the rest is compared as well, and starts the new one seconds later. Nothing is promoted
+that is not proven. `verify` checks the offsets that it started from, and what has come into the inputs since.
 
 If anything fails before the promotion, `roll_back` starts the old generation as it was, and the run ends as
 failed. Trigger the DAG again: the new run continues with the copies that are there.

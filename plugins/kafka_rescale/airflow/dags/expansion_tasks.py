@@ -132,6 +132,7 @@ class ExpansionTasks:
             idle=self._is_idle(task),
             acceptable_lag=self._acceptable_lag() if job in {"warm_up", "catch_up"} else None,
             snapshots=snapshots.location if snapshots and job == "restore" else None,
+            whole="{{ params.verify_whole }}" if job == "verify" and not self._is_in_place() else False,
             **common,
         )
 
@@ -142,6 +143,9 @@ class ExpansionTasks:
         if task.step.task == "prove":
             return not self.topology.stores
         return task.step.task == "move" and not (self.topology.stores or self.topology.repartitions)
+
+    def _is_in_place(self) -> bool:
+        return self.application.mode is Mode.IN_PLACE
 
     def _has_bridge(self) -> bool:
         """Return whether a bridge may carry an input over."""
@@ -175,13 +179,14 @@ class ExpansionTasks:
     def _approve_cutover(self, **common: Any) -> CutoverApprovalOperator:
         """Make the approval before the application is stopped. Its param has the same name in both modes."""
         name, seconds = self.application.application_id, self.application.max_pause_seconds
-        subject = f"Cut {name} over now?"
-        if self.application.mode is Mode.IN_PLACE:
+        subject, compared = f"Cut {name} over now?", "What is written until then is compared before the promotion."
+        if self._is_in_place():
             subject = f"Stop {name} now, and let its topics grow for good?"
+            compared = "After the start, `verify` compares the whole state once more."
         limit = f"{{{{ params.max_pause_seconds or {seconds} }}}} s"
         body = (
             f"If nothing is promoted within {limit}, the application is started again as it was. "
-            f"After the start, `verify` compares the whole state once more.\n\n{PLAN_BRIEF}\n\n{CUTOVER_STEPS}"
+            f"{compared}\n\n{PLAN_BRIEF}\n\n{CUTOVER_STEPS}"
         )
         return CutoverApprovalOperator(
             application_file=self.file,

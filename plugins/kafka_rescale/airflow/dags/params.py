@@ -54,6 +54,7 @@ def expansion_params(application: Application) -> dict[str, Param]:
         "max_pause_seconds": _max_pause(application),
         **prewarming,
         "expected_state": _expected_state(),
+        **({} if in_place else {"verify_whole": _verify_whole()}),
     }
 
 
@@ -98,6 +99,17 @@ def _expected_state() -> Param:
         description_md="`running` or `stopped`: `preflight` refuses if the application is in the other state. "
         "`either`: an application that does not run, for example because somebody has grown its input, is "
         "rescaled and then started.",
+    )
+
+
+def _verify_whole() -> Param:
+    return Param(
+        False,
+        type="boolean",
+        title="Compare everything again",
+        section=SAFETY,
+        description_md="The whole state is compared before the promotion, up to the last record. On: `verify` "
+        "compares it once more after the promotion, with another client.",
     )
 
 

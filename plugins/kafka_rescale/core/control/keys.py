@@ -21,4 +21,5 @@ class Concern(StrEnum):
     RESULT = "result"
     REPORT = "report"
     PROOF = "proof"
+    ROLLING_PROOF = "rolling-proof"
     ACCEPTANCES = "acceptances"

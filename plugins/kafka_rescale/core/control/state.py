@@ -31,4 +31,5 @@ class ControlState(Value):
     results: dict[str, JobResult] = Field(default_factory=dict)
     report: dict[str, object] = Field(default_factory=dict)
     proof: dict[str, object] = Field(default_factory=dict)
+    rolling_proof: dict[str, object] = Field(default_factory=dict)
     acceptances: Acceptances = Field(default_factory=Acceptances)

@@ -146,7 +146,7 @@ RUN: tuple[Step, ...] = (
     Step(
         # The cutover waits for it, so if it is started again within the pause, it must not wait for a slot.
         "catch_up",
-        "Keep every copy near, and copy the last delta within the pause.",
+        "Keep every copy near and compared; copy and compare the last delta within the pause.",
         waits_for=("lag_gate", "prewarm"),
         if_it_fails=IfItFails.BLUE_GOES_ON,
         mode=Mode.BLUE_GREEN,
@@ -229,7 +229,7 @@ RUN: tuple[Step, ...] = (
     # The new generation works.
     Step(
         "verify",
-        "Compare the old generation with the new one over the whole state.",
+        "Check the start offsets and the inputs, and compare what was not compared before the promotion.",
         waits_for=("catch_up", "move", "cutover"),
         if_it_fails=IfItFails.GREEN_GOES_ON,
         tries=Tries.MINUTES,

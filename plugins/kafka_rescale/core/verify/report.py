@@ -91,6 +91,7 @@ class Report(Value):
     :param inputs: findings in the inputs that were grown by key.
     :param unaccepted: names of all findings that were not accepted; without any, it has passed.
     :param acceptances: accepted findings, each with the person and the reason.
+    :param compared_before: stores that were compared before the promotion, up to blue's last record.
     """
 
     application: str
@@ -107,6 +108,7 @@ class Report(Value):
     unaccepted: tuple[str, ...] = ()
     acceptances: tuple[Acceptance, ...] = ()
     promotion: str = ""
+    compared_before: tuple[str, ...] = ()
 
     @property
     def findings(self) -> tuple[KeyFinding, ...]:

@@ -29,7 +29,7 @@ from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import ClusterOutage, Outage, UnsafeState
-from kafka_rescale.core.verify.proof import required_proof
+from kafka_rescale.core.verify.promotable import required_proofs
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, within
 from kafka_rescale.operations.cutover import quiesce
@@ -40,7 +40,7 @@ from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
 from kafka_rescale.operations.cutover.persistence import insist, start, state_of_pause
 from kafka_rescale.operations.cutover.pinned_topics import assert_as_pinned, warn_of_unpinned
 from kafka_rescale.operations.cutover.promotion import assert_promotable
-from kafka_rescale.operations.cutover.proven import assert_proven
+from kafka_rescale.operations.cutover.proven import assert_begun, assert_proven, await_near_proof
 from kafka_rescale.operations.cutover.start_green import start_green
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.expansion.compaction import hold_compaction
@@ -185,8 +185,9 @@ class Cutover:
 
     def _prepare(self, journal: Journal) -> Journal:
         self._doing = "the jobs beside the cutover to be ready"
-        assert_proven(self._rescale, journal)
+        assert_begun(self._rescale, journal)
         mode_of(journal.plan).prepare(self._rescale, journal.plan, self._beside(journal))
+        await_near_proof(self._rescale, journal)
         await_positions(self._rescale, journal.plan)
         assert_may_grow(self._rescale.admin, journal.plan)
         assert_as_pinned(self._rescale)
@@ -233,7 +234,7 @@ class Cutover:
             assert_as_pinned(self._rescale)
 
             def promoted(state: ControlState) -> dict[str, Generations]:
-                required_proof(journal, state.proof)
+                required_proofs(journal, state)
                 return {Concern.GENERATIONS: promoted_generations(journal, state.generations, begins)}
 
             return self._advance(

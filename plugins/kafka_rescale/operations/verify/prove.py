@@ -14,17 +14,18 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.core.plan.plan import Move
-from kafka_rescale.core.verify.proof import Fences, Proof, needs_proof
+from kafka_rescale.core.verify.fences import Fences
+from kafka_rescale.core.verify.proof import Proof, needs_proof
 from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.core.verify.report_text import render_proof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
-from kafka_rescale.kafka.copy.fences import read_fences
+from kafka_rescale.kafka.copy.fences import read_fences, topics_now
 from kafka_rescale.kafka.reading.later_keys import later_keys
 from kafka_rescale.kafka.reading.source_rules import SourceRules
-from kafka_rescale.operations.verify.stores import compared_as_planned, compared_stores
+from kafka_rescale.operations.verify.stores import compare_as_planned, compare_stores
 from kafka_rescale.spark.jobs.job import Job, say
 from kafka_rescale.spark.jobs.session import reading_session
 from kafka_rescale.spark.verify.live import BesideBlue, prove_store
@@ -53,7 +54,7 @@ def prove(job: Job) -> None:
     with JournalFollower(job.connection, a.application) as follower:
         follower.first()
         stores = job.run_beside(
-            lambda: compared_beside(spark, job.connection, journal, fences),
+            lambda: compare_beside(spark, job.connection, journal, fences),
             lambda: job.put("running"),
             until=lambda: follower.holder() != a.run,
         )
@@ -77,7 +78,7 @@ def prove(job: Job) -> None:
     if not proof.passed:
         _assert_whole(job.connection, fences)
         job.put("running", records={Concern.PROOF: proof})
-        raise proof.refusal
+        raise proof.refused(proof.unaccepted)
     job.finish(
         records=proof.records,
         began=began,
@@ -87,7 +88,7 @@ def prove(job: Job) -> None:
     )
 
 
-def compared_beside(
+def compare_beside(
     spark: SparkSession, connection: KafkaConnection, journal: Journal, fences: Fences
 ) -> tuple[StoreReport, ...]:
     """Compare every store up to its fence, beside a running copy."""
@@ -105,7 +106,7 @@ def compared_beside(
             )
             return prove_store(spark, connection.java(), pair, beside)
 
-        return compared_as_planned(
+        return compare_as_planned(
             admin,
             move,
             blue_ends=fences.blue_ends,
@@ -115,7 +116,7 @@ def compared_beside(
             compare=compare,
         )
 
-    return compared_stores(spark, journal.plan.changelogs, compared)
+    return compare_stores(lambda: spark, journal.plan.changelogs, compared)
 
 
 def _assert_whole(connection: KafkaConnection, fences: Fences) -> None:
@@ -123,11 +124,9 @@ def _assert_whole(connection: KafkaConnection, fences: Fences) -> None:
 
     :raises Outage: they were.
     """
-    admin, topics = ClusterAdmin(connection), list(fences.green_topics)
-    present = {topic: of.topic_id for topic, of in admin.describe_topics(topics).items()}
-    if lost := fences.lost(present, admin.begin_offsets(present)):
+    if lost := fences.lost(*topics_now(ClusterAdmin(connection), fences.green_topics)):
         raise Outage(
-            f"copies in {', '.join(topics)}",
+            f"copies in {', '.join(fences.green_topics)}",
             found=lost,
             expected="copies that only go on while they are compared",
             remedy="Run again.",

@@ -26,15 +26,21 @@ STORES_AT_ONCE = 4
 """Stores compared at a time. One store leaves cores idle while its jobs are planned and its last tasks end."""
 
 
-def compared_stores(
-    spark: SparkSession, moves: Sequence[Move], compared: Callable[[Move], StoreReport]
+def compare_stores(
+    session: Callable[[], SparkSession], moves: Sequence[Move], compared: Callable[[Move], StoreReport]
 ) -> tuple[StoreReport, ...]:
-    """Return the reports of all stores, in the order of their moves."""
+    """Compare all stores, and return the reports in the order of their moves.
+
+    :param session: returns Spark's session; without moves, it is not called.
+    """
+    if not moves:
+        return ()
+    spark = session()
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
         return await_all([pool.submit(compared, move) for move in moves], lambda: active_tasks(spark))
 
 
-def compared_as_planned(
+def compare_as_planned(
     admin: ClusterAdmin,
     move: Move,
     *,
