@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.application.windows import CutoverWindows
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.bridge import Bridge
@@ -18,6 +20,7 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.expansion.downtime import PARTS, downtime
 from kafka_rescale.core.page.carried import carried_inputs
 from kafka_rescale.core.page.copy_estimate import Work, work_of
@@ -141,6 +144,25 @@ def test_what_the_cutover_will_do_is_shown_until_it_is_promoted() -> None:
     assert World("orders").page().cutover == complete("orders").page().cutover == ()
     rolled_back = control(copying("orders"), Phase.ROLLED_BACK, [], rollback_reason="asked for")
     assert replace(copying("orders"), control=rolled_back).page().cutover == ()
+
+
+def test_what_the_switch_waits_for_is_told_on_the_page_and_by_status() -> None:
+    world = copying("orders")
+    journal = world.control.journal
+    assert journal is not None
+    weekly = CutoverWindows(windows=("sun 02:00-05:00",))
+    switch = Switch.of(journal, None).begun(NOW_MS, 604_800_000, weekly, 86_400_000, asks=False)
+    state = world.control.model_copy(update={"switch": switch})
+    told_there = replace(world, control=state).page().switch
+    assert told_there.startswith("The switch waits: the next window begins Sun 27 Sep 02:00 UTC, in 5 d")
+    assert "The copies are kept near until Mon 28 Sep 2026" in told_there
+    shown = status_view(world.application, state, (), told_there)
+    assert told_there in shown.text
+    assert shown.data["switch"]["until_ms"] == NOW_MS + 604_800_000
+    stopped = journal.model_copy(update={"phase": Phase.QUIESCING})
+    begun = state.model_copy(update={"journal": stopped})
+    assert replace(world, control=begun).page().switch == world.page().switch == ""
+    assert status_view(world.application, begun, ()).data["switch"] is None
 
 
 def test_a_bridge_that_waits_for_the_promotion_holds_no_gate_and_is_not_what_is_looked_at() -> None:

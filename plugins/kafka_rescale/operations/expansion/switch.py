@@ -15,6 +15,7 @@ from kafka_rescale.core.errors import Refused, UnsafeState
 from kafka_rescale.core.expansion.switch_wait import Standing, Wait, copied_topics, told, utc, wait_of
 from kafka_rescale.core.expansion.switch_words import CANCEL, CUT_OVER_NOW, POSTPONE, moment_ms
 from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.verify.promotable import proven_until
 from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -232,4 +233,5 @@ def _proven_ms(state: ControlState) -> int:
     journal = state.journal
     if journal is None or not is_of(state.proof, journal):
         return 0
-    return Proof.model_validate(state.proof).fences.as_of_ms
+    newest = proven_until(state, journal) or Proof.model_validate(state.proof)
+    return newest.fences.as_of_ms
