@@ -13,7 +13,7 @@ from kafka_rescale.airflow.page_path import PREFIX
 
 from tests.support.airflow.per_dag_auth import token_of
 from tests.support.page.browser import Complaints, chromium
-from tests.support.page.page_contents import MadeSource, World, complete, copying, paused, quiet
+from tests.support.page.page_contents import MadeSource, World, complete, copying, paused, quiet, waiting
 from tests.support.page.page_server import COOKIE, SETTINGS, mounted, served
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ def test_an_expansion_is_followed_without_reloading(open_page: Open, source: Mad
     page.locator("#cutover").get_by_text(
         "orders-per-region-changelog -> orders-g2-per-region-changelog"
     ).last.wait_for()
+    source.worlds["orders"] = waiting("orders")
+    page.locator("#cutover").get_by_text("The switch waits: the next window begins").wait_for()
     source.worlds["orders"] = paused("orders")
     page.get_by_text("nothing is being processed").wait_for()
     source.worlds["orders"] = complete("orders")

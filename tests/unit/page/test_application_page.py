@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.application.streams import Application
-from kafka_rescale.core.application.windows import CutoverWindows
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.bridge import Bridge
@@ -20,7 +19,6 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.expansion.downtime import PARTS, downtime
 from kafka_rescale.core.page.carried import carried_inputs
 from kafka_rescale.core.page.copy_estimate import Work, work_of
@@ -32,7 +30,18 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.verify.key_distribution import skew
 from kafka_rescale.operations.application.load import load_application, topology_of
 
-from tests.support.page.page_contents import NOW_MS, RUN, TIMINGS, World, complete, control, copying, paused, quiet
+from tests.support.page.page_contents import (
+    NOW_MS,
+    RUN,
+    TIMINGS,
+    World,
+    complete,
+    control,
+    copying,
+    paused,
+    quiet,
+    waiting,
+)
 from tests.support.plans import in_place_plan, stateless_plan
 from tests.unit.plan.test_repartitioned import ORDERED
 from tests.unit.plan.test_repartitioned import plan as repartitioned_plan
@@ -147,13 +156,10 @@ def test_what_the_cutover_will_do_is_shown_until_it_is_promoted() -> None:
 
 
 def test_what_the_switch_waits_for_is_told_on_the_page_and_by_status() -> None:
-    world = copying("orders")
-    journal = world.control.journal
+    world = waiting("orders")
+    state, journal = world.control, world.control.journal
     assert journal is not None
-    weekly = CutoverWindows(windows=("sun 02:00-05:00",))
-    switch = Switch.of(journal, None).begun(NOW_MS, 604_800_000, weekly, 86_400_000, asks=False)
-    state = world.control.model_copy(update={"switch": switch})
-    told_there = replace(world, control=state).page().switch
+    told_there = world.page().switch
     assert told_there.startswith("The switch waits: the next window begins Sun 27 Sep 02:00 UTC, in 5 d")
     assert "The copies are kept near until Mon 28 Sep 2026" in told_there
     shown = status_view(world.application, state, (), told_there)
@@ -161,7 +167,7 @@ def test_what_the_switch_waits_for_is_told_on_the_page_and_by_status() -> None:
     assert shown.data["switch"]["until_ms"] == NOW_MS + 604_800_000
     stopped = journal.model_copy(update={"phase": Phase.QUIESCING})
     begun = state.model_copy(update={"journal": stopped})
-    assert replace(world, control=begun).page().switch == world.page().switch == ""
+    assert replace(world, control=begun).page().switch == copying("orders").page().switch == ""
     assert status_view(world.application, begun, ()).data["switch"] is None
 
 
