@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.application.windows import CutoverWindows
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
 from kafka_rescale.core.control.generations import Generations, promoted_generations
 from kafka_rescale.core.control.job_results import JobResult
@@ -15,6 +16,7 @@ from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.page.page import ApplicationPage, application_page
 from kafka_rescale.core.page.summary import Summary, unknown
 from kafka_rescale.core.plan.plan import Plan
@@ -98,6 +100,16 @@ def copying(name: str, current: int = 4, target: int = 8, readings: int = 40) ->
         result("restore/2", "running", progress(second, current, 70_000), readings),
     ]
     return replace(world, control=control(world, Phase.WARMING, results))
+
+
+def waiting(name: str) -> World:
+    """Copies that are near, and a switch that waits for its window."""
+    world = copying(name)
+    journal = world.control.journal
+    assert journal is not None
+    weekly = CutoverWindows(windows=("sun 02:00-05:00",))
+    switch = Switch.of(journal, None).begun(NOW_MS, 604_800_000, weekly, 86_400_000, asks=False)
+    return replace(world, control=world.control.model_copy(update={"switch": switch}))
 
 
 def paused(name: str) -> World:

@@ -12,6 +12,7 @@ class Concern(StrEnum):
 
     LEASE = "lease"
     JOURNAL = "journal"
+    SWITCH = "switch"
     GENERATIONS = "generations"
     BRIDGE = "bridge"
     AUTOSCALING = "autoscaling"

@@ -7,7 +7,9 @@ from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.expansion.cutover_steps import CutoverStep, steps_to_come
 from kafka_rescale.core.expansion.downtime import Downtime, downtime
+from kafka_rescale.core.expansion.switch_wait import switch_to_come, told
 from kafka_rescale.core.page.autoscaling import AutoscalingState, autoscaling_state
 from kafka_rescale.core.page.carried import carried_inputs
 from kafka_rescale.core.page.copy_estimate import BRIDGE, JobProgress, Work, in_order, job_progress, work_of
@@ -77,6 +79,8 @@ class ApplicationPage(Value):
     :param measured_by: the job or gate that took it.
     :param measured_ms: when it was taken, ms since the epoch.
     :param is_gated: whether a gate measures the same partitions, so that one of them can keep it closed.
+    :param cutover: what the cutover of the expansion in progress will do, until it is promoted.
+    :param switch: what the switch waits for, and for how long; empty if none is to come.
     """
 
     summary: Summary
@@ -90,6 +94,8 @@ class ApplicationPage(Value):
     measured_by: str | None
     measured_ms: int | None
     is_gated: bool
+    cutover: tuple[CutoverStep, ...]
+    switch: str
     downtime: Downtime
     proof: Proof | None
     proven: ProvenBefore | None
@@ -131,6 +137,8 @@ def application_page(
         measured_by=measured.job if measured else None,
         measured_ms=_measured(measured) if measured else None,
         is_gated=measured is not None and measured.lags.threshold is not None,
+        cutover=steps_to_come(control, application),
+        switch=told(switch, now_ms) if (switch := switch_to_come(control)) is not None else "",
         downtime=downtime(journal),
         proof=_proof(report, journal.plan.fingerprint if journal else "") if report else None,
         proven=_proven_before(control),

@@ -22,11 +22,13 @@ class RollingProof(CopiesCompared):
 
     :param began: the first fence: everything of blue at or behind it has been compared, up to ``fences``.
     :param stretches: how many stretches these are.
+    :param last_seconds: how long the comparison of the last one took.
     :param is_complete: whether blue was stopped, so that nothing comes behind ``fences``.
     """
 
     began: PartitionOffsets
     stretches: int = 0
+    last_seconds: float = 0.0
     is_complete: bool = False
 
     @classmethod
@@ -56,6 +58,7 @@ class RollingProof(CopiesCompared):
                 "stores": tuple(map(_added, self.stores, stores)) if self.stores else tuple(stores),
                 "seconds": round(self.seconds + seconds, 3),
                 "stretches": self.stretches + 1,
+                "last_seconds": round(seconds, 3),
                 "is_complete": is_complete,
             }
         )

@@ -101,6 +101,17 @@ function partitions(topics, threshold, gated, warming, state, redraw) {
     paged("Lag of every partition", ["topic", "partition", "lag", ...(gated ? ["gate"] : [])], all.length, row, { numeric: [1, 2], state }));
 }
 
+export function drawCutover({ steps, told }) {
+  if (!steps.length) return null;
+  const names = (step) => el("ul", { class: "names" }, step.names.map((name) => el("li", {}, el("code", {}, name))));
+  const rows = steps.map((step, i) => [`${i + 1}`, step.moment, step.does, step.names.length ? names(step) : ""]);
+  return [
+    told ? el("p", { class: "told" }, told) : null,
+    el("details", {}, el("summary", {}, `What the cutover will do: ${steps.length} steps, and the names that each touches`),
+      table("What the cutover will do", ["", "when", "step", "names"], rows, { narrow: [0, 1] })),
+  ].filter(Boolean);
+}
+
 export function drawDowntime({ downtime, now_ms }) {
   const { parts, total, since_ms, prewarmed, remark } = downtime;
   if (!parts.length && since_ms === null) return null;
