@@ -13,7 +13,7 @@ from kafka_rescale.airflow.page_path import PREFIX
 
 from tests.support.airflow.per_dag_auth import token_of
 from tests.support.page.browser import Complaints, chromium
-from tests.support.page.page_contents import MadeSource, World, complete, copying, paused, quiet, waiting
+from tests.support.page.page_contents import MadeSource, World, complete, copying, paused, proven, quiet, waiting
 from tests.support.page.page_server import COOKIE, SETTINGS, mounted, served
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ def test_an_expansion_is_followed_without_reloading(open_page: Open, source: Mad
     ).last.wait_for()
     source.worlds["orders"] = waiting("orders")
     page.locator("#cutover").get_by_text("The switch waits: the next window begins").wait_for()
+    source.worlds["orders"] = replace(waiting("orders"), control=proven(waiting("orders")))
+    page.locator("#verification").get_by_text("What was written since is compared up to").wait_for()
     source.worlds["orders"] = paused("orders")
     page.get_by_text("nothing is being processed").wait_for()
     source.worlds["orders"] = complete("orders")

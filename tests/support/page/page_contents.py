@@ -24,10 +24,12 @@ from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
 from kafka_rescale.core.verify.report import LogCount, PartitionContent, Report, StoreReport
+from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.admin.describe import topics_of
 from kafka_rescale.operations.application.load import topology_of
 
 from tests.support.application_files import CHAIN
+from tests.support.verify.proofs import fences_of, proof_of
 
 NOW_MS = 1_790_000_000_000
 RUN = "manual__2026-09-21T10:00:00+00:00"
@@ -110,6 +112,21 @@ def waiting(name: str) -> World:
     weekly = CutoverWindows(windows=("sun 02:00-05:00",))
     switch = Switch.of(journal, None).begun(NOW_MS, 604_800_000, weekly, 86_400_000, asks=False)
     return replace(world, control=world.control.model_copy(update={"switch": switch}))
+
+
+def proven(world: World, *stores: StoreReport) -> ControlState:
+    """A proof two minutes old, and what was written since compared up to five seconds ago.
+
+    :param stores: what the comparison of what was written since has found.
+    """
+    journal = world.control.journal
+    assert journal is not None
+    fences = fences_of(journal)
+    before, since = (fences.model_copy(update={"as_of_ms": NOW_MS - ago}) for ago in (120_000, 5_000))
+    rolling = RollingProof.begun(journal, before).extended(since, stores, 0.4)
+    proof = proof_of(journal).model_copy(update={"fences": before})
+    records = {"proof": proof.model_dump(mode="json"), "rolling_proof": rolling.model_dump(mode="json")}
+    return world.control.model_copy(update=records)
 
 
 def paused(name: str) -> World:

@@ -39,7 +39,9 @@ from tests.support.page.page_contents import (
     control,
     copying,
     paused,
+    proven,
     quiet,
+    report,
     waiting,
 )
 from tests.support.plans import in_place_plan, stateless_plan
@@ -153,6 +155,24 @@ def test_what_the_cutover_will_do_is_shown_until_it_is_promoted() -> None:
     assert World("orders").page().cutover == complete("orders").page().cutover == ()
     rolled_back = control(copying("orders"), Phase.ROLLED_BACK, [], rollback_reason="asked for")
     assert replace(copying("orders"), control=rolled_back).page().cutover == ()
+
+
+def test_what_is_proven_is_shown_and_up_to_when() -> None:
+    world = waiting("orders")
+    assert world.page().proven is None
+    found = report(world, passed=False).stores[0].model_copy(update={"excused": 0})
+
+    shown = replace(world, control=proven(world)).page().proven
+    wrong = replace(world, control=proven(world, found)).page().proven
+    behind = proven(world).model_copy(update={"rolling_proof": {}})
+    alone = replace(world, control=behind).page().proven
+
+    assert shown is not None
+    assert (shown.as_of_ms, shown.since_ms, shown.since_findings) == (NOW_MS - 120_000, NOW_MS - 5_000, 0)
+    assert wrong is not None
+    assert wrong.since_findings == sum(found.failures.values()) > 0
+    assert alone is not None
+    assert alone.since_ms is None, "unknown, not zero"
 
 
 def test_what_the_switch_waits_for_is_told_on_the_page_and_by_status() -> None:

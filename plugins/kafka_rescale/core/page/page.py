@@ -18,6 +18,7 @@ from kafka_rescale.core.page.topology_graph import Graph, topology_graph
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.values import Value
 from kafka_rescale.core.verify.key_distribution import KeyDistribution, key_distributions
+from kafka_rescale.core.verify.promotable import proven_until
 from kafka_rescale.core.verify.proof import Proof as CopiesProof
 from kafka_rescale.core.verify.proof import is_of
 from kafka_rescale.core.verify.report import Report
@@ -57,7 +58,10 @@ class ProvenBefore(Value):
     """The proof of the copies before the promotion.
 
     :param current: whether it is of the journal's attempt, so that a promotion may rely on it.
-    :param excused: keys that the application has written since, and that were not compared.
+    :param excused: keys that the application had written since its fence, and that it has left out.
+    :param since_ms: up to when the job that copies has compared what was written since; None if it has not yet.
+    :param since_records: how many records of both generations that were.
+    :param since_findings: how many violations it has found in them.
     """
 
     passed: bool
@@ -68,6 +72,9 @@ class ProvenBefore(Value):
     entries: int
     excused: int
     findings: int
+    since_ms: int | None = None
+    since_records: int = 0
+    since_findings: int = 0
 
 
 class ApplicationPage(Value):
@@ -152,7 +159,7 @@ def _proven_before(control: ControlState) -> ProvenBefore | None:
     journal = control.journal
     if journal is None or journal.is_promoted or not is_of(control.proof, journal):
         return None
-    proof = CopiesProof.model_validate(control.proof)
+    proof, rolling = CopiesProof.model_validate(control.proof), proven_until(control, journal)
     return ProvenBefore(
         passed=proof.passed,
         current=proof.attempt == journal.attempt,
@@ -161,7 +168,10 @@ def _proven_before(control: ControlState) -> ProvenBefore | None:
         stores=len(proof.stores),
         entries=proof.entries,
         excused=proof.excused,
-        findings=sum(proof.compared.values()),
+        findings=proof.violations,
+        since_ms=rolling.fences.as_of_ms if rolling else None,
+        since_records=rolling.records if rolling else 0,
+        since_findings=rolling.violations if rolling else 0,
     )
 
 

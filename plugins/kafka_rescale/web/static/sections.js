@@ -145,10 +145,18 @@ export function proofSection() {
   };
 }
 
+function provenSince(proven, now_ms) {
+  if (proven.since_ms === null) return " What was written since is not compared yet.";
+  const until = `up to ${duration((now_ms - proven.since_ms) / 1000)} ago (${whole(proven.since_records)} records)`;
+  if (proven.since_findings > 0) return ` ${whole(proven.since_findings)} violations in what was written since, ${until}.`;
+  return ` What was written since is compared ${until}.`;
+}
+
 function provenBefore(proven, now_ms) {
   const verdict = proven.passed ? badge("good", "Proven") : badge("bad", `${whole(proven.findings)} violations`);
-  const left = proven.passed ? ` ${whole(proven.entries)} entries of ${proven.stores} stores are the same in both generations; ${whole(proven.excused)} keys written since were left out.` : " Nothing is promoted with these.";
+  const left = proven.passed ? ` ${whole(proven.entries)} entries of ${proven.stores} stores are the same in both generations; ${whole(proven.excused)} keys that had been written since were left out.` : " Nothing is promoted with these.";
   return el("p", {}, verdict, ` Before the promotion, ${duration((now_ms - proven.as_of_ms) / 1000)} ago, in ${duration(proven.seconds)}.`, left,
+    provenSince(proven, now_ms),
     proven.current ? "" : " It is of an earlier attempt: the next one proves its copies again.");
 }
 
