@@ -18,6 +18,7 @@ PARTS = (
     "quiesce",
     "prove",
     "delta",
+    "delta_proof",
     "promote",
     "grow",
     "offsets",

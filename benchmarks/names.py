@@ -7,6 +7,7 @@ PART_NAMES = {
     "quiesce": "stop old generation",
     "prove": "prove it gone",
     "delta": "last delta",
+    "delta_proof": "prove the last delta",
     "promote": "promote",
     "grow": "grow inputs",
     "offsets": "offsets",

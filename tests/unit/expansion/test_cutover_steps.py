@@ -33,7 +33,7 @@ def test_every_topic_group_and_command_is_named_once_it_is_touched() -> None:
     found = steps(inputs=[{"topic": "orders", "policy": "paused", "producers": producers}])
     assert named(found)["Hold the producers of paused inputs."] == ("orders stop",)
     assert named(found)["Wait until orders-app has processed these to their ends."] == ("orders",)
-    assert named(found)["Copy the last delta."] == (
+    assert named(found)["Copy the last delta, and compare it."] == (
         "orders-app-per-region-changelog -> orders-app-g2-per-region-changelog",
         "orders-app-per-customer-changelog -> orders-app-g2-per-customer-changelog",
     )

@@ -149,7 +149,7 @@ def test_what_is_done_is_done_and_what_is_not_known_is_not_nothing() -> None:
 
 def test_what_the_cutover_will_do_is_shown_until_it_is_promoted() -> None:
     warming = copying("orders").page().cutover
-    (delta,) = (step for step in warming if step.does == "Copy the last delta.")
+    (delta,) = (step for step in warming if step.does == "Copy the last delta, and compare it.")
     assert delta.names[0] == "orders-per-region-changelog -> orders-g2-per-region-changelog"
     assert paused("orders").page().cutover == warming
     assert World("orders").page().cutover == complete("orders").page().cutover == ()

@@ -100,7 +100,7 @@ def _until_stopped(plan: Plan, application: Application) -> Iterator[CutoverStep
         )
         return
     if plan.changelogs:
-        yield CutoverStep(Moment.PAUSE, "Copy the last delta.", _pairs(plan.changelogs))
+        yield CutoverStep(Moment.PAUSE, "Copy the last delta, and compare it.", _pairs(plan.changelogs))
     if plan.repartitions:
         yield CutoverStep(Moment.PAUSE, "Carry over the records in flight.", _pairs(plan.repartitions))
 
