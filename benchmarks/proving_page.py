@@ -14,8 +14,8 @@ def proving(found: Mapping[str, Any]) -> Iterable[str]:
     yield from ("## The proof before the promotion", "")
     yield (
         "One store and its copy, from 4 to 8 partitions, records of 100 bytes, compared by a Spark session that "
-        "has run before, beside the same session that only reads and hashes both logs. The third line: a last delta "
-        "of that size, compared by the driver of `catch_up`, one store by one thread."
+        "has run before, beside the same session that only reads and hashes both logs. The third line: a last "
+        "delta of that size, compared by the driver of `catch_up`, one store by one thread."
     )
     yield ""
     yield _line("records/s of both generations (median)", (f"{r['entries']:,} entries" for r in rows))
