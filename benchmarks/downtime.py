@@ -22,6 +22,7 @@ PARTS = (
     "grow",
     "offsets",
     "start",
+    "release",
     "restore",
     "first_output",
     "between",
