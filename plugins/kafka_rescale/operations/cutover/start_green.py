@@ -74,12 +74,13 @@ def _starting(journal: Journal) -> str:
 def _is_started(rescale: Rescale, journal: Journal) -> bool:
     """Whether an earlier try has started green. If green runs without its offsets, stop it."""
     plan = journal.plan
+    is_lacking = bool(_lacking(rescale, plan, journal.green_start))
+    if journal.held and is_lacking and not rescale.admin.describe_group(plan.green).is_live:
+        return False  # it waits at the door for these offsets; whether it still does is asked behind them
     if not rescale.lifecycle.is_running(green(plan)):
         return False
-    if not _lacking(rescale, plan, journal.green_start):
+    if not is_lacking:
         return True
-    if journal.held and not rescale.admin.describe_group(plan.green).is_live:
-        return False  # it waits at the door for these offsets
     # This step commits the offsets first, so something else has started green.
     mode_of(plan).stop_unprepared(rescale, plan)
     return False
