@@ -20,6 +20,7 @@ from kafka_rescale.core.application.snapshots import Snapshots, StoreSnapshot
 from kafka_rescale.core.application.stores import Store
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import Input, Output, Producers, Repartition, SubTopologySpec
+from kafka_rescale.core.application.windows import CutoverWindows
 from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
 from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.bridge import Bridge
@@ -30,7 +31,9 @@ from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing, ThreadRecord
 from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts, SourceTopic
+from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.verify.fences import Fences
+from kafka_rescale.core.verify.parts import ProofProgress
 from kafka_rescale.core.verify.proof import Proof
 from kafka_rescale.core.verify.report import Report
 from kafka_rescale.core.verify.rolling_proof import RollingProof
@@ -48,12 +51,14 @@ SECTIONS = {
     "subtopologies": (SubTopologySpec,),
     "lifecycle": (ShellLifecycle, PythonLifecycle, ManualLifecycle),
     "autoscaling_bounds": (Bounds,),
+    "cutover_windows": (CutoverWindows,),
     "notifications": (Notification,),
     "snapshots": (Snapshots, StoreSnapshot),
 }
 RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.LEASE: (Lease,),
     Concern.JOURNAL: (Journal, Captured),
+    Concern.SWITCH: (Switch,),
     Concern.GENERATIONS: (Generations,),
     Concern.BRIDGE: (Bridge,),
     Concern.AUTOSCALING: (Autoscaling,),
@@ -62,6 +67,7 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.RESULT: (JobResult,),
     Concern.REPORT: (Report,),
     Concern.PROOF: (Proof, Fences),
+    Concern.PROOF_PROGRESS: (ProofProgress,),
     Concern.ROLLING_PROOF: (RollingProof,),
     Concern.ACCEPTANCES: (Acceptances, Acceptance),
 }

@@ -23,6 +23,7 @@ PARTS = {
     "quiesce": "the old generation stops",
     "prove": "proof that it is gone",
     "delta": "last delta and in-flight records",
+    "delta_proof": "proof of the last delta",
     "promote": "promotion",
     "grow": "input topics grow",
     "offsets": "offsets for the new generation",

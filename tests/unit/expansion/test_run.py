@@ -128,6 +128,7 @@ def test_a_run_without_airflow_does_the_same_in_the_same_order(
     application, plan = plan_of(mode)
     Expansion(tmp_path, application, None).follow(plan)  # type: ignore[arg-type]
     waits = {"preflight", "plan", "approve_plan", "lag_gate", "gate_all", "approve_cutover", "pause_alert"}
+    waits |= {"await_window"}
     acts = [t for t in tasks_of(mode, STAGES) if t.step.task not in waits | {"roll_back"}]
     idle = {f"{STATELESS}.restore", f"{STATELESS}.warm_up"}
     assert followed == [task.task_id for task in acts if task.task_id not in idle]

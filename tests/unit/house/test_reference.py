@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from scripts.create_reference import RECORDS, SECTIONS, pages
 from scripts.reference_of_models import NOTES, documented, fields, undescribed
 
+PAGES = ("reference.md", "reference-dags.md", "reference-operators.md", "reference-records.md")
 ROOT = Path(__file__).resolve().parents[3]
 IN_THE_FILE: tuple[type[BaseModel], ...] = (
     Application,
@@ -33,9 +34,7 @@ def made() -> dict[str, str]:
     return pages()
 
 
-@pytest.mark.parametrize(
-    "name", ["reference.md", "reference-dags.md", "reference-operators.md", "reference-records.md"]
-)
+@pytest.mark.parametrize("name", PAGES)
 def test_the_page_is_what_the_code_says_now(name: str) -> None:
     """If not: PYTHONPATH=plugins .venv/bin/python -m scripts.create_reference"""
     assert (ROOT / "docs" / name).read_text() == made()[name]

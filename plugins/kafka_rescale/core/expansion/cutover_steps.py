@@ -13,6 +13,7 @@ from enum import StrEnum
 from kafka_rescale.core.application.lifecycles import ManualLifecycle, PythonLifecycle
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import InputPolicy
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.prewarming import gate_group
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Move, Plan
@@ -49,6 +50,14 @@ def cutover_steps(plan: Plan, application: Application) -> tuple[CutoverStep, ..
         *_promotion(plan, application),
         *_behind(plan, application),
     )
+
+
+def steps_to_come(control: ControlState, application: Application) -> tuple[CutoverStep, ...]:
+    """Return the steps of the cutover of the expansion in progress; nothing once it is promoted."""
+    journal = control.journal
+    if journal is None or not journal.in_progress or journal.is_promoted or journal.rollback_reason:
+        return ()
+    return cutover_steps(journal.plan, application)
 
 
 def _before(plan: Plan, application: Application) -> Iterator[CutoverStep]:

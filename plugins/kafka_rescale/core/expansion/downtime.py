@@ -16,6 +16,7 @@ PARTS: dict[str, str] = {
     "prove": "proven gone",
     "rehearse": "what moves is checked",
     "delta": "last delta copied",
+    "delta_proof": "last delta compared",
     "promote": "promotion",
     "expand": "its own topics grow",
     "move": "what moves is copied",

@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.verify.fences import Fences
-from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.proof import CopiesCompared
-from kafka_rescale.core.verify.report import MAX_FINDINGS, LogCount, StoreReport
+from kafka_rescale.core.verify.report import StoreReport
 
 
 class RollingProof(CopiesCompared):
@@ -23,11 +22,13 @@ class RollingProof(CopiesCompared):
 
     :param began: the first fence: everything of blue at or behind it has been compared, up to ``fences``.
     :param stretches: how many stretches these are.
+    :param last_seconds: how long the comparison of the last one took.
     :param is_complete: whether blue was stopped, so that nothing comes behind ``fences``.
     """
 
     began: PartitionOffsets
     stretches: int = 0
+    last_seconds: float = 0.0
     is_complete: bool = False
 
     @classmethod
@@ -57,6 +58,7 @@ class RollingProof(CopiesCompared):
                 "stores": tuple(map(_added, self.stores, stores)) if self.stores else tuple(stores),
                 "seconds": round(self.seconds + seconds, 3),
                 "stretches": self.stretches + 1,
+                "last_seconds": round(seconds, 3),
                 "is_complete": is_complete,
             }
         )
@@ -97,22 +99,5 @@ def _is_before(fence: PartitionOffsets, other: PartitionOffsets) -> bool:
 
 
 def _added(before: StoreReport, report: StoreReport) -> StoreReport:
-    """Return both reports as one. What was excused before has been judged since, or is excused again."""
-    failures: dict[Oracle, int] = dict(before.failures)
-    for oracle, count in report.failures.items():
-        failures[oracle] = failures.get(oracle, 0) + count
-    findings = (*before.findings, *report.findings)
-    return report.model_copy(
-        update={
-            "blue": _sum(before.blue, report.blue),
-            "green": _sum(before.green, report.green),
-            "failures": failures,
-            "findings": tuple(
-                f for i, f in enumerate(findings) if sum(g.oracle is f.oracle for g in findings[:i]) < MAX_FINDINGS
-            ),
-        }
-    )
-
-
-def _sum(a: LogCount, b: LogCount) -> LogCount:
-    return LogCount(records=a.records + b.records, live=a.live + b.live, tombstoned=a.tombstoned + b.tombstoned)
+    """Return both as one. What was left out before has been judged since, or is left out again."""
+    return before.plus(report).model_copy(update={"excused": report.excused})

@@ -22,6 +22,7 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.values import Value
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -41,6 +42,7 @@ Change = Mapping[str, Value | Mapping[str, object] | None]
 _MODELS: dict[str, type[BaseModel]] = {
     Concern.LEASE: Lease,
     Concern.JOURNAL: Journal,
+    Concern.SWITCH: Switch,
     Concern.GENERATIONS: Generations,
     Concern.BRIDGE: Bridge,
     Concern.AUTOSCALING: Autoscaling,
@@ -51,6 +53,7 @@ _MODELS: dict[str, type[BaseModel]] = {
 _AS_WRITTEN: dict[str, str] = {
     Concern.REPORT: "report",
     Concern.PROOF: "proof",
+    Concern.PROOF_PROGRESS: "proof_progress",
     Concern.ROLLING_PROOF: "rolling_proof",
 }
 """Concerns that are kept as they were written, with their fields: ``core.verify`` knows them."""

@@ -57,15 +57,18 @@ def await_near_proof(rescale: Rescale, journal: Journal) -> None:
     )
 
 
-def assert_proven(rescale: Rescale, journal: Journal) -> None:
+def assert_proven(rescale: Rescale, journal: Journal) -> float:
     """Check that everything is compared, and that green's topics still have it.
 
     The promotion's own transaction asks again for the proofs: see ``Cutover``.
 
+    :returns: how many seconds of the pause went into the proof of the last delta; 0 if none is needed.
     :raises UnsafeState: the promotion would be of copies that are not proven.
     """
-    if proofs := required_proofs(journal, rescale.control.read()):
-        _assert_same(rescale, journal, proofs)
+    if (proofs := required_proofs(journal, rescale.control.read())) is None:
+        return 0.0
+    _assert_same(rescale, journal, proofs)
+    return proofs[1].last_seconds
 
 
 def _assert_same(rescale: Rescale, journal: Journal, proofs: Sequence[CopiesCompared]) -> None:

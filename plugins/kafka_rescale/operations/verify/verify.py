@@ -25,7 +25,7 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
 from kafka_rescale.kafka.reading.misrouted import NOTHING_ACCEPTED, look_for_misrouted
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
-from kafka_rescale.operations.verify.stores import compare_as_planned, compare_stores
+from kafka_rescale.operations.verify.stores import compare_as_planned, compare_each
 from kafka_rescale.spark.verify.compare import compare_store
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def compare_expansion(
     )
     inputs = look_for_misrouted(connection, journal, acceptances)
     left = [move for move in plan.changelogs if move.store not in before]
-    compared = compare_stores(
+    compared = compare_each(
         session,
         left,
         lambda move: compare_as_planned(
