@@ -23,6 +23,7 @@ PARTS = (
     "grow",
     "offsets",
     "start",
+    "release",
     "restore",
     "first_output",
     "between",

@@ -27,8 +27,8 @@ PARTS = {
     "promote": "promotion",
     "grow": "input topics grow",
     "offsets": "offsets for the new generation",
-    "start": "start command",
-    "restore": "its own start and restore, to its first write",
+    "release": "what is held joins its group",
+    "restore": "it restores, to its first write",
     "first_output": "from there to its first output",
 }
 

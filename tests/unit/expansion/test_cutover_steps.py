@@ -62,6 +62,15 @@ def test_in_place_the_own_topics_grow_behind_the_promotion() -> None:
     assert not any("delta" in step.does for step in found)
 
 
+def test_with_a_held_start_the_processes_start_before_the_pause() -> None:
+    held = "orders start-held {application_id}"
+    found = steps(lifecycle={**CHAIN["lifecycle"], "start_held": held})
+    (start,) = [step for step in found if step.does.startswith("Start orders-app-g2")]
+    assert (start.moment, start.names) == (Moment.BEFORE, (held, "group orders-app-g2-gate"))
+    (let_in,) = [step for step in found if step.does.startswith("Let orders-app-g2 in")]
+    assert (let_in.moment, let_in.names) == (Moment.AFTER, (CHAIN["lifecycle"]["start"],))
+
+
 def test_a_manual_lifecycle_asks_a_person() -> None:
     (stop,) = named(steps(lifecycle={"type": "manual"}))["Stop orders-app."]
     assert stop.startswith("a person")

@@ -14,6 +14,7 @@ from kafka_rescale.core.application.lifecycles import ManualLifecycle, PythonLif
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.expansion.prewarming import gate_group
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Move, Plan
 
@@ -44,7 +45,7 @@ class CutoverStep:
 def cutover_steps(plan: Plan, application: Application) -> tuple[CutoverStep, ...]:
     """Return the steps of the cutover of a plan, in their order."""
     return (
-        *_before(plan),
+        *_before(plan, application),
         *_until_stopped(plan, application),
         *_promotion(plan, application),
         *_behind(plan, application),
@@ -59,12 +60,18 @@ def steps_to_come(control: ControlState, application: Application) -> tuple[Cuto
     return cutover_steps(journal.plan, application)
 
 
-def _before(plan: Plan) -> Iterator[CutoverStep]:
+def _before(plan: Plan, application: Application) -> Iterator[CutoverStep]:
     if plan.changelogs and not plan.is_in_place:
         yield CutoverStep(
             Moment.BEFORE,
             "Require the proof of these copies. The promotion asks for it once more.",
             _pairs(plan.changelogs),
+        )
+    if _is_held(application):
+        yield CutoverStep(
+            Moment.BEFORE,
+            f"Start {plan.green} at the door of its group, and wait until its processes tell that they wait.",
+            (_command(application, "start_held"), f"group {gate_group(plan.green)}"),
         )
     jobs = ["move"] if plan.is_in_place else ["catch_up", *(["bridge"] if plan.bridges else [])]
     if not plan.is_in_place or plan.growing:
@@ -129,7 +136,11 @@ def _behind(plan: Plan, application: Application) -> Iterator[CutoverStep]:
         f"Commit the offsets that {plan.green} starts from.",
         (f"group {plan.green}", *read, *(m.target for m in plan.repartitions)),
     )
-    yield CutoverStep(Moment.AFTER, f"Start {plan.green}.", (_command(application, "start"),))
+    if _is_held(application):
+        does = f"Let {plan.green} in, as these offsets do. Only if it no longer waits at the door, start it."
+    else:
+        does = f"Start {plan.green}."
+    yield CutoverStep(Moment.AFTER, does, (_command(application, "start"),))
     if released := tuple(_producers(application, "start")):
         yield CutoverStep(Moment.AFTER, "Release the producers.", released)
     if not plan.is_in_place:
@@ -138,6 +149,11 @@ def _behind(plan: Plan, application: Application) -> Iterator[CutoverStep]:
         yield CutoverStep(
             Moment.RUNNING, "The bridge carries on what comes into the old topics.", _pairs(plan.bridges)
         )
+
+
+def _is_held(application: Application) -> bool:
+    """Whether the file declares a held start; only the workers know whether a class of the user has one."""
+    return getattr(application.lifecycle, "start_held", None) is not None
 
 
 def _growing(plan: Plan) -> tuple[str, ...]:
