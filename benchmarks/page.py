@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.downtime import PARTS
 from benchmarks.names import CONTESTANTS, LEFT_OUT, PART_NAMES, RESET_PARTS
+from benchmarks.proving_page import proving
 
 
 def page(results: Mapping[str, Any]) -> str:
@@ -20,6 +21,8 @@ def page(results: Mapping[str, Any]) -> str:
         lines += [*_outage(downtime, reset), ""]
     if prewarming := results.get("prewarming"):
         lines += [*_prewarming(prewarming), ""]
+    if found := results.get("proving"):
+        lines += [*proving(found), ""]
     if copying := results.get("copying"):
         lines += [*_copying(copying), ""]
     return "\n".join([*lines, "## What is left out", "", *(f"* {line}" for line in LEFT_OUT), ""])

@@ -23,11 +23,12 @@ from benchmarks.full_reset import measure_full_reset
 from benchmarks.machine import machine
 from benchmarks.page import page
 from benchmarks.prewarming import measure_prewarming
+from benchmarks.proving import measure_proving
 from benchmarks.sizes import GROWTH, STATES, Sizes
 from testbed.expansion import ROOT
 from testbed.jars import ensure_demo_classes, ensure_jars
 
-MEASUREMENTS = ("copying", "downtime", "full_reset", "prewarming")
+MEASUREMENTS = ("copying", "downtime", "full_reset", "prewarming", "proving")
 console = Console(highlight=False)
 
 
@@ -62,6 +63,8 @@ class Run:
                 directory = self._empty("full_reset")
                 row = measure_full_reset(directory, self._sizes, copies, self._tell)
                 found.setdefault("full_reset", []).append(row)
+        if "proving" in wanted:
+            found["proving"] = measure_proving(self._empty("proving"), self._sizes, self._tell)
         if "prewarming" in wanted:
             found["prewarming"] = [
                 measure_prewarming(

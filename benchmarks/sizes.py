@@ -10,6 +10,9 @@ STATES = (1, 8)
 GROWTH = (1, 4, 16)
 """Entries of the state with which the pause is measured pre-warmed and not, as multiples of the smallest."""
 
+PROVEN = (1, 10, 100)
+"""Entries of the store that is proven, in tenths of the records that are copied."""
+
 BEFORE, AFTER = 4, 8
 """Partitions before and after."""
 

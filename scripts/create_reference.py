@@ -20,6 +20,7 @@ from kafka_rescale.core.application.snapshots import Snapshots, StoreSnapshot
 from kafka_rescale.core.application.stores import Store
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import Input, Output, Producers, Repartition, SubTopologySpec
+from kafka_rescale.core.application.windows import CutoverWindows
 from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
 from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.bridge import Bridge
@@ -30,8 +31,12 @@ from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing, ThreadRecord
 from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts, SourceTopic
-from kafka_rescale.core.verify.proof import Fences, Proof
+from kafka_rescale.core.control.switch import Switch
+from kafka_rescale.core.verify.fences import Fences
+from kafka_rescale.core.verify.parts import ProofProgress
+from kafka_rescale.core.verify.proof import Proof
 from kafka_rescale.core.verify.report import Report
+from kafka_rescale.core.verify.rolling_proof import RollingProof
 
 from scripts.reference_of_dags import dags, run_in_order
 from scripts.reference_of_models import documented, fields, name_of, table
@@ -46,12 +51,14 @@ SECTIONS = {
     "subtopologies": (SubTopologySpec,),
     "lifecycle": (ShellLifecycle, PythonLifecycle, ManualLifecycle),
     "autoscaling_bounds": (Bounds,),
+    "cutover_windows": (CutoverWindows,),
     "notifications": (Notification,),
     "snapshots": (Snapshots, StoreSnapshot),
 }
 RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.LEASE: (Lease,),
     Concern.JOURNAL: (Journal, Captured),
+    Concern.SWITCH: (Switch,),
     Concern.GENERATIONS: (Generations,),
     Concern.BRIDGE: (Bridge,),
     Concern.AUTOSCALING: (Autoscaling,),
@@ -60,6 +67,8 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.RESULT: (JobResult,),
     Concern.REPORT: (Report,),
     Concern.PROOF: (Proof, Fences),
+    Concern.PROOF_PROGRESS: (ProofProgress,),
+    Concern.ROLLING_PROOF: (RollingProof,),
     Concern.ACCEPTANCES: (Acceptances, Acceptance),
 }
 
@@ -69,7 +78,8 @@ def pages() -> dict[str, str]:
     made = {
         "reference.md": ["# Reference: the application file\n", MADE, *_application(), *_pipeline()],
         "reference-dags.md": ["# Reference: commands and DAGs\n", MADE, *_commands(), *run_in_order(), *dags()],
-        "reference-internals.md": ["# Reference: operators and records\n", MADE, *_operators(), *_records()],
+        "reference-operators.md": ["# Reference: operators\n", MADE, *_operators()],
+        "reference-records.md": ["# Reference: records of the control topic\n", MADE, *_records()],
     }
     return {name: "\n".join(parts).rstrip() + "\n" for name, parts in made.items()}
 

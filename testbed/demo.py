@@ -56,10 +56,10 @@ class Options:
     target: int
     preload: int
     rate: float
-    limit: int | None
-    remove_record: bool
-    keep: bool
-    port: int | None
+    limit: int | None = None
+    remove_record: bool = False
+    keep: bool = False
+    port: int | None = None
     brokers: int = 1
 
 

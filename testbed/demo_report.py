@@ -23,11 +23,12 @@ PARTS = {
     "quiesce": "the old generation stops",
     "prove": "proof that it is gone",
     "delta": "last delta and in-flight records",
+    "delta_proof": "proof of the last delta",
     "promote": "promotion",
     "grow": "input topics grow",
     "offsets": "offsets for the new generation",
-    "start": "start command",
-    "restore": "its own start and restore, to its first write",
+    "release": "what is held joins its group",
+    "restore": "it restores, to its first write",
     "first_output": "from there to its first output",
 }
 

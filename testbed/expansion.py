@@ -25,7 +25,7 @@ from kafka_rescale.core.job_requests import as_argument
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.request import request_of
-from kafka_rescale.core.verify.proof import required_proof
+from kafka_rescale.core.verify.promotable import assert_proof
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -54,6 +54,7 @@ class Expansion:
     :param owner: the owner of the lease.
     :param patience: seconds that a Spark job may take.
     :param prover: proves the copies before a cutover, if no task has done so.
+    :param verifies_whole: whether verify compares again what was compared before the promotion.
     """
 
     directory: Path
@@ -66,6 +67,7 @@ class Expansion:
     bridge: subprocess.Popen[bytes] | None = None
     beside: tuple[str, subprocess.Popen[bytes]] | None = None
     timings: dict[str, float] = field(default_factory=dict)
+    verifies_whole: bool = False
     prover: Callable[[Expansion], None] = field(default=lambda expansion: expansion.job("prove"))
 
     @classmethod
@@ -152,7 +154,7 @@ class Expansion:
         state = self.state()
         assert state.journal is not None
         try:
-            required_proof(state.journal, state.proof)
+            assert_proof(state.journal, state)
         except UnsafeState:
             self.prover(self)
 
@@ -168,7 +170,7 @@ class Expansion:
 
     def verify(self) -> dict[str, Any]:
         """Run verify and return its report; the job's exit code is not judged here."""
-        self.submit("verify").wait(self.patience)
+        self.submit("verify", more=("--whole",) if self.verifies_whole else ()).wait(self.patience)
         return dict(self.state().report)
 
     def assert_verified(self) -> None:

@@ -19,7 +19,7 @@ JVM_DIRECTORY = Path(__file__).resolve().parents[1] / "jvm"
 TARGET_DIRECTORY = JVM_DIRECTORY / "target"
 DEMO_SOURCES = JVM_DIRECTORY / "demo"
 CLASSES_DIRECTORY = TARGET_DIRECTORY / "classes"
-GATE_SOURCE = JVM_DIRECTORY / "gate" / "org" / "kafkarescale" / "WarmUpGate.java"
+GATE_SOURCES = JVM_DIRECTORY / "gate" / "org" / "kafkarescale"
 GATE_JAR = TARGET_DIRECTORY / "gate" / "kafka-rescale-gate.jar"
 
 MINIMUM_JAVA = 17
@@ -84,16 +84,16 @@ def ensure_jars(jar_set: JarSet = "kafka") -> Path:
 
 
 def ensure_gate_jar() -> Path:
-    """Compile and pack the warm-up gate unless its present source has been; returns the jar."""
-    directory = GATE_JAR.parent
-    wanted = _digest(JVM_DIRECTORY / "pom.xml", GATE_SOURCE)
+    """Compile and pack the gates unless their present sources have been; returns the jar."""
+    directory, sources = GATE_JAR.parent, sorted(GATE_SOURCES.glob("*.java"))
+    wanted = _digest(JVM_DIRECTORY / "pom.xml", *sources)
     if _stamp(directory) == wanted:
         return GATE_JAR
     jars = ensure_jars("kafka")
     with build_lock():
         if _stamp(directory) != wanted:
             shutil.rmtree(directory, ignore_errors=True)
-            _compile([GATE_SOURCE], f"{jars}/*", directory / "classes", java=GATE_JAVA)
+            _compile(sources, f"{jars}/*", directory / "classes", java=GATE_JAVA)
             packer = _require_program("jar", "openjdk-17-jdk-headless")
             _run([packer, "--create", "--file", str(GATE_JAR), "-C", str(directory / "classes"), "."])
             _write_stamp(directory, wanted)
@@ -101,7 +101,7 @@ def ensure_gate_jar() -> Path:
 
 
 def ensure_demo_classes() -> Path:
-    """Compile the demo application and its warm-up gate unless their present sources have been.
+    """Compile the demo application and the gates unless their present sources have been.
 
     Compiled beforehand because the start of the application is part of a cutover's pause.
 

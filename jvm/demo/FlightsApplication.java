@@ -65,6 +65,8 @@ public final class FlightsApplication {
             System.out.print(topology.describe());
             return;
         }
+        // Stands for what other applications do before: a context, a registry, an image that is pulled.
+        Thread.sleep(Duration.ofSeconds(Integer.parseInt(options.getOrDefault("startup-seconds", "0"))).toMillis());
         System.exit(run(topology, config(options), onException(options)));
     }
 

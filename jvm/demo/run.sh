@@ -1,12 +1,13 @@
 #!/bin/sh
 # The life cycle of the flights application, as a user's own shell scripts would have it.
 #
-#   run.sh start|start-gated|stop|status|describe APPLICATION_ID
+#   run.sh start|start-gated|start-held|stop|status|describe APPLICATION_ID
 #
 # start returns as soon as the JVM is launched, and does nothing if the application runs already; start-gated starts it
-# behind the warm-up gate, where it only restores its stores, into the directory that start goes on with; stop returns
-# when the process is gone; status exits 0 if it runs and 3 if not, as LSB has it. Settings come from the environment, or from
-# the shell file that FLIGHTS_ENV names, whose values win:
+# behind the warm-up gate, where it only restores its stores, into the directory that start goes on with; start-held
+# starts it behind the hold gate, where it waits for its start offsets; stop returns when the process is gone; status
+# exits 0 if it runs and 3 if not, as LSB has it. Settings come from the environment, or from the shell file that
+# FLIGHTS_ENV names, whose values win:
 #
 #   KAFKA_BOOTSTRAP_SERVERS     127.0.0.1:9092
 #   FLIGHTS_STATE_ROOT          directory of the state, log and pid file
@@ -25,7 +26,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 target=$here/../target
 
 usage() {
-    echo "usage: $0 start|start-gated|stop|status|describe APPLICATION_ID" >&2
+    echo "usage: $0 start|start-gated|start-held|stop|status|describe APPLICATION_ID" >&2
     exit 2
 }
 [ $# -eq 2 ] || usage
@@ -75,7 +76,15 @@ launch() {
 }
 
 start_gated() {
-    gate=${FLIGHTS_GATE:-org.kafkarescale.WarmUpGate}
+    start_behind "${FLIGHTS_GATE:-org.kafkarescale.WarmUpGate}"
+}
+
+start_held() {
+    start_behind org.kafkarescale.HoldGate
+}
+
+start_behind() {
+    gate=$1
     FLIGHTS_CLASSPATH=$target/gate/kafka-rescale-gate.jar${FLIGHTS_CLASSPATH:+:$FLIGHTS_CLASSPATH}
     start
 }
@@ -119,11 +128,15 @@ stop() {
 }
 
 case $command in
-start | start-gated | stop)
+start | start-gated | start-held | stop)
     # One at a time: a start waits for the end of a stop.
     exec 9>"$root/$application.lock"
     flock 9
-    if [ "$command" = start-gated ]; then start_gated; else "$command"; fi
+    case $command in
+    start-gated) start_gated ;;
+    start-held) start_held ;;
+    *) "$command" ;;
+    esac
     ;;
 status)
     if pid=$(running_pid); then

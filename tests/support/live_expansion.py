@@ -87,8 +87,9 @@ def live_application(
 
 def lifecycle_of(program: Path) -> dict[str, str]:
     """Return the lifecycle of the application file, by commands of a program."""
-    commands = {"start": "start", "start_gated": "start-gated", "stop": "stop", "status": "status"}
-    return {"type": "shell", **{name: f"{program} {word} {{application_id}}" for name, word in commands.items()}}
+    commands = ("start", "start_gated", "start_held", "stop", "status")
+    words = {name: name.replace("_", "-") for name in commands}
+    return {"type": "shell", **{name: f"{program} {word} {{application_id}}" for name, word in words.items()}}
 
 
 def journal_of(expansion: Expansion) -> Journal:

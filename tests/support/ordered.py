@@ -109,6 +109,18 @@ class Ordered:
             for thread in threads:
                 thread.join(60)
 
+    @contextmanager
+    def live(self) -> Iterator[None]:
+        """The application at work beside its producers; in the end both generations of it are gone."""
+        try:
+            with self.at_work():
+                assert self.run("start", NAME) == 0
+                wait_until(lambda: self.seen, timeout=120, what="the first output")
+                yield
+        finally:
+            for application_id in (NAME, f"{NAME}-g2"):
+                self.run("stop", application_id)
+
     def stop_sending(self) -> None:
         """Send nothing more."""
         self._stop_sending.set()

@@ -172,8 +172,32 @@ def test_the_gate_waits_in_the_triggerer_until_the_last_partition_has_come(world
     body = world.airflow.hitl(dag, run, "approve_cutover")["body"]
     assert body.startswith(f"**All {len(all_but_one) + 1} partitions are within 0 offsets of the end")
     assert f"to 8 partitions, `{GATED}` → `{GATED}-g2`" in body
+
+
+def test_an_approved_switch_waits_for_its_window_and_hears_the_form_and_the_shell(world: World) -> None:
+    """The run of the test before: its window opens in some days, and nobody waits for that."""
+    dag = f"gate_probe_{GATED}"
+    (run,) = world.airflow.runs(dag)
+    body = world.airflow.hitl(dag, run, "approve_cutover")["body"]
+    assert "the next window begins" in body
+    assert "**If nobody answers**, nothing is thrown away. The copies are kept near until" in body
+    assert "1. *before the pause*: " in body
     world.airflow.approve(dag, run, "approve_cutover")
+    world.airflow.wait_for_task(dag, run, "await_window", states={"deferred"}, timeout=LIMIT)
+    assert "The switch waits: the next window begins" in world.shell("status", GATED)
+
+    form = f"switch_{GATED}"
+    said = world.airflow.trigger(form, {"action": "postpone", "reason": "a release"})
+    assert_success(world.airflow, form, said, LIMIT)
+    assert f"({form}/{said}) has postponed it (a release), until a person says" in world.shell("status", GATED)
+    late = world.shell("postpone", GATED, "--until", "2099-01-01T00:00", fails=True)
+    assert "where `max_wait_seconds` of the file ends the wait" in late
+
+    assert "The switch may begin: " in world.shell("cut-over-now", GATED, "--reason", "it suits")
     assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
+    assert "has said so (it suits)" in world.airflow.log(dag, run, "await_window")
+    refused = world.shell("cancel", GATED, fails=True)
+    assert "expected an expansion whose application has not been stopped yet" in refused
 
 
 def planned(name: str, **changes: Any) -> Plan:

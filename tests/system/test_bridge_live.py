@@ -38,17 +38,11 @@ def live(directory: Path) -> Iterator[tuple[Ordered, AirflowStandalone]]:
         }
         found = {"LINKS": str(ordered.directory), "KAFKA_RESCALE_APPLICATIONS": str(ordered.directory)}
         env = {**found, "PYTHONPATH": PACKAGE}
-        try:
-            with (
-                AirflowStandalone(directory / "airflow", connections=connections, env=env) as airflow,
-                ordered.at_work(),
-            ):
-                assert ordered.run("start", NAME) == 0
-                wait_until(lambda: ordered.seen, timeout=120, what="the first output")
-                yield ordered, airflow
-        finally:
-            for application_id in (NAME, f"{NAME}-g2"):
-                ordered.run("stop", application_id)
+        with (
+            AirflowStandalone(directory / "airflow", connections=connections, env=env) as airflow,
+            ordered.live(),
+        ):
+            yield ordered, airflow
 
 
 def test_the_driver_of_a_bridge_starts_behind_the_restores_and_is_up_before_catch_up(tmp_path: Path) -> None:

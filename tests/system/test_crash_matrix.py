@@ -51,9 +51,6 @@ def test_crash_during_each_step_ends_verified(victim: str, tmp_path: Path) -> No
         preload=6_000,
         rate=3,
         limit=14_000,
-        remove_record=False,
-        keep=False,
-        port=None,
     )
     with environment(options) as (stack, airflow):
         await_live(stack, options)

@@ -24,7 +24,7 @@ def test_the_demo_ends_with_everything_equal(tmp_path: Path, capsys: pytest.Capt
     assert report["order"].index("stage_1_subtopology_2.restore") < report["order"].index(
         "stage_2_subtopology_1.restore"
     )
-    for part in ("quiesce", "drain", "delta", "offsets", "start", "restore", "first_output", "total"):
+    for part in ("quiesce", "drain", "delta", "offsets", "release", "restore", "first_output", "total"):
         assert part in report["timings"]
     assert report["compared"]
     assert not report["differences"]

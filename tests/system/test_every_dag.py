@@ -57,9 +57,6 @@ def world(
         preload=6_000,
         rate=10,
         limit=20_000,
-        remove_record=False,
-        keep=False,
-        port=None,
     )
     with pytest.MonkeyPatch.context() as lifecycle:
         lifecycle.setenv("LINKS", str(ordered.directory))

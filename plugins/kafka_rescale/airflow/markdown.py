@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kafka_rescale.core.expansion.cutover_steps import CutoverStep
+from kafka_rescale.core.expansion.switch_wait import kept, wait_of
 from kafka_rescale.core.plan.plan import Plan
 
 if TYPE_CHECKING:
     from kafka_rescale.core.control.processing import Processing
+    from kafka_rescale.core.control.switch import Switch
 
 FURTHEST = 5
 """Partitions that an approval names; the page has all of them."""
+NAMED = 4
+"""Names that an approval has for each step of the cutover; the page has all of them."""
 
 
 def plan_markdown(plan: Plan) -> str:
@@ -62,6 +67,26 @@ def plan_brief(plan: Plan) -> str:
     outputs = [growth for stage in plan.stages for growth in stage.grow_outputs]
     lines += [f"* output `{growth.topic}`: {growth.current} → {growth.target}" for growth in outputs]
     return "\n".join(lines)
+
+
+def steps_markdown(steps: Iterable[CutoverStep]) -> str:
+    """Return what the cutover will do as a numbered list, with the first names that each step touches."""
+    lines = [f"{n}. *{step.moment}*: {step.does}{_named(step.names)}" for n, step in enumerate(steps, 1)]
+    return "\n".join(["**What the cutover will do**", "", *lines])
+
+
+def _named(names: tuple[str, ...]) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f" ({', '.join(f'`{name}`' for name in names[:NAMED])}{more})"
+
+
+def waiting_markdown(switch: Switch, now_ms: int) -> str:
+    """Return when the switch begins after an approval, and how long that may take."""
+    lines = [f"**If you approve** without another time: {wait_of(switch, now_ms).why}."]
+    lines += ["**If nobody answers**, nothing is thrown away.", *kept(switch, now_ms)]
+    return " ".join([*lines, "After that the run ends; what was copied stays for the next run."])
 
 
 def lag_verdict(event: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ REHEARSE_TASK = "rehearse"
 PROVE_TASK = "prove"
 PLAN_TABLE_KEY = "table"
 PLAN_BRIEF_KEY = "brief"
+PLAN_STEPS_KEY = "steps"
 ID_VARIABLE = "kafka_rescale_airflow_id"
 
 
@@ -35,6 +36,12 @@ def owner_of(context: Context | Mapping[str, Any]) -> str:
     """
     dag_run = context["dag_run"]
     return f"{dag_run.dag_id}/{dag_run.run_id}"
+
+
+def triggered_by(context: Context) -> str:
+    """Return the person who has triggered this run, with the run."""
+    who = getattr(context["dag_run"], "triggering_user_name", None)
+    return f"{who or 'somebody'} ({owner_of(context)})"
 
 
 def airflow_id() -> str:

@@ -28,7 +28,9 @@ from kafka_rescale.core.application.runtimes import SPARK
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.cutover_steps import cutover_steps
+from kafka_rescale.core.expansion.switch_wait import switch_to_come, told
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.verify.report_text import render
@@ -45,9 +47,9 @@ from kafka_rescale.operations.preflight.preflight import preflight
 from kafka_rescale.operations.preflight.sizing import advise
 
 app = typer.Typer(
-    help="Inspect applications. Most commands change nothing. These do: verify and accept write to the control "
-    "topic; stopped removes members from a consumer group; add-stream-thread, remove-stream-thread, "
-    "remove-client, start-client, expand-processors and set-offset change a pipeline.",
+    help="Inspect applications. Most commands change nothing. These do: verify, accept, postpone, cut-over-now "
+    "and cancel write to the control topic; stopped removes members from a consumer group; add-stream-thread, "
+    "remove-stream-thread, remove-client, start-client, expand-processors and set-offset change a pipeline.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -187,7 +189,12 @@ def status(
     journal = control.journal
     copying = journal is not None and journal.phase is Phase.WARMING and not journal.plan.is_in_place
     progress = lags(connection, journal.plan, None) if journal is not None and copying else []
-    show(status_view(application, control, progress), as_json)
+    show(status_view(application, control, progress, _switch(control)), as_json)
+
+
+def _switch(control: ControlState) -> str:
+    found = switch_to_come(control)
+    return told(found, now_ms()) if found is not None else ""
 
 
 @app.command()

@@ -1,10 +1,11 @@
-"""Commands by which a person states something: a finding may be accepted, a program has stopped."""
+"""Commands by which a person states something: of a finding, a program that has stopped, or the switch."""
 
 from __future__ import annotations
 
 import getpass
 import os
 import socket
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,11 +13,14 @@ import typer
 from kafka_rescale.cli.connections import opened
 from kafka_rescale.cli.options import AsJson, Config, File
 from kafka_rescale.cli.output import Document, show
+from kafka_rescale.core.expansion.switch_words import CANCEL, CUT_OVER_NOW, POSTPONE
 from kafka_rescale.core.roles import Role
 from kafka_rescale.operations.expansion.stopped import say_stopped
+from kafka_rescale.operations.expansion.switch import say_action
 from kafka_rescale.operations.verify.accept import accept as accept_findings
 
 people = typer.Typer()
+Reason = Annotated[str, typer.Option(help="Why. The page and status show it.")]
 
 
 @people.command()
@@ -45,6 +49,37 @@ def stopped(file: File, config: Config = None, as_json: AsJson = False) -> None:
     group, removed = say_stopped(*opened(file, config, Role.ADMIN))
     said = f"{removed} members removed, and no member has come back" if removed else "it has no members"
     show(Document({"group": group, "removed": removed}, f"group {group}: {said}"), as_json)
+
+
+@people.command()
+def postpone(
+    file: File,
+    until: Annotated[
+        str, typer.Option(help="The time in ISO 8601. Without it, the switch waits for another word.")
+    ] = "",
+    reason: Reason = "",
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let the switch of the expansion in progress wait; behind the time, it waits for the next window."""
+    _say(file, config, as_json, POSTPONE, until=until, reason=reason)
+
+
+@people.command()
+def cut_over_now(file: File, reason: Reason = "", config: Config = None, as_json: AsJson = False) -> None:
+    """Let the switch of the expansion in progress begin now, whatever the windows of the file are."""
+    _say(file, config, as_json, CUT_OVER_NOW, reason=reason)
+
+
+@people.command()
+def cancel(file: File, reason: Reason = "", config: Config = None, as_json: AsJson = False) -> None:
+    """End the expansion in progress before its switch. Nothing was stopped, and the copies stay."""
+    _say(file, config, as_json, CANCEL, reason=reason)
+
+
+def _say(file: Path, config: Path | None, as_json: bool, action: str, until: str = "", reason: str = "") -> None:
+    said = say_action(*opened(file, config, Role.ADMIN), action, by=_person(), until=until, reason=reason)
+    show(Document({"said": said}, said), as_json)
 
 
 def _person() -> str:

@@ -17,8 +17,10 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB, NOT_AT_WORK
 from kafka_rescale.core.expansion.cutover_steps import CutoverStep
 from kafka_rescale.core.expansion.prewarming import remark_on
+from kafka_rescale.core.expansion.switch_wait import switch_to_come
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.topology.topology import Topology
+from kafka_rescale.core.verify.promotable import proven_until
 from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.core.verify.report import Report
 
@@ -109,12 +111,13 @@ def _told(move: Move) -> str:
 
 
 def status_view(
-    application: Application, control: ControlState, progress: Sequence[PartitionProgress]
+    application: Application, control: ControlState, progress: Sequence[PartitionProgress], switch: str = ""
 ) -> Document:
     """Show what the control topic knows.
 
     :param control: The content of the control topic, with the present state of the bridge (``with_live_bridge``).
     :param progress: The position and the end of each partition that is being copied.
+    :param switch: What the switch waits for.
     """
     stages = _stage_lags(control, progress)
     results = [(r.job, r.state, r.attempt, r.records, r.detail) for r in control.results.values()]
@@ -132,6 +135,7 @@ def status_view(
             {"stage": name, "partitions": n, "worst": worst, "without_position": open_}
             for name, n, worst, open_ in stages
         ],
+        "switch": waited.model_dump(mode="json") if (waited := switch_to_come(control)) else None,
         "proven": _proven(control),
         "verified": control.report.get("passed"),
         "acceptances": control.acceptances.model_dump(mode="json")["accepted"],
@@ -142,10 +146,10 @@ def status_view(
         Rows("Lag", ("stage", "partitions", "largest lag", "not begun"), stages),
         Rows("Results", ("job", "state", "attempt", "records", "detail"), results),
     )
-    return Document(data, _summary(application, control), tables)
+    return Document(data, _summary(application, control, switch), tables)
 
 
-def _summary(application: Application, control: ControlState) -> str:
+def _summary(application: Application, control: ControlState, switch: str) -> str:
     generations, journal, lease = control.generations, control.journal, control.lease
     lines = [
         f"running: {generations.running}, generation {generations.generation}, {generations.partitions} partitions"
@@ -157,6 +161,8 @@ def _summary(application: Application, control: ControlState) -> str:
         else "expansion: none",
         f"lease: {lease.owner}, for {lease.target} partitions" if lease and not lease.released else "lease: free",
     ]
+    if switch:
+        lines.append(switch)
     if journal and journal.rollback_reason:
         lines.append(f"rolled back because: {journal.rollback_reason}")
     if journal and "total" in journal.timings:
@@ -171,6 +177,9 @@ def _summary(application: Application, control: ControlState) -> str:
         verdict = "passed" if proof.passed else "failed"
         lines.append(f"proof before the promotion: {verdict}; {proof.told}")
         lines += [*(f"finding {name}" for name in proof.unaccepted), *map(str, proof.acceptances)]
+        if control.journal and (rolling := proven_until(control, control.journal)) is not None:
+            lines.append(f"  {rolling.told}")
+            lines += [f"finding {name}" for name in rolling.unaccepted(control.acceptances)]
     if control.report:
         report = Report.model_validate(control.report)
         lines += _verification(report, is_older=bool(journal and report.plan != journal.plan.fingerprint))
@@ -187,15 +196,17 @@ def _proof(control: ControlState) -> Proof | None:
 
 def _proven(control: ControlState) -> dict[str, object] | None:
     proof = _proof(control)
-    if proof is None:
+    if proof is None or control.journal is None:
         return None
+    rolling = proven_until(control, control.journal)
     return {
         "passed": proof.passed,
         "attempt": proof.attempt,
         "as_of_ms": proof.fences.as_of_ms,
         "entries": proof.entries,
         "excused": proof.excused,
-        "findings": list(proof.unaccepted),
+        "findings": [*proof.unaccepted, *(rolling.unaccepted(control.acceptances) if rolling else ())],
+        "compared_until_ms": rolling.fences.as_of_ms if rolling else None,
     }
 
 

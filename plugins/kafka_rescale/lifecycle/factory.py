@@ -11,6 +11,8 @@ from kafka_rescale.lifecycle.manual import Person
 from kafka_rescale.lifecycle.python import OwnClass, load
 from kafka_rescale.lifecycle.shell import ShellCommands
 
+Start = Callable[[Instance], None]
+
 
 def lifecycle_of(application: Application, has_members: Callable[[str], bool]) -> Lifecycle:
     """Return the lifecycle of an application.
@@ -25,15 +27,26 @@ def lifecycle_of(application: Application, has_members: Callable[[str], bool]) -
     return load(spec, application.internal_prefix)
 
 
-def gated_start(application: Application, lifecycle: Lifecycle) -> Callable[[Instance], None] | None:
-    """Return the call that starts an instance set behind the warm-up gate.
-
-    The answer is None if the application file declares no such start.
+def gated_start(application: Application, lifecycle: Lifecycle) -> Start | None:
+    """Return the call that starts an instance set behind the warm-up gate; None if it is not declared.
 
     :param lifecycle: the lifecycle that ``lifecycle_of`` returned.
     """
+    return _declared(application, lifecycle, "start_gated")
+
+
+def held_start(application: Application, lifecycle: Lifecycle) -> Start | None:
+    """Return the call that starts an instance set behind the hold gate; None if it is not declared.
+
+    :param lifecycle: the lifecycle that ``lifecycle_of`` returned.
+    """
+    return _declared(application, lifecycle, "start_held")
+
+
+def _declared(application: Application, lifecycle: Lifecycle, name: str) -> Start | None:
     if isinstance(lifecycle, OwnClass):
-        return lifecycle.start_gated if lifecycle.has_gate else None
-    declared = getattr(application.lifecycle, "start_gated", None) is not None
-    call: Callable[[Instance], None] | None = getattr(lifecycle, "start_gated", None)
-    return call if declared and callable(call) else None
+        is_declared = lifecycle.has(name)
+    else:
+        is_declared = getattr(application.lifecycle, name, None) is not None
+    call: Start | None = getattr(lifecycle, name, None)
+    return call if is_declared and callable(call) else None

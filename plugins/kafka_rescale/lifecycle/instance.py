@@ -12,7 +12,8 @@ __all__ = ["Instance", "Lifecycle"]
 class Lifecycle(Protocol):
     """Starts and stops an instance set. A call may be repeated; the repetition changes nothing.
 
-    A lifecycle may also have the method ``start_gated(instance)``; see ``factory.gated_start``.
+    A lifecycle may also have the methods ``start_gated(instance)`` and ``start_held(instance)``; see
+    ``factory.gated_start`` and ``factory.held_start``.
     """
 
     def start(self, instance: Instance) -> None:

@@ -40,6 +40,11 @@ class Person:
         what = f"START {instance.application_id} BEHIND THE WARM-UP GATE for {instance.partitions} partitions"
         self._ask(f"{what}{_reading(instance)}", self._spec.start_gated or "", instance, running=True)
 
+    def start_held(self, instance: Instance) -> None:
+        """Ask the person for a start behind the hold gate, and return: held instances are in no group."""
+        what = f"START {instance.application_id} BEHIND THE HOLD GATE for {instance.partitions} partitions"
+        log.warning("PLEASE %s%s NOW. %s", what, _reading(instance), self._spec.start_held or "")
+
     def stop(self, instance: Instance) -> None:
         """Ask the person for a stop and wait until the group has no members."""
         what = f"STOP every instance of {instance.application_id}"

@@ -27,10 +27,9 @@ class OwnClass:
     def __init__(self, name: str, made: object, prefix_of: Callable[[str], str] = str) -> None:
         self._name, self._made, self._prefix_of = name, made, prefix_of
 
-    @property
-    def has_gate(self) -> bool:
-        """Whether the class can start behind the warm-up gate."""
-        return callable(getattr(self._made, "start_gated", None))
+    def has(self, method: str) -> bool:
+        """Whether the class has an optional method: ``start_gated`` or ``start_held``."""
+        return callable(getattr(self._made, method, None))
 
     def start(self, instance: Instance) -> None:
         """Call ``start``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`."""
@@ -39,6 +38,10 @@ class OwnClass:
     def start_gated(self, instance: Instance) -> None:
         """Call ``start_gated``; see :func:`~kafka_rescale.lifecycle.factory.gated_start`."""
         self._call("start_gated", instance)
+
+    def start_held(self, instance: Instance) -> None:
+        """Call ``start_held``; see :func:`~kafka_rescale.lifecycle.factory.held_start`."""
+        self._call("start_held", instance)
 
     def stop(self, instance: Instance) -> None:
         """Call ``stop``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`."""

@@ -46,6 +46,11 @@ class ShellCommands:
         assert self._spec.start_gated is not None, "start_gated is called, but the file does not declare it"
         self._call(self._spec.start_gated, instance)
 
+    def start_held(self, instance: Instance) -> None:
+        """Run ``start_held``; see :func:`~kafka_rescale.lifecycle.factory.held_start`."""
+        assert self._spec.start_held is not None, "start_held is called, but the file does not declare it"
+        self._call(self._spec.start_held, instance)
+
     def stop(self, instance: Instance) -> None:
         """Run ``stop``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`."""
         self._call(self._spec.stop, instance)

@@ -33,7 +33,7 @@ from testbed.broker import EmbeddedBroker
 from tests.support.expansion.gate_world import MOVE, PLAN
 from tests.support.small_application import application
 from tests.support.small_cluster import create
-from tests.support.verify.proofs import proof_of
+from tests.support.verify.proofs import proof_of, rolling_of
 
 pytestmark = pytest.mark.integration
 OWNER = "a test"
@@ -65,10 +65,13 @@ class World:
             pause_started_ms=now_ms(),
         )
         lease = Lease(owner=OWNER, epoch=1, target=2, expires_at_ms=2**62)
-        proof = proof_of(journal)
         ids = {MOVE.target: ClusterAdmin(self.connection).describe_topics([MOVE.target])[MOVE.target].topic_id}
-        proof = proof.model_copy(update={"fences": proof.fences.model_copy(update={"green_topics": ids})})
-        self.control.update(lambda _: {Concern.JOURNAL: journal, Concern.LEASE: lease, Concern.PROOF: proof})
+        proof, rolling = (
+            each.model_copy(update={"fences": each.fences.model_copy(update={"green_topics": ids})})
+            for each in (proof_of(journal), rolling_of(journal))
+        )
+        proofs = {Concern.PROOF: proof, Concern.ROLLING_PROOF: rolling}
+        self.control.update(lambda _: {Concern.JOURNAL: journal, Concern.LEASE: lease, **proofs})
 
     @property
     def journal(self) -> Journal:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.operations.cutover.cutover import run_cutover
 from kafka_rescale.operations.expansion.rollback import roll_back
@@ -68,6 +68,26 @@ def test_copies_without_a_proof_are_not_cut_over_and_blue_is_not_stopped(warm: W
     journal = journal_of(expansion)
     assert (journal.phase, journal.pause_started_ms) == (Phase.ROLLED_BACK, 0)
     assert stack.run("status") == 0
+
+
+def test_an_application_that_can_not_start_is_found_before_the_pause(
+    warm: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack, expansion = warm
+    if phase(expansion) is Phase.ROLLED_BACK:
+        expansion.begin()
+    config = tmp_path / "properties"
+    config.write_text("num.stream.threads=many\n")
+    monkeypatch.setenv("FLIGHTS_CONFIG", str(config))
+    expansion.prove_copies()
+    catch_up = expansion.submit("catch_up")
+    with pytest.raises(Outage, match="held start of flights-g2: found an application that has ended by itself"):
+        run_cutover(expansion.application, expansion.connection, owner=expansion.owner)
+    journal = journal_of(expansion)
+    assert (journal.phase, journal.pause_started_ms, journal.held) == (Phase.ROLLED_BACK, 0, 0)
+    assert [stack.run("status", name) for name in ("flights", "flights-g2")] == [0, 3]
+    assert ClusterAdmin(expansion.connection).committed("flights-g2") == {}
+    kill_session(catch_up.pid)
 
 
 def test_a_job_that_hangs_within_the_pause_ends_it_and_blue_runs_again(warm: World) -> None:

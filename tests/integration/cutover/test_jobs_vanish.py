@@ -68,9 +68,7 @@ def test_bridge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("LINKS", str(ordered.directory))
         expansion = Expansion.of_file(ordered.file, broker.bootstrap_servers, tmp_path / "run")
         try:
-            with ordered.at_work():
-                assert ordered.run("start", NAME) == 0
-                wait_until(lambda: ordered.seen, timeout=120, what="the first output")
+            with ordered.live():
                 for harm in HARMS:
                     plan = expansion.begin()
                     if harm is HARMS[0]:
@@ -86,7 +84,5 @@ def test_bridge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 ordered.stop_sending()
                 wait_until(lambda: ordered.is_all_seen, timeout=120, what="the last output")
         finally:
-            for application_id in (NAME, f"{NAME}-g2"):
-                ordered.run("stop", application_id)
             for process in expansion.processes:
                 kill_session(process.pid)

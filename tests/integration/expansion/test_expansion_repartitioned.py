@@ -29,13 +29,9 @@ def live(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Ord
         monkeypatch.setenv("LINKS", str(ordered.directory))
         expansion = Expansion.of_file(ordered.file, broker.bootstrap_servers, directory / "run")
         try:
-            with ordered.at_work():
-                assert ordered.run("start", NAME) == 0
-                wait_until(lambda: ordered.seen, timeout=120, what="the first output")
+            with ordered.live():
                 yield ordered, expansion
         finally:
-            for application_id in (NAME, f"{NAME}-g2"):
-                ordered.run("stop", application_id)
             if expansion.bridge is not None:
                 expansion.bridge.wait(120)
 

@@ -111,7 +111,7 @@ def test_it_is_expanded_and_hands_on_every_record_once(
         run_cutover(application, connection, owner=RUN)
         job.result(60)
     spark: Any = None
-    assert verify(spark, connection, name).passed
+    assert verify(lambda: spark, connection, name).passed
     finish(application, connection, owner=RUN)
 
     send(connection, application, 2 * RECORDS)

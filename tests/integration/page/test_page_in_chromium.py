@@ -13,7 +13,7 @@ from kafka_rescale.airflow.page_path import PREFIX
 
 from tests.support.airflow.per_dag_auth import token_of
 from tests.support.page.browser import Complaints, chromium
-from tests.support.page.page_contents import MadeSource, World, complete, copying, paused, quiet
+from tests.support.page.page_contents import MadeSource, World, complete, copying, paused, proven, quiet, waiting
 from tests.support.page.page_server import COOKIE, SETTINGS, mounted, served
 
 if TYPE_CHECKING:
@@ -106,6 +106,14 @@ def test_an_expansion_is_followed_without_reloading(open_page: Open, source: Mad
     page.locator(".node.working", has_text="sub-topology 1").wait_for()
     assert page.locator("#progress tbody tr").count() == 4
     assert page.locator("#downtime").is_hidden()
+    page.locator("#cutover summary").click()
+    page.locator("#cutover").get_by_text(
+        "orders-per-region-changelog -> orders-g2-per-region-changelog"
+    ).last.wait_for()
+    source.worlds["orders"] = waiting("orders")
+    page.locator("#cutover").get_by_text("The switch waits: the next window begins").wait_for()
+    source.worlds["orders"] = replace(waiting("orders"), control=proven(waiting("orders")))
+    page.locator("#verification").get_by_text("What was written since is compared up to").wait_for()
     source.worlds["orders"] = paused("orders")
     page.get_by_text("nothing is being processed").wait_for()
     source.worlds["orders"] = complete("orders")
@@ -113,6 +121,7 @@ def test_an_expansion_is_followed_without_reloading(open_page: Open, source: Mad
     page.locator("#verification").get_by_text("Passed").wait_for()
     page.locator("#distribution canvas.bars").first.wait_for()
     assert page.locator(".node.working").count() == 0
+    assert page.locator("#cutover").is_hidden(), "there is no cutover to come any more"
     assert_content(page)
 
 

@@ -10,59 +10,38 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.verify.oracles import Oracle
-from kafka_rescale.core.verify.proof import Proof, required_proof
+from kafka_rescale.core.verify.promotable import assert_proof
+from kafka_rescale.core.verify.proof import Proof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.marks import Mark
 from kafka_rescale.kafka.copy.reset import restart
 from kafka_rescale.kafka.copy.units import units_of
-from kafka_rescale.operations.cutover.proven import assert_proven
-from kafka_rescale.operations.verify import prove as operation
+from kafka_rescale.operations.cutover.proven import assert_begun
+from kafka_rescale.operations.verify import proof_parts
 from kafka_rescale.operations.verify.accept import accept
 from kafka_rescale.operations.verify.prove import prove
 from kafka_rescale.spark.jobs.arguments import Arguments
 from kafka_rescale.spark.jobs.job import Job
-from pyspark.sql import SparkSession
 
 from tests.integration.copy_helpers import ends_of
-from tests.integration.spark_job_helpers import RUN, begin
-from tests.support.changelogs import Placed, Record, append, placed, write_log
-from tests.support.expansion.expanded import AFTER, BEFORE, STORES, WINDOWED, Expanded
+from tests.integration.spark_job_helpers import RUN
+from tests.support.changelogs import Placed, Record, append, placed
+from tests.support.expansion.copied import copy, copy_of_two_stores, journal_of
+from tests.support.expansion.expanded import AFTER, BEFORE, STORES, Expanded
 from tests.support.mutations import Client
 from tests.support.small_application import application
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
-HOUR_MS = 3_600_000
 
 
 @pytest.fixture
-def copied(client: Client, unique: str, spark: SparkSession) -> Expanded:
+def copied(client: Client, unique: str) -> Expanded:
     """Two stores, and their copies."""
-    expanded = Expanded(client, unique, int(time.time() * 1000) - HOUR_MS)
-    for store in STORES:
-        config = WINDOWED if store == "sessions" else {"cleanup.policy": "compact"}
-        blue = expanded.topic(expanded.application, store)
-        write_log(client, blue, BEFORE, expanded.blue_records(store), transactional=True, config=config)
-        ClusterAdmin(expanded.connection).ensure_topic(expanded.topic(expanded.green, store), AFTER, 1, config)
-    begin(expanded.connection, expanded.plan)
-    copy(expanded)
-    return expanded
-
-
-def copy(expanded: Expanded) -> None:
-    """Copy up to the present ends, as a task of warm_up does."""
-    moves = expanded.plan.changelogs
-    worker = CopyWorker(expanded.connection, expanded.plan, units_of(moves))
-    try:
-        worker.begin()
-        worker.run_to(ends_of(expanded.connection, *moves), now_ms())
-        worker.announce("a test")
-    finally:
-        worker.close()
+    return copy_of_two_stores(client, unique)
 
 
 def proven(expanded: Expanded, attempt: int = 1) -> Proof:
@@ -75,16 +54,10 @@ def recorded(expanded: Expanded) -> Proof:
     return Proof.model_validate(expanded.control.read().proof)
 
 
-def journal_of(expanded: Expanded) -> Journal:
-    journal = expanded.control.read().journal
-    assert journal is not None
-    return journal
-
-
 def assert_promotable(expanded: Expanded) -> None:
     """Ask what a cutover asks before it stops anything, and again at the promotion."""
     rescale: Any = SimpleNamespace(control=expanded.control, admin=ClusterAdmin(expanded.connection))
-    assert_proven(rescale, journal_of(expanded))
+    assert_begun(rescale, journal_of(expanded))
 
 
 def put_into_green(expanded: Expanded, *records: Placed) -> None:
@@ -100,7 +73,7 @@ def test_right_copies_are_proven_and_what_is_written_since_is_left_out(copied: E
 
     result = copied.control.read().results["prove"]
     assert (proof.passed, proof.entries, proof.excused, proof.attempt) == (True, 42, 0, 1)
-    assert required_proof(journal_of(copied), copied.control.read().proof) == proof
+    assert assert_proof(journal_of(copied), copied.control.read()) == proof
     assert (result.state, result.detail, result.as_of_ms) == ("done", proof.told, proof.fences.as_of_ms)
     assert_promotable(copied)
 
@@ -189,7 +162,7 @@ def test_a_proof_of_topics_that_were_made_anew_or_emptied_counts_for_nothing(cop
 def test_copies_that_are_begun_anew_meanwhile_are_no_finding(
     copied: Expanded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = operation.read_fences
+    read = proof_parts.read_fences
 
     def overtaken(*arguments: Any) -> Any:
         fences = read(*arguments)
@@ -197,7 +170,7 @@ def test_copies_that_are_begun_anew_meanwhile_are_no_finding(
             restart(copied.connection, copied.plan, move, Mark(as_of_ms=now_ms(), attempt=1))
         return fences
 
-    monkeypatch.setattr(operation, "read_fences", overtaken)
+    monkeypatch.setattr(proof_parts, "read_fences", overtaken)
     with pytest.raises(Outage):
         proven(copied)
     assert copied.control.read().proof == {}

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
 from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.pairs import StorePair
-from kafka_rescale.core.verify.report import Report, StoreReport
+from kafka_rescale.core.verify.report import LogCount, Report, StoreReport
 from kafka_rescale.core.verify.report_text import render
 from kafka_rescale.kafka.reading.misrouted import look_for_misrouted
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
@@ -24,6 +25,7 @@ from tests.integration.spark_job_helpers import submit_verify
 from tests.support.changelogs import trim
 from tests.support.expansion.expanded import Expanded, with_other_value
 from tests.support.small_application import application
+from tests.support.verify.proofs import proof_of, rolling_of
 
 pytestmark = pytest.mark.integration
 
@@ -58,6 +60,49 @@ def test_a_correct_expansion_exits_with_0_and_leaves_its_report(expanded: Expand
     assert {s.store: s.green.live for s in report.stores} == {"totals": 21, "sessions": 21}
 
 
+def no_spark() -> SparkSession:
+    raise AssertionError("nothing is left to be compared by Spark")
+
+
+def test_what_was_compared_before_the_promotion_is_compared_again_only_if_asked_for(
+    spark: SparkSession, expanded: Expanded
+) -> None:
+    # A proof said that these copies are right. They are not, so that a comparison shows.
+    journal = expanded.write(sessions=with_other_value(expanded.green_records("sessions")))
+    before = {s: report_before(expanded, s, green=21) for s in ("totals", "sessions")}
+    proof = proof_of(journal).model_copy(update={"stores": tuple(before.values())})
+    rolling = rolling_of(journal)
+    expanded.control.update(lambda _: {Concern.PROOF: proof, Concern.ROLLING_PROOF: rolling})
+
+    report = operation.verify(no_spark, expanded.connection, expanded.application)
+
+    assert report.passed
+    assert {s.store: s for s in report.stores} == before
+    assert "compared before the promotion, up to the last record" in render(report)
+    whole = operation.verify(lambda: spark, expanded.connection, expanded.application, whole=True)
+    assert [s.store for s in whole.stores if not s.passed] == ["sessions"]
+    assert whole.compared_before == ()
+
+    short = rolling.model_copy(update={"is_complete": False})
+    expanded.control.update(lambda _: {Concern.ROLLING_PROOF: short})
+    assert not operation.verify(lambda: spark, expanded.connection, expanded.application).passed
+
+
+def report_before(expanded: Expanded, store: str, green: int) -> StoreReport:
+    return StoreReport(
+        store=store,
+        store_type="key-value",
+        blue_topic=expanded.topic(expanded.application, store),
+        green_topic=expanded.topic(expanded.green, store),
+        blue=LogCount(live=green),
+        green=LogCount(live=green),
+        expired=0,
+        surplus=0,
+        partitions=(),
+        excused=0,
+    )
+
+
 def test_findings_exit_with_1_and_are_printed(expanded: Expanded, tmp_path: Path) -> None:
     expanded.write(sessions=with_other_value(expanded.green_records("sessions")))
 
@@ -85,7 +130,7 @@ def test_a_wrong_start_offset_and_a_stale_producer_are_findings(expanded: Expand
     wrong = {expanded.orders: {**journal.green_start[expanded.orders], 2: 5}}
     expanded.record(journal.model_copy(update={"green_start": wrong}))
 
-    report = operation.verify(spark, expanded.connection, expanded.application)
+    report = operation.verify(lambda: spark, expanded.connection, expanded.application)
 
     assert not report.passed
     assert all(s.passed for s in report.stores)
@@ -104,7 +149,7 @@ def test_what_a_person_has_accepted_is_reported_and_no_finding(expanded: Expande
     names = [str(finding) for finding in found.findings]
     accept(application(expanded.application), expanded.connection, findings=names, by="ada", reason="replayed")
 
-    report = operation.verify(spark, expanded.connection, expanded.application)
+    report = operation.verify(lambda: spark, expanded.connection, expanded.application)
 
     assert (report.passed, report.findings, [a.finding for a in report.acceptances]) == (True, (), names)
     assert f"{names[0]}: 1 accepted by ada at " in render(report)
@@ -127,7 +172,7 @@ def test_retention_that_deletes_between_plan_and_read_makes_it_plan_again(
         return compare_store(session, kafka, pair)
 
     monkeypatch.setattr(operation, "compare_store", deleting)
-    report = operation.verify(spark, expanded.connection, expanded.application)
+    report = operation.verify(lambda: spark, expanded.connection, expanded.application)
 
     assert len(planned) == 2
     assert planned[0] != planned[1]
@@ -145,7 +190,7 @@ def test_a_newer_attempt_fences_the_older_one(
 
     monkeypatch.setattr(operation, "compare_store", overtaken)
     with pytest.raises(Fenced):
-        operation.verify(spark, expanded.connection, expanded.application)
+        operation.verify(lambda: spark, expanded.connection, expanded.application)
     assert expanded.control.read().report == {}
 
 
@@ -153,10 +198,10 @@ def test_a_finished_expansion_keeps_the_report_that_it_was_finished_with(
     expanded: Expanded, spark: SparkSession
 ) -> None:
     journal = expanded.write()
-    report = operation.verify(spark, expanded.connection, expanded.application)
+    report = operation.verify(lambda: spark, expanded.connection, expanded.application)
     expanded.record(journal.model_copy(update={"phase": Phase.COMPLETE}))
 
-    assert operation.verify(spark, expanded.connection, expanded.application) == report
+    assert operation.verify(lambda: spark, expanded.connection, expanded.application) == report
 
 
 @pytest.mark.parametrize("phase", [Phase.WARMING, Phase.CAUGHT_UP, Phase.ROLLED_BACK])
@@ -164,7 +209,7 @@ def test_before_promotion_there_is_nothing_to_prove(expanded: Expanded, spark: S
     expanded.write(phase=phase)
 
     with pytest.raises(Refused, match=f"phase {phase}"):
-        operation.verify(spark, expanded.connection, expanded.application)
+        operation.verify(lambda: spark, expanded.connection, expanded.application)
 
 
 def test_a_topic_made_anew_is_never_compared(expanded: Expanded, spark: SparkSession) -> None:
@@ -174,4 +219,4 @@ def test_a_topic_made_anew_is_never_compared(expanded: Expanded, spark: SparkSes
     expanded.record(journal.model_copy(update={"green_ends": beyond}))
 
     with pytest.raises(UnsafeState, match="deleted or made anew"):
-        operation.verify(spark, expanded.connection, expanded.application)
+        operation.verify(lambda: spark, expanded.connection, expanded.application)

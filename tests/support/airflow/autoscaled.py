@@ -67,9 +67,6 @@ def options_of(directory: Path, guarantee: str) -> Options:
         preload=6_000,
         rate=10,
         limit=20_000,
-        remove_record=False,
-        keep=False,
-        port=None,
     )
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from kafka_rescale.core.application.windows import DAYS
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 
@@ -40,6 +46,11 @@ def repartitioned(name: str) -> dict[str, Any]:
     }
 
 
+def closed_window() -> str:
+    """Return a window of the day before yesterday, which opens in some days."""
+    return f"{DAYS[(datetime.now(UTC).weekday() - 2) % 7]} 00:00-24:00"
+
+
 @dataclass
 class World:
     """One broker and one Airflow for all tests of this file, each of which has an application of its own."""
@@ -53,6 +64,17 @@ class World:
     def control(self, application: str) -> ControlTopic:
         return ControlTopic(KafkaConnection(self.client), application)
 
+    def shell(self, command: str, application: str, *options: str, fails: bool = False) -> str:
+        """Return what a command says about an application, in a shell of its own."""
+        file = self.applications / f"{application}.yaml"
+        settings = self.told.with_name("client.json")
+        settings.write_text(json.dumps(self.client))
+        line = [sys.executable, "-m", "kafka_rescale", command, str(file), "--config", str(settings), *options]
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "plugins"), "COLUMNS": "400"}
+        done = subprocess.run(line, env=env, capture_output=True, text=True, timeout=120, check=False)
+        assert (done.returncode != 0) == fails, done.stderr
+        return done.stdout + done.stderr
+
 
 @contextmanager
 def standalone_world(directory: Path) -> Iterator[World]:
@@ -60,7 +82,7 @@ def standalone_world(directory: Path) -> Iterator[World]:
     applications = directory / "applications"
     applications.mkdir()
     write(applications, PLAIN)
-    write(applications, GATED)
+    write(applications, GATED, cutover_windows={"windows": [closed_window()]})
     write(applications, SCHEDULED, schedule="@yearly")
     write(applications, NO_SPARK, spark_conn_id="spark_that_is_missing")
     write(applications, BRIDGED, **repartitioned(BRIDGED))

@@ -16,6 +16,7 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.verify.proof import Proof
 from kafka_rescale.core.verify.report import Report
+from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.operations.application.load import load_application, topology_of
 from pydantic import BaseModel
@@ -39,6 +40,7 @@ def names() -> dict[str, Any]:
         "records": {name: shape(of.annotation) for name, of in ControlState.model_fields.items()},
         "report": shape(Report),
         "proof": shape(Proof),
+        "rolling proof": shape(RollingProof),
         "topics": {move.source: move.target for move in plan.moves},
         "groups": [plan.copy_group, plan.bridge_group, gate_group(plan.green)],
         "transactional ids": [

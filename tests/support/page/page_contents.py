@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.application.windows import CutoverWindows
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
 from kafka_rescale.core.control.generations import Generations, promoted_generations
 from kafka_rescale.core.control.job_results import JobResult
@@ -15,6 +16,7 @@ from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.page.page import ApplicationPage, application_page
 from kafka_rescale.core.page.summary import Summary, unknown
 from kafka_rescale.core.plan.plan import Plan
@@ -22,10 +24,12 @@ from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
 from kafka_rescale.core.verify.report import LogCount, PartitionContent, Report, StoreReport
+from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.admin.describe import topics_of
 from kafka_rescale.operations.application.load import topology_of
 
 from tests.support.application_files import CHAIN
+from tests.support.verify.proofs import fences_of, proof_of
 
 NOW_MS = 1_790_000_000_000
 RUN = "manual__2026-09-21T10:00:00+00:00"
@@ -98,6 +102,31 @@ def copying(name: str, current: int = 4, target: int = 8, readings: int = 40) ->
         result("restore/2", "running", progress(second, current, 70_000), readings),
     ]
     return replace(world, control=control(world, Phase.WARMING, results))
+
+
+def waiting(name: str) -> World:
+    """Copies that are near, and a switch that waits for its window."""
+    world = copying(name)
+    journal = world.control.journal
+    assert journal is not None
+    weekly = CutoverWindows(windows=("sun 02:00-05:00",))
+    switch = Switch.of(journal, None).begun(NOW_MS, 604_800_000, weekly, 86_400_000, asks=False)
+    return replace(world, control=world.control.model_copy(update={"switch": switch}))
+
+
+def proven(world: World, *stores: StoreReport) -> ControlState:
+    """A proof two minutes old, and what was written since compared up to five seconds ago.
+
+    :param stores: what the comparison of what was written since has found.
+    """
+    journal = world.control.journal
+    assert journal is not None
+    fences = fences_of(journal)
+    before, since = (fences.model_copy(update={"as_of_ms": NOW_MS - ago}) for ago in (120_000, 5_000))
+    rolling = RollingProof.begun(journal, before).extended(since, stores, 0.4)
+    proof = proof_of(journal).model_copy(update={"fences": before})
+    records = {"proof": proof.model_dump(mode="json"), "rolling_proof": rolling.model_dump(mode="json")}
+    return world.control.model_copy(update=records)
 
 
 def paused(name: str) -> World:

@@ -1,9 +1,12 @@
-"""A proof that a promotion may rely on, as values."""
+"""Proofs that a promotion may rely on, as values."""
 
 from __future__ import annotations
 
 from kafka_rescale.core.control.journal import Journal
-from kafka_rescale.core.verify.proof import Fences, Proof
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.verify.fences import Fences
+from kafka_rescale.core.verify.proof import Proof
+from kafka_rescale.core.verify.rolling_proof import RollingProof
 
 GREEN_END = 5
 
@@ -41,3 +44,20 @@ def proof_of(journal: Journal) -> Proof:
         seconds=1.0,
         fences=fences_of(journal),
     )
+
+
+def rolling_of(journal: Journal) -> RollingProof:
+    """A rolling proof that continues it, up to what was captured if blue was stopped."""
+    fences = fences_of(journal)
+    if journal.captured is not None:
+        fences = fences.model_copy(update={"fence": journal.captured.changelog_ends})
+    begun = RollingProof.begun(journal, fences_of(journal))
+    return begun.extended(fences, (), 1.0, is_complete=journal.captured is not None)
+
+
+def proven(journal: Journal, **changes: object) -> ControlState:
+    """What the control topic has when both are there."""
+    records = {"proof": proof_of(journal), "rolling_proof": rolling_of(journal)}
+    return ControlState(
+        journal=journal, **{name: record.model_dump(mode="json") for name, record in records.items()}
+    ).model_copy(update=changes)

@@ -43,7 +43,7 @@ def upstream_of(dag: DAG, task_id: str) -> set[str]:
 
 def test_every_application_has_its_dags_with_tags_owner_and_documentation(applications: Path) -> None:
     dags = parsed().dags
-    kinds = ("expand", "rollback", "accept", "retire", "watch", "bridge")
+    kinds = ("expand", "rollback", "switch", "accept", "retire", "watch", "bridge")
     assert set(dags) == {f"{kind}_orders-app" for kind in kinds}
     for dag in dags.values():
         assert "kafka-rescale" in dag.tags
@@ -77,7 +77,8 @@ def test_only_a_sub_topology_without_state_starts_no_spark_job_and_waits_for_non
 
 def test_verify_waits_for_the_cutover_and_for_catch_up(expand: DAG) -> None:
     assert expand.get_task("verify").upstream_task_ids == {"cutover", "catch_up"}
-    assert expand.get_task("cutover").upstream_task_ids == {"approve_cutover"}
+    assert expand.get_task("cutover").upstream_task_ids == {"await_window"}
+    assert expand.get_task("await_window").upstream_task_ids == {"approve_cutover"}
     assert expand.get_task("approve_cutover").upstream_task_ids == {"prove"}
     assert expand.get_task("prove").upstream_task_ids == {"gate_all"}
     assert expand.get_task("callback").upstream_task_ids == {"verify"}
@@ -99,7 +100,8 @@ def test_a_run_that_was_rolled_back_has_failed(expand: DAG) -> None:
     """The state of a run is that of its leaves: where roll_back runs, callback is upstream_failed."""
     roll_back = expand.get_task("roll_back")
     assert roll_back.trigger_rule == "one_failed"
-    assert roll_back.upstream_task_ids == {"catch_up", "gate_all", "prove", "approve_cutover", "cutover"}
+    before = {"catch_up", "gate_all", "prove", "approve_cutover", "await_window", "cutover"}
+    assert roll_back.upstream_task_ids == before
     leaves = {task.task_id for task in expand.tasks if not task.downstream_task_ids}
     assert leaves == {"callback", "roll_back"}
     assert roll_back.upstream_task_ids <= upstream_of(expand, "callback")
@@ -115,7 +117,13 @@ def test_a_trigger_without_params_asks_before_the_application_is_stopped(expand:
         "max_pause_seconds": None,
         "local_state_deleted": False,
         "expected_state": "either",
+        "verify_whole": False,
     }
+
+
+def test_the_question_before_the_stop_says_what_the_cutover_will_do(expand: DAG) -> None:
+    shown = {each: "key='steps'" in expand.get_task(each).body for each in ("approve_plan", "approve_cutover")}
+    assert shown == {"approve_plan": False, "approve_cutover": True}
 
 
 def test_every_approval_looks_whether_the_cutover_has_begun(expand: DAG) -> None:
@@ -136,10 +144,11 @@ def test_what_everyone_sets_is_open_and_comes_first_and_the_rest_is_folded(expan
         "max_pause_seconds": "Thresholds",
         "local_state_deleted": "Safety",
         "expected_state": "Safety",
+        "verify_whole": "Safety",
     }
 
 
-@pytest.mark.parametrize("kind", ["accept", "retire", "rollback"])
+@pytest.mark.parametrize("kind", ["accept", "retire", "rollback", "switch"])
 def test_a_form_that_a_person_has_to_fill_in_is_open(applications: Path, kind: str) -> None:
     params = parsed().dags[f"{kind}_orders-app"].params
     assert {params.get_param(name).schema.get("section") for name in params} == {None}
@@ -195,7 +204,7 @@ def test_what_ends_a_pause_outlasts_an_outage_and_gets_the_next_slot(application
     dags = {dag_id: as_scheduled(dag) for dag_id, dag in parsed().dags.items()}
     expand, manual = dags["expand_orders-app"], dags["rollback_orders-app"].get_task("roll_back")
     ends = {"cutover", "roll_back"} | ({"move"} if mode == "in_place" else set())
-    waits = {"pause_alert"} | ({"gate_all", "catch_up"} if mode == "blue_green" else set())
+    waits = {"pause_alert", "await_window"} | ({"gate_all", "catch_up"} if mode == "blue_green" else set())
     for task in (*map(expand.get_task, ends), manual):
         assert (task.retries, task.retry_delay, task.max_retry_delay) == (12, SECONDS * 5, SECONDS * 60)
         assert task.retry_exponential_backoff == 2.0

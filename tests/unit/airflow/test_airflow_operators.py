@@ -12,7 +12,7 @@ from airflow.providers.standard.exceptions import HITLRejectException
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, RetryAction
 from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
-from kafka_rescale.airflow.markdown import plan_brief
+from kafka_rescale.airflow.markdown import plan_brief, steps_markdown
 from kafka_rescale.airflow.operators import admin, closing
 from kafka_rescale.airflow.operators import approval as approval_module
 from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
@@ -31,7 +31,8 @@ from kafka_rescale.core.errors import (
     Refused,
     UnsafeState,
 )
-from kafka_rescale.core.plan.plan import Move, MoveKind, Stage
+from kafka_rescale.core.expansion.cutover_steps import CutoverStep, Moment
+from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.preflight.preflight import Preflight
 
@@ -171,21 +172,47 @@ def test_the_approval_of_the_plan_has_nothing_ahead_of_the_plan(monkeypatch: pyt
     assert shown_behind({}, monkeypatch, ("plan",))[0] == "-"
 
 
-def test_who_approves_the_plan_sees_what_preflight_found_worth_knowing(monkeypatch: pytest.MonkeyPatch) -> None:
+def pushed_by_the_plan(
+    monkeypatch: pytest.MonkeyPatch, file: Path, plan: Plan, messages: list[str], **params: Any
+) -> dict[str, str]:
+    """What the plan task leaves for the approvals."""
     pushed: dict[str, str] = {}
     monkeypatch.setattr(admin.PlanOperator, "_begin", lambda *_: None)
-    found = {"plan": plan_for("shop").model_dump(mode="json"), "noop": False, "messages": ["one.", "two."]}
+    found = {"plan": plan.model_dump(mode="json"), "noop": False, "messages": messages}
     ti = SimpleNamespace(
         xcom_pull=lambda task_ids: found, xcom_push=lambda key, value: pushed.update({key: value})
     )
-    task = admin.PlanOperator(task_id="plan", application_file="x.yaml", only_show=False)
-    task.execute({"ti": ti})  # type: ignore[typeddict-item]
-    table, _, remarks = pushed["table"].partition("\n\n* ")
+    context: Any = {"ti": ti, "params": params}
+    admin.PlanOperator(task_id="plan", application_file=str(file), only_show=False).execute(context)
+    return pushed
+
+
+def test_who_approves_the_plan_sees_what_preflight_found_worth_knowing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = write_application(tmp_path)
+    told = pushed_by_the_plan(monkeypatch, file, plan_for("shop"), ["one.", "two."])
+    table, _, remarks = told["table"].partition("\n\n* ")
     assert table.endswith(" |")
     assert remarks == "one.\n* two."
-    found["messages"] = []
-    task.execute({"ti": ti})  # type: ignore[typeddict-item]
-    assert pushed["table"].strip() == table
+    assert pushed_by_the_plan(monkeypatch, file, plan_for("shop"), [])["table"].strip() == table
+
+
+def test_who_approves_the_cutover_reads_each_of_its_steps_with_the_names_that_it_touches(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With this run's limit of the pause, and with few names where there are many."""
+    file = write_application(tmp_path)
+    told = pushed_by_the_plan(monkeypatch, file, in_place_plan(), [], max_pause_seconds=77)["steps"]
+    title, _, *steps = told.splitlines()
+    assert title == "**What the cutover will do**"
+    assert [line.partition(".")[0] for line in steps] == [str(n) for n in range(1, len(steps) + 1)]
+    assert "within 77 s of the stop" in told
+    (grown,) = (line for line in steps if "Grow the application's own topics" in line)
+    assert "`orders-app-per-region-changelog 4 -> 8`" in grown
+    many = steps_markdown([CutoverStep(Moment.PAUSE, "Stop.", ("a", "b", "c", "d", "e", "f"))])
+    assert many.endswith("1. *in the pause*: Stop. (`a`, `b`, `c`, `d` and 2 more)")
+    assert steps_markdown([CutoverStep(Moment.PAUSE, "Stop.")]).endswith("Stop.")
 
 
 @pytest.mark.parametrize("is_paused", [False, True])

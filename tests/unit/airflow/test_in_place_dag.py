@@ -35,13 +35,14 @@ def dag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DAG:
     write_application(tmp_path, mode="in_place")
     bag = DagBag(ROOT / "dags")
     assert bag.import_errors == {}
-    assert set(bag.dags) == {f"{kind}_orders-app" for kind in ("expand", "rollback", "accept", "retire", "bridge")}
+    kinds = ("expand", "rollback", "switch", "accept", "retire", "bridge")
+    assert set(bag.dags) == {f"{kind}_orders-app" for kind in kinds}
     return bag.dags["expand_orders-app"]
 
 
 def test_everything_before_is_one_chain_from_the_most_downstream_stage_upstream(dag: DAG) -> None:
     stages = [f"{stage}.expand" for stage in STAGES]
-    chain = ["preflight", "plan", "approve_plan", *stages, "rehearse", "approve_cutover"]
+    chain = ["preflight", "plan", "approve_plan", *stages, "rehearse", "approve_cutover", "await_window"]
     for before, after in pairwise(chain):
         assert dag.get_task(after).upstream_task_ids == {before}
     assert set(dag.task_ids) == {*chain, "move", "cutover", "verify", "callback", "roll_back"}
@@ -49,7 +50,7 @@ def test_everything_before_is_one_chain_from_the_most_downstream_stage_upstream(
 
 def test_the_application_is_down_within_one_task_beside_a_job_that_is_up(dag: DAG) -> None:
     for beside in ("move", "cutover"):
-        assert dag.get_task(beside).upstream_task_ids == {"approve_cutover"}
+        assert dag.get_task(beside).upstream_task_ids == {"await_window"}
     assert dag.get_task("verify").upstream_task_ids == {"move", "cutover"}
     assert dag.get_task("callback").upstream_task_ids == {"verify"}
 
@@ -57,7 +58,7 @@ def test_the_application_is_down_within_one_task_beside_a_job_that_is_up(dag: DA
 def test_a_run_that_fails_before_the_point_of_no_return_is_rolled_back(dag: DAG) -> None:
     roll_back_task = dag.get_task("roll_back")
     assert roll_back_task.trigger_rule == "one_failed"
-    assert roll_back_task.upstream_task_ids == {"rehearse", "approve_cutover", "cutover", "move"}
+    assert roll_back_task.upstream_task_ids == {"rehearse", "approve_cutover", "await_window", "cutover", "move"}
     assert {task.task_id for task in dag.tasks if not task.downstream_task_ids} == {"callback", "roll_back"}
 
 

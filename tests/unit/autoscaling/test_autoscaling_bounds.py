@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka_rescale.core.application.autoscaling import DAYS, Bounds, Window
+from kafka_rescale.core.application.autoscaling import Bounds
+from kafka_rescale.core.application.windows import DAYS, Window
 from pydantic import ValidationError
 
 MONDAY = datetime(2025, 6, 2, tzinfo=UTC)

@@ -11,12 +11,14 @@ from airflow.sdk import DagRunState, Variable
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from kafka_rescale.airflow.operators.admin import PlanOperator
 from kafka_rescale.airflow.runs import ID_VARIABLE, airflow_id, owner_is_finished
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import LeaseHeld
 from kafka_rescale.kafka.control import lease
 from kafka_rescale.operations.expansion import begin as beginning
 
+from tests.support.application_files import CHAIN
 from tests.support.plans import plan_for
 
 OURS, THEIRS = "0a", "0b"
@@ -110,13 +112,13 @@ def test_a_run_of_this_airflow_takes_the_lease_with_its_identity(
 ) -> None:
     told: dict[str, Any] = {}
     monkeypatch.setattr(beginning, "begin", lambda *_, **arguments: told.update(arguments))
-    monkeypatch.setattr(PlanOperator, "application", lambda _: None)
+    monkeypatch.setattr(PlanOperator, "application", lambda _: Application.model_validate(CHAIN))
     monkeypatch.setattr(PlanOperator, "connection", lambda *_: None)
     found = {"plan": plan_for("shop").model_dump(mode="json"), "noop": False, "messages": []}
     ti = SimpleNamespace(xcom_pull=lambda task_ids: found, xcom_push=lambda **_: None)
     run = SimpleNamespace(dag_id="expand_shop", run_id="r")
     task = PlanOperator(task_id="plan", application_file="x.yaml", only_show=False)
-    task.execute({"ti": ti, "dag_run": run})  # type: ignore[arg-type]
+    task.execute({"ti": ti, "dag_run": run, "params": {}})  # type: ignore[arg-type,typeddict-item]
     assert (told["owner"], told["airflow"]) == ("expand_shop/r", OURS)
 
 

@@ -18,7 +18,7 @@ from kafka_rescale.operations.cutover.cutover import Cutover
 from kafka_rescale.operations.expansion.rescale import LEASE_MS, Rescale
 
 from tests.support.situations import situation
-from tests.support.verify.proofs import proof_of
+from tests.support.verify.proofs import proof_of, proven
 
 OWNER = "expand/run-1"
 PLAN = situation().plan
@@ -31,8 +31,7 @@ class Control:
 
     def __init__(self, journal: Journal, before: Generations | None) -> None:
         lease = Lease(owner=OWNER, epoch=1, target=8, expires_at_ms=2**60)
-        proof = proof_of(journal).model_dump(mode="json")
-        self.state = ControlState(lease=lease, journal=journal, generations=before, proof=proof)
+        self.state = proven(journal, lease=lease, generations=before)
 
     def read(self) -> ControlState:
         return self.state

@@ -33,7 +33,7 @@ def test_every_topic_group_and_command_is_named_once_it_is_touched() -> None:
     found = steps(inputs=[{"topic": "orders", "policy": "paused", "producers": producers}])
     assert named(found)["Hold the producers of paused inputs."] == ("orders stop",)
     assert named(found)["Wait until orders-app has processed these to their ends."] == ("orders",)
-    assert named(found)["Copy the last delta."] == (
+    assert named(found)["Copy the last delta, and compare it."] == (
         "orders-app-per-region-changelog -> orders-app-g2-per-region-changelog",
         "orders-app-per-customer-changelog -> orders-app-g2-per-customer-changelog",
     )
@@ -60,6 +60,15 @@ def test_in_place_the_own_topics_grow_behind_the_promotion() -> None:
     assert "orders-app-per-customer-changelog 4 -> 8" in grown
     assert not any("does not come back" in step.does for step in found)
     assert not any("delta" in step.does for step in found)
+
+
+def test_with_a_held_start_the_processes_start_before_the_pause() -> None:
+    held = "orders start-held {application_id}"
+    found = steps(lifecycle={**CHAIN["lifecycle"], "start_held": held})
+    (start,) = [step for step in found if step.does.startswith("Start orders-app-g2")]
+    assert (start.moment, start.names) == (Moment.BEFORE, (held, "group orders-app-g2-gate"))
+    (let_in,) = [step for step in found if step.does.startswith("Let orders-app-g2 in")]
+    assert (let_in.moment, let_in.names) == (Moment.AFTER, (CHAIN["lifecycle"]["start"],))
 
 
 def test_a_manual_lifecycle_asks_a_person() -> None:

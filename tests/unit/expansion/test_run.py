@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -90,7 +91,7 @@ def followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         def wait(self, _: float) -> int:
             return 0
 
-    def submit(_: Expansion, name: str, stage: int | None = None) -> Process:
+    def submit(_: Expansion, name: str, stage: int | None = None, more: Sequence[str] = ()) -> Process:
         done.append(f"{STAGES[stage - 1]}.{name}" if stage else name)
         return Process()
 
@@ -127,6 +128,7 @@ def test_a_run_without_airflow_does_the_same_in_the_same_order(
     application, plan = plan_of(mode)
     Expansion(tmp_path, application, None).follow(plan)  # type: ignore[arg-type]
     waits = {"preflight", "plan", "approve_plan", "lag_gate", "gate_all", "approve_cutover", "pause_alert"}
+    waits |= {"await_window"}
     acts = [t for t in tasks_of(mode, STAGES) if t.step.task not in waits | {"roll_back"}]
     idle = {f"{STATELESS}.restore", f"{STATELESS}.warm_up"}
     assert followed == [task.task_id for task in acts if task.task_id not in idle]

@@ -35,6 +35,8 @@ class World:
     :param unseen: those that ``status`` and ``stop`` don't reach: their members come back when they are removed.
     :param freezes_at: the call about green's group before which the process stands still, once; ``meanwhile``
         happens then.
+    :param held: the pass that green waits with, 0 if it doesn't.
+    :param lets_in: whether what is held joins its group when its offsets are there; if not, it ends.
     """
 
     running: set[str] = field(default_factory=set)
@@ -45,12 +47,14 @@ class World:
     slept: float = 0.0
     watched: int = 0
     starts: int = 0
+    held: int = 0
+    lets_in: bool = True
     freezes_at: str = ""
     meanwhile: Callable[[], object] = lambda: None
     state: ControlState = field(default_factory=ControlState)
 
     def __post_init__(self) -> None:
-        journal = Journal(plan=PLAN, phase=Phase.PROMOTED, owner="test", green_start=START)
+        journal = Journal(plan=PLAN, phase=Phase.PROMOTED, owner="test", green_start=START, held=self.held)
         self.state = ControlState(
             journal=journal, lease=Lease(owner="test", epoch=1, target=2, expires_at_ms=2**62)
         )
@@ -63,7 +67,9 @@ class World:
     @property
     def rescale(self) -> Any:
         """A ``Rescale`` over all this."""
-        lifecycle: Any = SimpleNamespace(is_running=lambda i: i.application_id in self.running, start=self._start)
+        lifecycle: Any = SimpleNamespace(
+            is_running=lambda i: i.application_id in self.running, start=self._start, stop=self._stop
+        )
         admin: Any = SimpleNamespace(
             grow_topics=lambda _: {},
             remove_members=self._remove_members,
@@ -71,6 +77,7 @@ class World:
             committed=self._committed,
             committed_metadata=lambda _: {},
             commit=self._commit,
+            delete_group=lambda _: None,
         )
         control: Any = SimpleNamespace(read=lambda: self.state, update=self._update)
         nobody: Any = None
@@ -83,15 +90,21 @@ class World:
         if seconds > 3.0:
             self.members |= self.unseen
 
-    def watch(self, *_: Any) -> dict[str, float]:
-        """Green writes its first output after a second."""
+    def watch(self, *arguments: Any) -> dict[str, float]:
+        """Green joins its group after a second and a half, and writes its first output after another one."""
         self.watched += 1
+        self.seconds += 1.5
+        arguments[3]()
         self.seconds += 1.0
-        return {"restore": 0.5, "first_output": 0.5}
+        return {"joined": 1.5, "restore": 0.5, "first_output": 0.5}
 
     def works(self) -> None:
         """Green has gone on."""
         self.committed = {t: {p: o + 100 for p, o in of.items()} for t, of in self.committed.items()}
+
+    def _stop(self, _: Any) -> None:
+        self.running.discard(GREEN)
+        self.members.discard(GREEN)
 
     def _start(self, _: Any) -> None:
         self.starts += 1
@@ -121,6 +134,8 @@ class World:
         if group in self.members:
             raise UnsafeState(group, found="UNKNOWN_MEMBER_ID", expected="acceptance", remedy="None.")
         self.committed = {t: dict(of) for t, of in offsets.items()}
+        if self.held and GREEN in self.running:
+            (self.members.add if self.lets_in else self.running.discard)(GREEN)
 
     def _update(self, change: Any) -> ControlState:
         self.state = self.state.model_copy(update={str(k): v for k, v in change(self.state).items()})
@@ -135,6 +150,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Callable[[World], Journal]:
         monkeypatch.setattr(
             blue_green, "time", SimpleNamespace(sleep=world.sleep, monotonic=lambda: world.seconds)
         )
+        monkeypatch.setattr(operation, "time", SimpleNamespace(monotonic=lambda: world.seconds))
         monkeypatch.setattr(operation, "outputs_now", lambda _: {})
         monkeypatch.setattr(operation, "watch_first_output", world.watch)
         monkeypatch.setattr(producers, "release", lambda _: None)
@@ -147,7 +163,52 @@ def test_alone_it_is_started(start: Callable[[World], Journal]) -> None:
     world = World()
     assert start(world).phase is Phase.STARTED
     assert world.journal.timings["total"] > 0
-    assert world.slept == pytest.approx(blue_green.REJOIN_SECONDS - 1.0), "the rest, behind the first output"
+    assert world.slept == pytest.approx(blue_green.REJOIN_SECONDS - 2.5), "the rest, behind the first output"
+    assert world.journal.timings["start"] >= 1.5, "until it has joined its group"
+
+
+def test_what_is_held_is_let_in_by_its_offsets_and_not_started(start: Callable[[World], Journal]) -> None:
+    world = World(held=7, running={GREEN})
+    assert start(world).phase is Phase.STARTED
+    assert (world.starts, world.committed) == (0, START)
+    assert world.journal.timings["release"] == 1.5
+    assert "start" not in world.journal.timings
+
+
+def test_what_was_held_and_is_gone_is_started(start: Callable[[World], Journal]) -> None:
+    world = World(held=7)
+    assert start(world).phase is Phase.STARTED
+    assert world.starts == 1
+    assert "release" not in world.journal.timings
+
+
+def test_what_ends_when_it_is_let_in_is_started(start: Callable[[World], Journal]) -> None:
+    world = World(held=7, running={GREEN}, lets_in=False)
+    assert start(world).phase is Phase.STARTED
+    assert world.starts == 1
+
+
+def test_one_that_has_joined_without_its_offsets_is_stopped_and_started_with_them(
+    start: Callable[[World], Journal],
+) -> None:
+    for held in (0, 7):
+        world = World(held=held, running={GREEN}, members={GREEN})
+        assert start(world).phase is Phase.STARTED
+        assert (world.starts, world.committed) == (1, START)
+
+
+def test_what_goes_on_before_its_offsets_are_looked_at_is_no_mistake(start: Callable[[World], Journal]) -> None:
+    world = World(held=7, running={GREEN})
+    commit = world._commit
+
+    def disturbed(*arguments: Any) -> None:
+        commit(*arguments)
+        world.works()
+        raise UnsafeState("offsets", found="105", expected="5", remedy="None.")
+
+    world._commit = disturbed  # type: ignore[method-assign]
+    assert start(world).phase is Phase.STARTED
+    assert world.starts == 0
 
 
 def test_a_blue_whose_members_come_back_is_told_while_green_runs(start: Callable[[World], Journal]) -> None:

@@ -15,7 +15,8 @@ from testbed.demo_timeline import Span, print_timeline, timeline
 
 STAGES = [f"stage_{n}_of_shop.{task}" for n in (1, 2) for task in ("expand", "restore", "warm_up", "lag_gate")]
 BEFORE = ["preflight", "plan", "approve_plan"]
-REST = ["prewarm", "catch_up", "gate_all", "prove", "approve_cutover", "cutover", "verify", "callback"]
+REST = ["prewarm", "catch_up", "gate_all", "prove", "approve_cutover", "await_window", "cutover"]
+REST += ["verify", "callback"]
 RIGHT = [*BEFORE, *STAGES, *REST]
 
 

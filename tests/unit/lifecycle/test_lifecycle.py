@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
-from kafka_rescale.lifecycle.factory import gated_start, lifecycle_of
+from kafka_rescale.lifecycle.factory import gated_start, held_start, lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 
 from tests.support.small_application import application
@@ -55,6 +55,9 @@ class Gated(Plain):
     def start_gated(self, instance: Instance) -> None:
         self.gated.append(instance)
 
+    def start_held(self, instance: Instance) -> None:
+        self.gated.append(instance)
+
 
 @pytest.fixture
 def deployments(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,6 +71,7 @@ def deployments(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_pre_warming_is_optional(lifecycle: dict[str, str], deployments: None) -> None:
     assert gated_start(*made(**lifecycle)) is None
+    assert held_start(*made(**lifecycle)) is None
 
 
 def test_a_shell_command_starts_behind_the_gate_with_the_same_placeholders() -> None:
@@ -97,6 +101,24 @@ def test_a_person_is_told_to_use_the_gate(caplog: pytest.LogCaptureFixture) -> N
     start(GREEN)
     assert "BEHIND THE WARM-UP GATE" in caplog.text
     assert "set GATE=on" in caplog.text
+
+
+def test_every_lifecycle_can_start_behind_the_hold_gate(
+    deployments: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    command = held_start(*made(**SHELL, start_held="test {application_id} = shop-g2 -a {partitions} = 8"))
+    method = held_start(*made(type="python", callable="deployments:Gated"))
+    # A person's returns at once, although nothing has joined the group: what is held never does.
+    asked = held_start(*made(type="manual", instructions="the dashboard", start_held="set HOLD=on"))
+    assert command is not None
+    assert method is not None
+    assert asked is not None
+    Gated.gated.clear()
+    for start in (command, method, asked):
+        start(replace(GREEN, application_id="shop-g2"))
+    assert Gated.gated == [replace(GREEN, internal_topic_prefix="shop-g2")]
+    assert "BEHIND THE HOLD GATE" in caplog.text
+    assert "set HOLD=on" in caplog.text
 
 
 def test_what_a_class_raises_is_an_outage_that_names_the_method(deployments: None) -> None:

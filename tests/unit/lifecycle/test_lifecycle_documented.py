@@ -112,6 +112,8 @@ def test_the_script_starts_and_stops_and_status_tells(cluster: Cluster) -> None:
     assert cluster.run("status", NAME) == 3
     assert cluster.run("start-gated", NAME, "8") == 0
     assert cluster.read("applied") == f"{{n: {NAME}, p: 8, s: 'org.kafkarescale.WarmUpGate'}}\n"
+    assert cluster.run("start-held", NAME, "8") == 0
+    assert cluster.read("applied") == f"{{n: {NAME}, p: 8, s: 'org.kafkarescale.HoldGate'}}\n"
     assert cluster.run("status", NAME) == 0
     assert cluster.run("start", NAME, "8") == 0
     assert cluster.read("applied") == f"{{n: {NAME}, p: 8, s: ''}}\n"
@@ -191,7 +193,7 @@ def test_a_script_whose_lock_was_taken_ends(cluster: Cluster) -> None:
 
 def test_the_commands_of_the_example_are_those_of_the_script() -> None:
     example = re.findall(r"^  \w+: \./deploy\.sh (\S+) \{application_id\}", block("yaml"), re.MULTILINE)
-    assert example == ["start", "start-gated", "stop", "status"]
+    assert example == ["start", "start-gated", "start-held", "stop", "status"]
     table = re.findall(r"^\| `\{(\w+)\}`", TEXT, re.MULTILINE)
     assert sorted(table) == sorted(PLACEHOLDERS)
 
@@ -212,6 +214,8 @@ def test_the_class_calls_its_api_and_waits_for_the_end(monkeypatch: pytest.Monke
     assert not made.is_running(green)
     made.start_gated(green)
     assert api.wanted[f"http://api/{NAME}"]["client_supplier"] == "org.kafkarescale.WarmUpGate"
+    made.start_held(green)
+    assert api.wanted[f"http://api/{NAME}"]["client_supplier"] == "org.kafkarescale.HoldGate"
     made.start(green)
     assert api.wanted[f"http://api/{NAME}"] == {
         "application_id": NAME,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.autoscaling import Autoscaling
@@ -29,7 +30,20 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.verify.key_distribution import skew
 from kafka_rescale.operations.application.load import load_application, topology_of
 
-from tests.support.page.page_contents import NOW_MS, RUN, TIMINGS, World, complete, control, copying, paused, quiet
+from tests.support.page.page_contents import (
+    NOW_MS,
+    RUN,
+    TIMINGS,
+    World,
+    complete,
+    control,
+    copying,
+    paused,
+    proven,
+    quiet,
+    report,
+    waiting,
+)
 from tests.support.plans import in_place_plan, stateless_plan
 from tests.unit.plan.test_repartitioned import ORDERED
 from tests.unit.plan.test_repartitioned import plan as repartitioned_plan
@@ -131,6 +145,50 @@ def test_what_is_done_is_done_and_what_is_not_known_is_not_nothing() -> None:
         "warm_up/1": (0.8, 20, 80, 100),
         "restore/2": (None, None, None, None),
     }
+
+
+def test_what_the_cutover_will_do_is_shown_until_it_is_promoted() -> None:
+    warming = copying("orders").page().cutover
+    (delta,) = (step for step in warming if step.does == "Copy the last delta, and compare it.")
+    assert delta.names[0] == "orders-per-region-changelog -> orders-g2-per-region-changelog"
+    assert paused("orders").page().cutover == warming
+    assert World("orders").page().cutover == complete("orders").page().cutover == ()
+    rolled_back = control(copying("orders"), Phase.ROLLED_BACK, [], rollback_reason="asked for")
+    assert replace(copying("orders"), control=rolled_back).page().cutover == ()
+
+
+def test_what_is_proven_is_shown_and_up_to_when() -> None:
+    world = waiting("orders")
+    assert world.page().proven is None
+    found = report(world, passed=False).stores[0].model_copy(update={"excused": 0})
+
+    shown = replace(world, control=proven(world)).page().proven
+    wrong = replace(world, control=proven(world, found)).page().proven
+    behind = proven(world).model_copy(update={"rolling_proof": {}})
+    alone = replace(world, control=behind).page().proven
+
+    assert shown is not None
+    assert (shown.as_of_ms, shown.since_ms, shown.since_findings) == (NOW_MS - 120_000, NOW_MS - 5_000, 0)
+    assert wrong is not None
+    assert wrong.since_findings == sum(found.failures.values()) > 0
+    assert alone is not None
+    assert alone.since_ms is None, "unknown, not zero"
+
+
+def test_what_the_switch_waits_for_is_told_on_the_page_and_by_status() -> None:
+    world = waiting("orders")
+    state, journal = world.control, world.control.journal
+    assert journal is not None
+    told_there = world.page().switch
+    assert told_there.startswith("The switch waits: the next window begins Sun 27 Sep 02:00 UTC, in 5 d")
+    assert "The copies are kept near until Mon 28 Sep 2026" in told_there
+    shown = status_view(world.application, state, (), told_there)
+    assert told_there in shown.text
+    assert shown.data["switch"]["until_ms"] == NOW_MS + 604_800_000
+    stopped = journal.model_copy(update={"phase": Phase.QUIESCING})
+    begun = state.model_copy(update={"journal": stopped})
+    assert replace(world, control=begun).page().switch == copying("orders").page().switch == ""
+    assert status_view(world.application, begun, ()).data["switch"] is None
 
 
 def test_a_bridge_that_waits_for_the_promotion_holds_no_gate_and_is_not_what_is_looked_at() -> None:

@@ -8,19 +8,27 @@ import pytest
 from kafka_rescale.airflow.markdown import proven_markdown
 from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
-from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.control.journal import Captured, Journal
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
-from kafka_rescale.core.verify.proof import Proof, assert_same_topics, is_of, required_proof
+from kafka_rescale.core.verify.promotable import assert_same_topics, compared_before, proven_until, required_proofs
+from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.core.verify.report import LogCount, StoreReport
 from kafka_rescale.core.verify.report_text import render_proof
+from kafka_rescale.core.verify.rolling_proof import RollingProof
 
 from tests.support.plans import in_place_plan, stateless_plan
 from tests.support.situations import situation
-from tests.support.verify.proofs import GREEN_END, proof_of, topic_id
+from tests.support.verify.proofs import GREEN_END, fences_of, proof_of, proven, rolling_of, topic_id
 
 JOURNAL = Journal(plan=situation().plan, attempt=2)
+ENDS = {m.source: dict.fromkeys(range(m.source_partitions), 7) for m in JOURNAL.plan.changelogs}
+STOPPED = JOURNAL.model_copy(update={"captured": Captured(changelog_ends=ENDS)})
+AHEAD = {**ENDS, JOURNAL.plan.changelogs[0].source: {0: 4}}
+"""Everything is proven up to 3."""
 PROOF = proof_of(JOURNAL)
+PROOFS = [PROOF]
 TOPICS = list(PROOF.fences.green_topics)
 FOUND = KeyFinding(oracle=Oracle.STATE, subject="totals", detail="live in blue, missing in green", key="6b")
 STORE = StoreReport(
@@ -49,8 +57,9 @@ def begins(of: int = 0) -> dict[str, dict[int, int]]:
 
 
 def test_a_proof_of_these_copies_is_enough() -> None:
-    assert required_proof(JOURNAL, recorded(PROOF)) == PROOF
-    assert_same_topics(JOURNAL, PROOF, {t: topic_id(t) for t in TOPICS}, begins())
+    assert required_proofs(JOURNAL, proven(JOURNAL)) == (PROOF, rolling_of(JOURNAL))
+    assert required_proofs(STOPPED, proven(STOPPED)) == (PROOF, rolling_of(STOPPED))
+    assert_same_topics(JOURNAL, PROOFS, {t: topic_id(t) for t in TOPICS}, begins())
 
 
 @pytest.mark.parametrize(
@@ -64,28 +73,108 @@ def test_a_proof_of_these_copies_is_enough() -> None:
 )
 def test_without_it_nothing_is_promoted(record: dict[str, object], found: str) -> None:
     with pytest.raises(UnsafeState, match=found):
-        required_proof(JOURNAL, record)
+        required_proofs(JOURNAL, proven(JOURNAL, proof=record))
+
+
+def further(**changes: Any) -> dict[str, object]:
+    """The rolling proof as the control topic has it."""
+    return rolling_of(STOPPED).model_copy(update=changes).model_dump(mode="json")
+
+
+@pytest.mark.parametrize(
+    ("record", "found"),
+    [
+        ({}, "no comparison of what was written since the proof"),
+        (further(plan="another"), "no comparison of what was written since the proof"),
+        (further(attempt=1), "no comparison of what was written since the proof"),
+        (further(began=AHEAD), "a comparison that has begun behind the proof"),
+        (further(is_complete=False), "what blue has written last is not compared"),
+        (further(fences=fences_of(JOURNAL)), "what blue has written last is not compared"),
+        (further(stores=(STORE,)), "copies of shop: found 1 violations"),
+    ],
+    ids=["none", "plan", "attempt", "behind", "unfinished", "older", "findings"],
+)
+def test_what_was_written_since_must_be_compared_up_to_the_last_record(
+    record: dict[str, object], found: str
+) -> None:
+    with pytest.raises(UnsafeState, match=found):
+        required_proofs(STOPPED, proven(STOPPED, rolling_proof=record))
+
+
+def test_before_the_application_is_stopped_the_comparison_may_go_on() -> None:
+    ongoing = rolling_of(JOURNAL)
+    assert not ongoing.is_complete
+    assert proven_until(proven(JOURNAL), JOURNAL) == ongoing
+    assert proven_until(proven(JOURNAL, rolling_proof=further(began=AHEAD)), JOURNAL) is None
+    assert proven_until(proven(JOURNAL, proof={}), JOURNAL) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "rolling", "stores"),
+    [
+        ({}, {}, {"totals"}),
+        ({"failures": {Oracle.STATE: 1}}, {}, set()),
+        ({}, {"is_complete": False}, set()),
+        ({}, {"stores": (STORE,)}, set()),
+    ],
+    ids=["proven", "a finding", "not up to the end", "a finding since"],
+)
+def test_what_was_compared_before_the_promotion_need_not_be_compared_again(
+    changes: dict[str, Any], rolling: dict[str, Any], stores: set[str]
+) -> None:
+    store = STORE.model_copy(update={"failures": {}, "findings": (), **changes})
+    proof = PROOF.model_copy(update={"stores": (store,)}).concluded(Acceptances())
+    state = proven(STOPPED, proof=recorded(proof), rolling_proof=further(**rolling))
+
+    assert set(compared_before(STOPPED, state)) == stores
+
+
+def test_earlier_versions_of_keys_that_were_left_out_are_compared_again() -> None:
+    (first, *_), store = STOPPED.plan.changelogs, STORE.model_copy(update={"failures": {}, "findings": ()})
+    stores = tuple(store.model_copy(update={"store": first.store, "excused": n}) for n in (5, 0))
+    stage = STOPPED.plan.stages[0]
+    versioned = tuple(m.model_copy(update={"store_type": "versioned"}) for m in stage.moves)
+    plan = STOPPED.plan.model_copy(update={"stages": (stage.model_copy(update={"moves": versioned}),)})
+    journal = STOPPED.model_copy(update={"plan": plan})
+    for each, kept in zip(stores, (set(), {first.store}), strict=True):
+        proof = proof_of(journal).model_copy(update={"stores": (each,)})
+        assert set(compared_before(journal, proven(journal, proof=recorded(proof)))) == kept
+
+
+def test_stretches_add_up_and_keep_their_findings() -> None:
+    begun = RollingProof.begun(JOURNAL, fences_of(JOURNAL))
+    quiet = STORE.model_copy(update={"failures": {}, "findings": (), "excused": 2})
+
+    found = begun.extended(PROOF.fences, (STORE,), 1.5).extended(PROOF.fences, (quiet,), 1.5)
+
+    assert (found.stretches, found.seconds, found.records, found.violations) == (2, 3.0, 26, 1)
+    assert found.stores[0].excused == 2
+    assert found.findings == (FOUND,)
+    assert "1 violations in what was written since" in found.told
+    (name,) = found.unaccepted(Acceptances())
+    assert f"--finding {name}" in str(found.refused([name]))
+    assert "13 records of both generations, in 1 stretches" in begun.extended(PROOF.fences, (quiet,), 1.0).told
 
 
 @pytest.mark.parametrize("plan", [in_place_plan(), stateless_plan(Mode.BLUE_GREEN)], ids=["in place", "stateless"])
 def test_where_there_are_no_copies_none_is_needed(plan: Any) -> None:
-    assert required_proof(Journal(plan=plan), {}) is None
+    assert required_proofs(Journal(plan=plan), ControlState()) is None
 
 
 @pytest.mark.parametrize("present", [{}, {TOPICS[0]: "another id"}])
 def test_topics_that_were_made_anew_are_not_those_that_were_proven(present: dict[str, str]) -> None:
     known = {t: topic_id(t) for t in TOPICS[1:]}
     with pytest.raises(UnsafeState, match="was made anew since, or is gone"):
-        assert_same_topics(JOURNAL, PROOF, {**known, **present}, begins())
+        assert_same_topics(JOURNAL, PROOFS, {**known, **present}, begins())
 
 
 def test_a_copy_that_was_emptied_since_is_not_the_one_that_was_proven() -> None:
     ids = {t: topic_id(t) for t in TOPICS}
     one = {**begins(), TOPICS[-1]: {**begins()[TOPICS[-1]], 3: GREEN_END}}
     with pytest.raises(UnsafeState, match=r"was emptied since \(partition 3\)"):
-        assert_same_topics(JOURNAL, PROOF, ids, one)
+        assert_same_topics(JOURNAL, PROOFS, ids, one)
     # Retention that deletes a part of it leaves the rest of what was proven.
-    assert_same_topics(JOURNAL, PROOF, ids, begins(GREEN_END - 1))
+    assert_same_topics(JOURNAL, PROOFS, ids, begins(GREEN_END - 1))
 
 
 def test_a_partition_that_was_empty_may_stay_so() -> None:
@@ -99,8 +188,8 @@ def test_findings_fail_it_until_each_is_accepted_by_its_name() -> None:
     (name,) = failed.unaccepted
     assert not failed.passed
     assert f"finding {name}" in render_proof(failed)
-    assert "totals key 0x6b (state: live in blue, missing in green)" in str(failed.refusal)
-    assert f"--finding {name}" in str(failed.refusal)
+    assert "totals key 0x6b (state: live in blue, missing in green)" in str(failed.refused(failed.unaccepted))
+    assert f"--finding {name}" in str(failed.refused(failed.unaccepted))
 
     said = {"records": 1, "by": "ada", "at_ms": 0, "reason": "known"}
     accepted = Acceptances(accepted=(Acceptance(plan=PROOF.plan, finding=name, **said),))  # type: ignore[arg-type]

@@ -31,8 +31,11 @@ Re-partitions the state of `{application_id}` while it keeps running, then cuts 
 the most downstream first. If the application file says how, `prewarm` starts the new generation behind the warm-up
 gate, lets it restore its stores, and stops it again. `catch_up` keeps every copy close behind while `gate_all`
 waits until all copies are within the acceptable lag at the same time. `prove` compares the whole state of the two
-generations while the old one works; nothing is promoted without it. `cutover` stops the running generation, and
-starts the new one seconds later. `verify` compares once more, with what was written last.
+generations while the old one works, and `catch_up` compares what is written since. `await_window` waits for the
+moment that the approval, the application file or a person has named (`switch_{application_id}`). `cutover` stops
+the running generation, waits until the rest is compared as well, and starts the new one seconds later. Nothing is
+promoted that is not proven. `verify` checks the offsets that it started from, and what has come into the inputs
+since.
 
 If anything fails before the promotion, `roll_back` starts the old generation as it was, and the run ends as
 failed. Trigger the DAG again: the new run continues with the copies that are there.
@@ -44,10 +47,11 @@ partition changes, and the tasks keep their local state.
 
 `preflight` and `plan` change nothing; a dry run ends after them. Each stage grows its outputs, the most downstream
 first. `rehearse` reads the whole state while the application runs, and finds records that could not be moved.
-`cutover` waits until the `move` job is up. Then it stops the application, and promotes. From there on the run can
-only go forward, because a topic that has grown can't shrink: the internal topics grow, `move` moves the keys of
-all stages, the inputs grow, and the application starts. `verify` compares the content of the changelogs before and
-after.
+`await_window` waits for the moment that the approval, the application file or a person has named
+(`switch_{application_id}`). `cutover` waits until the `move` job is up. Then it stops the application, and
+promotes. From there on the run can only go forward, because a topic that has grown can't shrink: the internal
+topics grow, `move` moves the keys of all stages, the inputs grow, and the application starts. `verify` compares
+the content of the changelogs before and after.
 
 If anything fails before the promotion, `roll_back` starts the application as it was. After a failure, clear the
 failed task or trigger the DAG again: the run continues where it stopped.

@@ -9,19 +9,21 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, TaskGroup, TriggerRule
 
+from kafka_rescale.airflow.dags.params import approval_params
 from kafka_rescale.airflow.operators.admin import (
     ExpandStageOperator,
     PlanOperator,
     PreflightOperator,
     PrewarmOperator,
 )
-from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
+from kafka_rescale.airflow.operators.approval import CutoverApprovalOperator, OptionalApprovalOperator
 from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
 from kafka_rescale.airflow.operators.cutover import CutoverOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.retries import FIRST_IN_LINE, THROUGH_AN_OUTAGE, UNTIL_A_GENERATION_RUNS
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
+from kafka_rescale.airflow.sensors.switch import SwitchSensor
 from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
 from kafka_rescale.core.application.streams import Application, Mode
 from kafka_rescale.core.application.topics import InputPolicy
@@ -32,6 +34,7 @@ from kafka_rescale.core.topology.topology import Topology
 
 PLAN_TABLE = "{{ ti.xcom_pull(task_ids='plan', key='table') }}"
 PLAN_BRIEF = "{{ ti.xcom_pull(task_ids='plan', key='brief') }}"
+CUTOVER_STEPS = "{{ ti.xcom_pull(task_ids='plan', key='steps') }}"
 MAX_PAUSE = "{{ params.max_pause_seconds or '' }}"
 STAGE_GATE_TIMEOUT = timedelta(hours=1)
 
@@ -89,6 +92,7 @@ class ExpansionTasks:
             "prewarm": self._prewarm,
             "gate_all": self._gate_all,
             "approve_cutover": self._approve_cutover,
+            "await_window": self._await_window,
             "cutover": self._cutover,
             "pause_alert": self._pause_alert,
             "callback": self._callback,
@@ -128,6 +132,7 @@ class ExpansionTasks:
             idle=self._is_idle(task),
             acceptable_lag=self._acceptable_lag() if job in {"warm_up", "catch_up"} else None,
             snapshots=snapshots.location if snapshots and job == "restore" else None,
+            whole="{{ params.verify_whole }}" if job == "verify" and not self._is_in_place() else False,
             **common,
         )
 
@@ -138,6 +143,9 @@ class ExpansionTasks:
         if task.step.task == "prove":
             return not self.topology.stores
         return task.step.task == "move" and not (self.topology.stores or self.topology.repartitions)
+
+    def _is_in_place(self) -> bool:
+        return self.application.mode is Mode.IN_PLACE
 
     def _has_bridge(self) -> bool:
         """Return whether a bridge may carry an input over."""
@@ -168,20 +176,30 @@ class ExpansionTasks:
     def _gate_all(self, **common: Any) -> LagGateSensor:
         return LagGateSensor(ready_job="catch_up", **self._gate(), **common)
 
-    def _approve_cutover(self, **common: Any) -> OptionalApprovalOperator:
+    def _approve_cutover(self, **common: Any) -> CutoverApprovalOperator:
         """Make the approval before the application is stopped. Its param has the same name in both modes."""
         name, seconds = self.application.application_id, self.application.max_pause_seconds
-        subject = f"Cut {name} over now?"
-        if self.application.mode is Mode.IN_PLACE:
+        subject, compared = f"Cut {name} over now?", "What is written until then is compared before the promotion."
+        if self._is_in_place():
             subject = f"Stop {name} now, and let its topics grow for good?"
+            compared = "After the start, `verify` compares the whole state once more."
         limit = f"{{{{ params.max_pause_seconds or {seconds} }}}} s"
         body = (
             f"If nothing is promoted within {limit}, the application is started again as it was. "
-            f"After the start, `verify` compares the whole state once more.\n\n{PLAN_BRIEF}"
+            f"{compared}\n\n{PLAN_BRIEF}\n\n{CUTOVER_STEPS}"
         )
-        return OptionalApprovalOperator(
-            enabled_by="approve_cutover", subject=subject, body=body, **self._cutover_of(), **common
+        return CutoverApprovalOperator(
+            application_file=self.file,
+            enabled_by="approve_cutover",
+            subject=subject,
+            body=body,
+            params=approval_params(self.application),
+            **self._cutover_of(),
+            **common,
         )
+
+    def _await_window(self, **common: Any) -> SwitchSensor:
+        return SwitchSensor(application_file=self.file, **common)
 
     def _cutover(self, **common: Any) -> CutoverOperator:
         return CutoverOperator(application_file=self.file, max_pause_seconds=MAX_PAUSE, **common)

@@ -1,4 +1,4 @@
-"""The DAGs that a person starts beside an expansion: roll back, accept findings, retire old generations."""
+"""The DAGs that a person starts beside an expansion: when it switches, rollback, acceptance, retirement."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from pathlib import Path
 
 from airflow.sdk import DAG, Param
 
-from kafka_rescale.airflow.dags.params import accept_params, retire_params, roll_back_params
-from kafka_rescale.airflow.operators.closing import AcceptOperator, RetireOperator, RollBackOperator
+from kafka_rescale.airflow.dags.params import accept_params, retire_params, roll_back_params, switch_params
+from kafka_rescale.airflow.operators.closing import (
+    AcceptOperator,
+    RetireOperator,
+    RollBackOperator,
+    SwitchOperator,
+)
 from kafka_rescale.airflow.retries import DEFAULT_ARGS, UNTIL_A_GENERATION_RUNS
 from kafka_rescale.core.application.streams import Application
 
@@ -28,6 +33,14 @@ later repair makes these findings disappear.
 A finding names exactly what was seen: a range of offsets of one partition, or the outcome of the comparison of one
 store. `verify` reports it as accepted, with the person and the reason. Any other finding still fails the task.
 After this run, clear the failed task.
+"""
+
+SWITCH_DOC = """
+Says when the expansion in progress of `{application_id}` switches: `postpone`, `cut over now`, or `cancel`.
+
+The run obeys within seconds while it waits in `await_window`; before that, the word counts in advance. It doesn't
+replace the approval: while `approve_cutover` asks, answer there. When the cutover has been let through, this DAG
+changes nothing: it fails, and until the promotion `rollback_{application_id}` starts the application as it was.
 """
 
 RETIRE_DOC = """
@@ -59,6 +72,19 @@ def accept_dag(application: Application, file: Path) -> DAG:
             task_id="accept",
             application_file=str(file),
             findings="{{ params.findings | join(' ') }}",
+            reason="{{ params.reason }}",
+        )
+    return dag
+
+
+def switch_dag(application: Application, file: Path) -> DAG:
+    """Return the DAG that says when one application switches."""
+    with _manual_dag("switch", application, switch_params(), SWITCH_DOC) as dag:
+        SwitchOperator(
+            task_id="switch",
+            application_file=str(file),
+            action="{{ params.action }}",
+            until="{{ params.until or '' }}",
             reason="{{ params.reason }}",
         )
     return dag

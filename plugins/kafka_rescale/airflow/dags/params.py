@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Param
 
 from kafka_rescale.core.application.streams import Mode
+from kafka_rescale.core.expansion.switch_words import (
+    ACTIONS,
+    CANCEL,
+    CUT_OVER_NOW,
+    IN_WINDOW,
+    NOW,
+    POSTPONE,
+)
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 
 if TYPE_CHECKING:
@@ -46,6 +54,7 @@ def expansion_params(application: Application) -> dict[str, Param]:
         "max_pause_seconds": _max_pause(application),
         **prewarming,
         "expected_state": _expected_state(),
+        **({} if in_place else {"verify_whole": _verify_whole()}),
     }
 
 
@@ -90,6 +99,17 @@ def _expected_state() -> Param:
         description_md="`running` or `stopped`: `preflight` refuses if the application is in the other state. "
         "`either`: an application that does not run, for example because somebody has grown its input, is "
         "rescaled and then started.",
+    )
+
+
+def _verify_whole() -> Param:
+    return Param(
+        False,
+        type="boolean",
+        title="Compare everything again",
+        section=SAFETY,
+        description_md="The whole state is compared before the promotion, up to the last record. On: `verify` "
+        "compares it once more after the promotion, with another client.",
     )
 
 
@@ -142,6 +162,51 @@ def _approve_cutover(asked: bool) -> Param:
         description_md="Wait for a person to approve the cutover. The question shows the lag of the copies, the "
         "pause to expect, and the plan. In place: wait for a person to approve the stop of the application.",
     )
+
+
+def approval_params(application: Application) -> dict[str, Param]:
+    """Return the fields of the approval of the cutover: when it shall begin."""
+    windows = application.cutover_windows
+    at = Param(
+        None,
+        type=["null", "string"],
+        format="date-time",
+        title="At another time",
+        description_md="The cutover begins at this time, whatever the windows are. Empty: "
+        + ("see above." if windows else "now."),
+    )
+    if windows is None:
+        return {"at": at}
+    when = Param(
+        IN_WINDOW,
+        type="string",
+        enum=[IN_WINDOW, NOW],
+        title="When",
+        description_md=f"In the next window of the application file ({windows}), or now.",
+    )
+    return {"when": when, "at": at}
+
+
+def switch_params() -> dict[str, Param]:
+    """Return the params of a word of the switch."""
+    return {
+        "action": Param(
+            type="string",
+            enum=list(ACTIONS),
+            title="What",
+            description_md=f"`{POSTPONE}`: the switch waits until the time below, and then for the next window; "
+            f"without a time, until a person says `{CUT_OVER_NOW}`. `{CUT_OVER_NOW}`: it begins now, whatever the "
+            f"windows are. `{CANCEL}`: there is no switch, and the run ends; what was copied stays.",
+        ),
+        "until": Param(
+            None,
+            type=["null", "string"],
+            format="date-time",
+            title="Postpone until",
+            description_md=f"Only for `{POSTPONE}`.",
+        ),
+        "reason": Param("", type="string", title="Reason", description_md="The page and `status` show it."),
+    }
 
 
 def snapshot_params() -> dict[str, Param]:

@@ -10,10 +10,11 @@ from airflow.sdk import Context
 from airflow.sdk.bases.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowSkipException
 
-from kafka_rescale.airflow.markdown import plan_brief, plan_markdown, remarks_markdown
+from kafka_rescale.airflow.markdown import plan_brief, plan_markdown, remarks_markdown, steps_markdown
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.runs import (
     PLAN_BRIEF_KEY,
+    PLAN_STEPS_KEY,
     PLAN_TABLE_KEY,
     PREFLIGHT_TASK,
     airflow_id,
@@ -22,6 +23,7 @@ from kafka_rescale.airflow.runs import (
 )
 from kafka_rescale.airflow.spark.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.core.application.config_files import SPARK_ROLES
+from kafka_rescale.core.expansion.cutover_steps import cutover_steps
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.roles import Role
@@ -106,7 +108,7 @@ class PlanOperator(RescaleOperator, SkipMixin):
         self.only_show = only_show
 
     def execute(self, context: Context) -> dict[str, Any] | None:
-        """Begin the plan and return it for the stages. Push its table and its brief for the approvals."""
+        """Begin the plan and return it for the stages. Push its table, brief and cutover for the approvals."""
         found = context["ti"].xcom_pull(task_ids=PREFLIGHT_TASK)
         plan = Plan.model_validate(found["plan"]) if found["plan"] else None
         told = found["messages"]
@@ -115,6 +117,9 @@ class PlanOperator(RescaleOperator, SkipMixin):
         context["ti"].xcom_push(key=PLAN_TABLE_KEY, value=table)
         if plan is not None:
             context["ti"].xcom_push(key=PLAN_BRIEF_KEY, value=f"{plan_brief(plan)}\n{remarks_markdown(told)}")
+            steps = self._steps(plan, context)
+            self.log.info("\n%s", steps)
+            context["ti"].xcom_push(key=PLAN_STEPS_KEY, value=steps)
         if plan is not None and not found["noop"] and str(self.only_show).lower() != "true":
             self._begin(plan, context)
             return plan.model_dump(mode="json")
@@ -122,6 +127,13 @@ class PlanOperator(RescaleOperator, SkipMixin):
         context["ti"].xcom_push(key="return_value", value=found["plan"])  # skip() leaves by an exception
         self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
         return None
+
+    def _steps(self, plan: Plan, context: Context) -> str:
+        """Return what the cutover of this run will do, with the limit of the pause that the run was given."""
+        limit = context["params"].get("max_pause_seconds")
+        declared = self.application()
+        application = declared.model_copy(update={"max_pause_seconds": limit}) if limit else declared
+        return steps_markdown(cutover_steps(plan, application))
 
     def _begin(self, plan: Plan, context: Context) -> None:
         from kafka_rescale.kafka.client.waiting import now_ms

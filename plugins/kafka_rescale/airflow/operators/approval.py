@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
@@ -17,12 +17,20 @@ from kafka_rescale.airflow.markdown import (
     lag_verdict,
     proven_markdown,
     rehearsed_markdown,
+    waiting_markdown,
 )
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.retries import APPROVAL_RETRY_POLICY
-from kafka_rescale.airflow.runs import GATE_TASK, PREWARM_TASK, PROVE_TASK, REHEARSE_TASK
+from kafka_rescale.airflow.runs import GATE_TASK, PREWARM_TASK, PROVE_TASK, REHEARSE_TASK, owner_of
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Phase
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion.prewarming import outlook
+from kafka_rescale.core.expansion.switch_words import approved
+from kafka_rescale.core.roles import Role
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.application.streams import Application
+    from kafka_rescale.kafka.client.connection import KafkaConnection
 
 COPYING = frozenset({"restore", "warm_up"})
 
@@ -72,9 +80,19 @@ class OptionalApprovalOperator(ApprovalOperator):
             # This run must end the pause of an earlier run. No generation would run while it waited for a person.
             self.log.info("Not asked: the cutover has already begun, phase %s.", phase)
             return None
-        found = (*self._evidence(context), self._copied(context), self.body, self._page(context))
+        found = (
+            *self._evidence(context),
+            self._when(context),
+            self._copied(context),
+            self.body,
+            self._page(context),
+        )
         self.body = "\n\n".join(filter(None, found))
         return super().execute(context)
+
+    def _when(self, context: Context) -> str:
+        """Return what the question says of the time of what it is about."""
+        return ""
 
     def _begun(self) -> Phase | None:
         if self.cutover_of is None:
@@ -101,3 +119,58 @@ class OptionalApprovalOperator(ApprovalOperator):
     def _page(self, context: Context) -> str:
         link = ApplicationPageLink()
         return f"[{link.name}: its present state]({link.get_link(self, ti_key=context['ti'])})"
+
+
+class CutoverApprovalOperator(OptionalApprovalOperator):
+    """
+    Ask a person to approve the cutover: now, in a window of the application file, or at a time that they name.
+
+    While nobody answers, ``catch_up`` keeps the copies near, until ``max_wait_seconds`` of the file have passed.
+    Then the run ends, and the copies stay for the next one.
+
+    :param application_file: path of the application file, read again when the task runs (templated)
+    """
+
+    template_fields = (*OptionalApprovalOperator.template_fields, "application_file")
+
+    def __init__(self, *, application_file: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.application_file = application_file
+
+    def _when(self, context: Context) -> str:
+        from kafka_rescale.operations.expansion.switch import begin_wait
+
+        application, connection = self._opened()
+        switch = begin_wait(application, connection, owner=owner_of(context), asks=True)
+        now_ms = int(time.time() * 1000)
+        # A task that asks again, because it was killed, does not get the whole time again.
+        self.response_timeout = timedelta(milliseconds=max(1000, switch.until_ms - now_ms))
+        return waiting_markdown(switch, now_ms)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Note what the answer says of the time; no answer in time is told as what it is."""
+        from kafka_rescale.operations.expansion.switch import approve
+
+        if event.get("chosen_options") == [self.REJECT] and not event.get("responded_by_user"):
+            raise UnsafeState(
+                f"approval of the cutover of {self.cutover_of}",
+                found="no answer within max_wait_seconds of the application file",
+                expected="an answer",
+                remedy="Nothing was stopped, and the copies stay. Trigger the expansion again: it uses them.",
+            )
+        answer = super().execute_complete(context, event)
+        application, connection = self._opened()
+        order, not_before_ms, remark = approved(answer["params_input"], application.cutover_windows)
+        if remark:
+            self.log.error("%s The switch waits for another word.", remark)
+        who = (answer["responded_by_user"] or {}).get("name") or "somebody"
+        by = f"{who} ({owner_of(context)})"
+        approve(application, connection, owner=owner_of(context), by=by, order=order, not_before_ms=not_before_ms)
+        return answer
+
+    def _opened(self) -> tuple[Application, KafkaConnection]:
+        from kafka_rescale.operations.application.load import load_application
+
+        application = load_application(self.application_file)
+        hook = KafkaRescaleHook(kafka_config_id=application.kafka_conn_id_of(Role.ADMIN))
+        return application, hook.connection()

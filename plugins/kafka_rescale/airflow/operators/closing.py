@@ -9,7 +9,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
-from kafka_rescale.airflow.runs import airflow_id, failed_tasks, owner_of
+from kafka_rescale.airflow.runs import airflow_id, failed_tasks, owner_of, triggered_by
 from kafka_rescale.core.errors import Refused
 
 
@@ -70,16 +70,50 @@ class AcceptOperator(RescaleOperator):
         """Return one sentence for each accepted finding."""
         from kafka_rescale.operations.verify.accept import accept
 
-        application, run = self.application(), context["dag_run"]
-        who = getattr(run, "triggering_user_name", None)
+        application = self.application()
         accepted = accept(
             application,
             self.connection(application),
             findings=self.findings.split() if isinstance(self.findings, str) else self.findings,
-            by=f"{who or 'somebody'} ({owner_of(context)})",
+            by=triggered_by(context),
             reason=self.reason,
         )
         return [str(each) for each in accepted]
+
+
+class SwitchOperator(RescaleOperator):
+    """
+    Say when the switch shall begin, in the name of the person who has triggered the run.
+
+    :param action: ``postpone``, ``cut over now`` or ``cancel`` (templated)
+    :param until: for ``postpone``, until when; empty for no time (templated)
+    :param reason: why (templated)
+    """
+
+    ui_color = "#f3e0a6"
+    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "action", "until", "reason")
+
+    def __init__(self, *, action: str, until: str = "", reason: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.action = action
+        self.until = until
+        self.reason = reason
+
+    def execute(self, context: Context) -> str:
+        """Return what the switch waits for now."""
+        from kafka_rescale.operations.expansion.switch import say_action
+
+        application = self.application()
+        said = say_action(
+            application,
+            self.connection(application),
+            self.action,
+            by=triggered_by(context),
+            until=self.until,
+            reason=self.reason,
+        )
+        self.log.info("%s", said)
+        return said
 
 
 class FinishOperator(RescaleOperator):

@@ -59,6 +59,8 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
     :param acceptable_lag: offsets per partition, for ``warm_up`` and ``catch_up`` (templated)
     :param silent_seconds: seconds without a new record in the old topic after which ``bridge`` may end
     :param snapshots: location of the application's snapshots, for ``restore``
+    :param whole: whether ``verify`` compares also what was compared before the promotion; a boolean or its text
+        (templated)
     :param kafka_conn_id: id of the Airflow connection for Kafka. Its properties are passed in the environment of
         ``spark-submit``. Only client mode on a local or standalone master keeps that environment secret
     :param kafka_config_file: path of a JSON file with those properties, mounted where the driver runs. It is
@@ -73,6 +75,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
     template_fields: Sequence[str] = (
         *(f for f in SparkSubmitOperator.template_fields if f != "env_vars"),
         "acceptable_lag",
+        "whole",
     )
     ui_color = "#fbe3c9"
     operator_extra_links = (*SparkSubmitOperator.operator_extra_links, ApplicationPageLink())
@@ -94,6 +97,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         acceptable_lag: int | str | None = None,
         silent_seconds: int | None = None,
         snapshots: str | None = None,
+        whole: str | bool = False,
         **kwargs: Any,
     ) -> None:
         self.application_id = application_id
@@ -104,6 +108,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         self.acceptable_lag = acceptable_lag
         self.silent_seconds = silent_seconds
         self.snapshots = snapshots
+        self.whole = whole
         self.kafka_config_file = kafka_config_file
         self.takes_shared_file = takes_shared_file
         self.result_key = job if stage is None else f"{job}/{stage}"
@@ -197,7 +202,8 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         lag = [] if self.acceptable_lag is None else ["--acceptable-lag", str(self.acceptable_lag)]
         silence = [] if self.silent_seconds is None else ["--silent-seconds", str(self.silent_seconds)]
         snapshots = [] if self.snapshots is None else ["--snapshots", self.snapshots]
-        return ["--application", self.application_id, *stage, *run, *lag, *silence, *snapshots]
+        whole = ["--whole"] if str(self.whole).lower() == "true" else []
+        return ["--application", self.application_id, *stage, *run, *lag, *silence, *snapshots, *whole]
 
     def _environment(self, master: str, connection: KafkaConnection) -> dict[str, str]:
         local = master.startswith("local")

@@ -19,6 +19,7 @@ from kafka_rescale.core.application.snapshots import Snapshots, StoreSnapshot
 from kafka_rescale.core.application.stores import Store
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import Input, Output, Producers, Repartition, SubTopologySpec
+from kafka_rescale.core.application.windows import CutoverWindows
 
 _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     ("inputs",): Input,
@@ -28,6 +29,7 @@ _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     ("repartitions",): Repartition,
     ("subtopologies",): SubTopologySpec,
     ("autoscaling_bounds",): Bounds,
+    ("cutover_windows",): CutoverWindows,
     ("notifications",): Notification,
     ("snapshots",): Snapshots,
     ("snapshots", "stores"): StoreSnapshot,

@@ -22,6 +22,7 @@ from kafka_rescale.core.application.notifications import Event, Notification
 from kafka_rescale.core.application.snapshots import Snapshots
 from kafka_rescale.core.application.stores import Store
 from kafka_rescale.core.application.topics import Input, InputPolicy, Output, Repartition, SubTopologySpec
+from kafka_rescale.core.application.windows import CutoverWindows
 from kafka_rescale.core.topology.topology import Topology
 
 
@@ -52,6 +53,10 @@ class Application(ApplicationFile):
     :param acceptable_recovery_lag: offsets per partition within which the gate opens (KIP-441's default).
     :param max_pause_seconds: limit from the stop of the running generation to the promotion; after it, the running
         generation is started again.
+    :param cutover_windows: when the running generation may be stopped for a cutover. A person who approves the
+        cutover may say another time. Without this field it is stopped as soon as everything is ready and approved.
+    :param max_wait_seconds: limit of the wait for the approval of the cutover and for its window. Until then the
+        copies are kept near; after it, the run ends, and its copies stay as they are.
     :param chain: name of a chain of applications that are expanded by one trigger, downstream first.
     :param internal_topic_prefix: the value of ``__internal.override.topic.prefix__``, which takes the place of the
         ``application.id`` in the names of internal topics; generations add their suffix to it.
@@ -92,6 +97,8 @@ class Application(ApplicationFile):
     acceptable_recovery_lag: WholeNumber = Field(default=10_000, ge=0)
     max_pause_seconds: WholeNumber = Field(default=300, ge=10)
     max_restore_seconds: WholeNumber = Field(default=3600, ge=10)
+    cutover_windows: CutoverWindows | None = None
+    max_wait_seconds: WholeNumber = Field(default=7 * 24 * 3600, ge=60)
     bridge_cores: WholeNumber = Field(default=1, ge=1)
     chain: ChainName | None = None
     autoscaling_bounds: Bounds = Bounds()
@@ -121,6 +128,18 @@ class Application(ApplicationFile):
                 found="no notifier of event long_pause",
                 expected="one for `pause_alert_seconds:`",
                 remedy="Add it to `notifications:`, or delete the field.",
+            )
+        return value
+
+    @field_validator("max_wait_seconds")
+    @classmethod
+    def _a_window_comes_in_time(cls, value: int, info: ValidationInfo) -> int:
+        windows: CutoverWindows | None = info.data.get("cutover_windows")
+        if windows is not None and value < windows.longest_gap_seconds:
+            raise WrongValue(
+                found=f"{value} s, while {windows.longest_gap_seconds} s may pass between two `cutover_windows`",
+                expected="at least that",
+                remedy="Raise it, or name more windows: a run would end before its window begins.",
             )
         return value
 

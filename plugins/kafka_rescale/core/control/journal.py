@@ -92,6 +92,7 @@ class Journal(Value):
     :param prewarmed: seconds per part of the pre-warming of this attempt; empty without a pre-warming.
     :param was_warm: green's id, if a pre-warming of this or an earlier attempt may have left local state of green.
         Rollbacks keep it until a person says that the state is deleted.
+    :param held: number of the pass of green's processes that wait at the door of their group; 0 if there are none.
     :param compaction_lags: ``min.compaction.lag.ms`` overrides of green's changelogs as they were before every
         record had to be kept; an empty string stands for no override.
     :param max_compaction_lags: the same for ``max.compaction.lag.ms``, which brokers refuse below the other.
@@ -116,6 +117,7 @@ class Journal(Value):
     gate_ends: PartitionOffsets = Field(default_factory=dict)
     prewarmed: dict[str, float] = Field(default_factory=dict)
     was_warm: str = ""
+    held: int = 0
     compaction_lags: dict[str, str] = Field(default_factory=dict)
     max_compaction_lags: dict[str, str] = Field(default_factory=dict)
     callback_begun_ms: int = 0

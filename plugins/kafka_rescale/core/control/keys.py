@@ -12,6 +12,7 @@ class Concern(StrEnum):
 
     LEASE = "lease"
     JOURNAL = "journal"
+    SWITCH = "switch"
     GENERATIONS = "generations"
     BRIDGE = "bridge"
     AUTOSCALING = "autoscaling"
@@ -20,4 +21,6 @@ class Concern(StrEnum):
     RESULT = "result"
     REPORT = "report"
     PROOF = "proof"
+    PROOF_PROGRESS = "proof-progress"
+    ROLLING_PROOF = "rolling-proof"
     ACCEPTANCES = "acceptances"

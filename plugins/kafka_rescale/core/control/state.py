@@ -13,6 +13,7 @@ from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.processors import PipelineProcessors
+from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.values import Value
 
 
@@ -21,6 +22,7 @@ class ControlState(Value):
 
     lease: Lease | None = None
     journal: Journal | None = None
+    switch: Switch | None = None
     generations: Generations | None = None
     bridge: Bridge | None = None
     autoscaling: Autoscaling | None = None
@@ -29,4 +31,6 @@ class ControlState(Value):
     results: dict[str, JobResult] = Field(default_factory=dict)
     report: dict[str, object] = Field(default_factory=dict)
     proof: dict[str, object] = Field(default_factory=dict)
+    proof_progress: dict[str, object] = Field(default_factory=dict)
+    rolling_proof: dict[str, object] = Field(default_factory=dict)
     acceptances: Acceptances = Field(default_factory=Acceptances)

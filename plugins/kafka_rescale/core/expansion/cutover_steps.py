@@ -13,6 +13,8 @@ from enum import StrEnum
 from kafka_rescale.core.application.lifecycles import ManualLifecycle, PythonLifecycle
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import InputPolicy
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.expansion.prewarming import gate_group
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Move, Plan
 
@@ -43,19 +45,33 @@ class CutoverStep:
 def cutover_steps(plan: Plan, application: Application) -> tuple[CutoverStep, ...]:
     """Return the steps of the cutover of a plan, in their order."""
     return (
-        *_before(plan),
+        *_before(plan, application),
         *_until_stopped(plan, application),
         *_promotion(plan, application),
         *_behind(plan, application),
     )
 
 
-def _before(plan: Plan) -> Iterator[CutoverStep]:
+def steps_to_come(control: ControlState, application: Application) -> tuple[CutoverStep, ...]:
+    """Return the steps of the cutover of the expansion in progress; nothing once it is promoted."""
+    journal = control.journal
+    if journal is None or not journal.in_progress or journal.is_promoted or journal.rollback_reason:
+        return ()
+    return cutover_steps(journal.plan, application)
+
+
+def _before(plan: Plan, application: Application) -> Iterator[CutoverStep]:
     if plan.changelogs and not plan.is_in_place:
         yield CutoverStep(
             Moment.BEFORE,
             "Require the proof of these copies. The promotion asks for it once more.",
             _pairs(plan.changelogs),
+        )
+    if _is_held(application):
+        yield CutoverStep(
+            Moment.BEFORE,
+            f"Start {plan.green} at the door of its group, and wait until its processes tell that they wait.",
+            (_command(application, "start_held"), f"group {gate_group(plan.green)}"),
         )
     jobs = ["move"] if plan.is_in_place else ["catch_up", *(["bridge"] if plan.bridges else [])]
     if not plan.is_in_place or plan.growing:
@@ -91,7 +107,7 @@ def _until_stopped(plan: Plan, application: Application) -> Iterator[CutoverStep
         )
         return
     if plan.changelogs:
-        yield CutoverStep(Moment.PAUSE, "Copy the last delta.", _pairs(plan.changelogs))
+        yield CutoverStep(Moment.PAUSE, "Copy the last delta, and compare it.", _pairs(plan.changelogs))
     if plan.repartitions:
         yield CutoverStep(Moment.PAUSE, "Carry over the records in flight.", _pairs(plan.repartitions))
 
@@ -120,7 +136,11 @@ def _behind(plan: Plan, application: Application) -> Iterator[CutoverStep]:
         f"Commit the offsets that {plan.green} starts from.",
         (f"group {plan.green}", *read, *(m.target for m in plan.repartitions)),
     )
-    yield CutoverStep(Moment.AFTER, f"Start {plan.green}.", (_command(application, "start"),))
+    if _is_held(application):
+        does = f"Let {plan.green} in, as these offsets do. Only if it no longer waits at the door, start it."
+    else:
+        does = f"Start {plan.green}."
+    yield CutoverStep(Moment.AFTER, does, (_command(application, "start"),))
     if released := tuple(_producers(application, "start")):
         yield CutoverStep(Moment.AFTER, "Release the producers.", released)
     if not plan.is_in_place:
@@ -129,6 +149,11 @@ def _behind(plan: Plan, application: Application) -> Iterator[CutoverStep]:
         yield CutoverStep(
             Moment.RUNNING, "The bridge carries on what comes into the old topics.", _pairs(plan.bridges)
         )
+
+
+def _is_held(application: Application) -> bool:
+    """Whether the file declares a held start; only the workers know whether a class of the user has one."""
+    return getattr(application.lifecycle, "start_held", None) is not None
 
 
 def _growing(plan: Plan) -> tuple[str, ...]:

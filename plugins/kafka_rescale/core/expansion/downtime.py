@@ -16,12 +16,14 @@ PARTS: dict[str, str] = {
     "prove": "proven gone",
     "rehearse": "what moves is checked",
     "delta": "last delta copied",
+    "delta_proof": "last delta compared",
     "promote": "promotion",
     "expand": "its own topics grow",
     "move": "what moves is copied",
     "grow": "inputs grow",
     "offsets": "start offsets committed",
     "start": "new generation starts",
+    "release": "what is held joins its group",
     "restore": "it restores its stores",
     "first_output": "its first output",
 }
@@ -43,7 +45,7 @@ class Downtime(Value):
     :param total: seconds of a pause that has ended; None before.
     :param since_ms: wall clock at which the present pause began; None without a pause.
     :param prewarmed: seconds per part of the pre-warming ahead of it.
-    :param remark: how much pre-warming has saved, or would have saved.
+    :param remark: how much pre-warming and a held start have saved, or would have saved.
     """
 
     parts: tuple[Part, ...] = ()

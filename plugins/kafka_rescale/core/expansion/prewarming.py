@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
+from kafka_rescale.core.expansion import holding
 from kafka_rescale.core.expansion.lag import GateDecision, decide
 from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
 from kafka_rescale.core.plan.external_topics import InputPlan
@@ -141,8 +142,11 @@ def outlook(prewarmed: Mapping[str, float] | None) -> str:
 
 
 def remark_on(journal: Journal) -> str:
-    """Return ``remark`` on an expansion; empty in place, where there is no pre-warming."""
-    return "" if journal.plan.is_in_place else remark(journal.timings, journal.prewarmed)
+    """Return what pre-warming and a held start have saved, or would have; empty in place, where neither exists."""
+    if journal.plan.is_in_place:
+        return ""
+    said = remark(journal.timings, journal.prewarmed), holding.remark(journal.timings)
+    return " ".join(filter(None, said))
 
 
 def remark(timings: Mapping[str, float], prewarmed: Mapping[str, float]) -> str:

@@ -146,11 +146,13 @@ RUN: tuple[Step, ...] = (
     Step(
         # The cutover waits for it, so if it is started again within the pause, it must not wait for a slot.
         "catch_up",
-        "Keep every copy near, and copy the last delta within the pause.",
+        "Keep every copy near and compared; copy and compare the last delta within the pause.",
         waits_for=("lag_gate", "prewarm"),
         if_it_fails=IfItFails.BLUE_GOES_ON,
         mode=Mode.BLUE_GREEN,
         begins=Begins.SOME_SKIPPED,
+        # It may run for days, while the switch is waited for.
+        tries=Tries.MINUTES,
         is_job=True,
         is_beside=True,
         is_urgent=True,
@@ -187,12 +189,20 @@ RUN: tuple[Step, ...] = (
         waits_for=("prove", "rehearse"),
         if_it_fails=IfItFails.COPIES_STAY,
     ),
+    Step(
+        "await_window",
+        "Wait for the window of the file or the time that a person has named, while the copies are kept near.",
+        waits_for=("approve_cutover",),
+        if_it_fails=IfItFails.COPIES_STAY,
+        tries=Tries.MINUTES,
+        is_urgent=True,
+    ),
     # The pause.
     Step(
         # One job for all stages, up before the stop: starting a driver takes longer than most moves.
         "move",
         "Be up before the application is stopped; then move the keys of all stages that belong elsewhere.",
-        waits_for=("approve_cutover",),
+        waits_for=("await_window",),
         if_it_fails=IfItFails.BLUE_GOES_ON,
         mode=Mode.IN_PLACE,
         tries=Tries.UNTIL_ONE_RUNS,
@@ -203,7 +213,7 @@ RUN: tuple[Step, ...] = (
     Step(
         "cutover",
         "Stop the application, carry over the rest, promote, let topics grow, and start the new generation.",
-        waits_for=("approve_cutover",),
+        waits_for=("await_window",),
         if_it_fails=IfItFails.BLUE_GOES_ON,
         tries=Tries.UNTIL_ONE_RUNS,
         is_urgent=True,
@@ -211,7 +221,7 @@ RUN: tuple[Step, ...] = (
     Step(
         "pause_alert",
         "Tell a person if the pause lasts longer than the application file allows.",
-        waits_for=("approve_cutover",),
+        waits_for=("await_window",),
         if_it_fails=IfItFails.ONLY_TOLD,
         is_urgent=True,
         unless="There is one only where the application file declares `pause_alert_seconds`.",
@@ -219,7 +229,7 @@ RUN: tuple[Step, ...] = (
     # The new generation works.
     Step(
         "verify",
-        "Compare the old generation with the new one over the whole state.",
+        "Check the start offsets and the inputs, and compare what was not compared before the promotion.",
         waits_for=("catch_up", "move", "cutover"),
         if_it_fails=IfItFails.GREEN_GOES_ON,
         tries=Tries.MINUTES,
@@ -236,7 +246,16 @@ RUN: tuple[Step, ...] = (
         # A run fails with its leaves. If this task runs, callback was never begun, so the run has failed.
         "roll_back",
         "Start the application again as it was; behind the promotion, only say what is left to do.",
-        waits_for=("catch_up", "gate_all", "prove", "rehearse", "approve_cutover", "move", "cutover"),
+        waits_for=(
+            "catch_up",
+            "gate_all",
+            "prove",
+            "rehearse",
+            "approve_cutover",
+            "await_window",
+            "move",
+            "cutover",
+        ),
         if_it_fails=IfItFails.BY_HAND,
         begins=Begins.ONE_FAILED,
         tries=Tries.UNTIL_ONE_RUNS,

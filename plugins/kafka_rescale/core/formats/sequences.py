@@ -67,7 +67,13 @@ def _difference(key: _Key, expected: tuple[int, int], found: tuple[int, int]) ->
 
 
 def _encoded(value: bytes | None, timestamp_ms: int, headers: Sequence[Header] | None) -> bytes:
-    parts: list[bytes | None] = [value, str(timestamp_ms).encode()]
-    for name, content in headers or ():
-        parts += [name.encode(), content]
+    return _joined([value, str(timestamp_ms).encode()]) + encoded_headers(headers)
+
+
+def encoded_headers(headers: Sequence[Header] | None) -> bytes:
+    """Return headers as bytes that no other headers, and no other order of them, have."""
+    return _joined([part for name, content in headers or () for part in (name.encode(), content)])
+
+
+def _joined(parts: Sequence[bytes | None]) -> bytes:
     return b"".join(b"-" if p is None else b"+%d:%b" % (len(p), p) for p in parts)

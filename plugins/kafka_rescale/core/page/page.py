@@ -7,7 +7,9 @@ from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.expansion.cutover_steps import CutoverStep, steps_to_come
 from kafka_rescale.core.expansion.downtime import Downtime, downtime
+from kafka_rescale.core.expansion.switch_wait import switch_to_come, told
 from kafka_rescale.core.page.autoscaling import AutoscalingState, autoscaling_state
 from kafka_rescale.core.page.carried import carried_inputs
 from kafka_rescale.core.page.copy_estimate import BRIDGE, JobProgress, Work, in_order, job_progress, work_of
@@ -16,6 +18,7 @@ from kafka_rescale.core.page.topology_graph import Graph, topology_graph
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.values import Value
 from kafka_rescale.core.verify.key_distribution import KeyDistribution, key_distributions
+from kafka_rescale.core.verify.promotable import proven_until
 from kafka_rescale.core.verify.proof import Proof as CopiesProof
 from kafka_rescale.core.verify.proof import is_of
 from kafka_rescale.core.verify.report import Report
@@ -55,7 +58,10 @@ class ProvenBefore(Value):
     """The proof of the copies before the promotion.
 
     :param current: whether it is of the journal's attempt, so that a promotion may rely on it.
-    :param excused: keys that the application has written since, and that were not compared.
+    :param excused: keys that the application had written since its fence, and that it has left out.
+    :param since_ms: up to when the job that copies has compared what was written since; None if it has not yet.
+    :param since_records: how many records of both generations that were.
+    :param since_findings: how many violations it has found in them.
     """
 
     passed: bool
@@ -66,6 +72,9 @@ class ProvenBefore(Value):
     entries: int
     excused: int
     findings: int
+    since_ms: int | None = None
+    since_records: int = 0
+    since_findings: int = 0
 
 
 class ApplicationPage(Value):
@@ -77,6 +86,8 @@ class ApplicationPage(Value):
     :param measured_by: the job or gate that took it.
     :param measured_ms: when it was taken, ms since the epoch.
     :param is_gated: whether a gate measures the same partitions, so that one of them can keep it closed.
+    :param cutover: what the cutover of the expansion in progress will do, until it is promoted.
+    :param switch: what the switch waits for, and for how long; empty if none is to come.
     """
 
     summary: Summary
@@ -90,6 +101,8 @@ class ApplicationPage(Value):
     measured_by: str | None
     measured_ms: int | None
     is_gated: bool
+    cutover: tuple[CutoverStep, ...]
+    switch: str
     downtime: Downtime
     proof: Proof | None
     proven: ProvenBefore | None
@@ -131,6 +144,8 @@ def application_page(
         measured_by=measured.job if measured else None,
         measured_ms=_measured(measured) if measured else None,
         is_gated=measured is not None and measured.lags.threshold is not None,
+        cutover=steps_to_come(control, application),
+        switch=told(switch, now_ms) if (switch := switch_to_come(control)) is not None else "",
         downtime=downtime(journal),
         proof=_proof(report, journal.plan.fingerprint if journal else "") if report else None,
         proven=_proven_before(control),
@@ -144,7 +159,7 @@ def _proven_before(control: ControlState) -> ProvenBefore | None:
     journal = control.journal
     if journal is None or journal.is_promoted or not is_of(control.proof, journal):
         return None
-    proof = CopiesProof.model_validate(control.proof)
+    proof, rolling = CopiesProof.model_validate(control.proof), proven_until(control, journal)
     return ProvenBefore(
         passed=proof.passed,
         current=proof.attempt == journal.attempt,
@@ -153,7 +168,10 @@ def _proven_before(control: ControlState) -> ProvenBefore | None:
         stores=len(proof.stores),
         entries=proof.entries,
         excused=proof.excused,
-        findings=sum(proof.compared.values()),
+        findings=proof.violations,
+        since_ms=rolling.fences.as_of_ms if rolling else None,
+        since_records=rolling.records if rolling else 0,
+        since_findings=rolling.violations if rolling else 0,
     )
 
 

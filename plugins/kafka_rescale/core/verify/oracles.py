@@ -162,9 +162,11 @@ def _detail(oracle: Oracle, at: Alignment) -> str:
 def _disagreement(oracle: Oracle, at: Alignment) -> str:
     blue, green = at.blue, at.green
     if blue is None:
+        if green is not None and green.tombstone:
+            return "deleted in green; blue has no record of the key since"
         return "live in green; blue has no record of the key (its tombstone may have been compacted away)"
     if green is None:
-        return "live in blue, missing in green"
+        return "deleted in blue, no deletion in green" if blue.tombstone else "live in blue, missing in green"
     if oracle is Oracle.RESIDUE:
         return f"partition {green.partition} of green, {blue.partition} of blue"
     where = "" if at.rank == 1 else f"record {at.rank} from the end: "

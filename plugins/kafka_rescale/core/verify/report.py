@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from operator import add
 
 from pydantic import Field
 
@@ -26,6 +27,14 @@ class LogCount(Value):
     live: int = 0
     tombstoned: int = 0
 
+    def plus(self, other: LogCount) -> LogCount:
+        """Return the sum."""
+        return LogCount(
+            records=self.records + other.records,
+            live=self.live + other.live,
+            tombstoned=self.tombstoned + other.tombstoned,
+        )
+
 
 class PartitionContent(Value):
     """Live entries that belong to one partition of green; the hashes don't depend on the order of entries."""
@@ -35,6 +44,16 @@ class PartitionContent(Value):
     green_live: int
     blue_hash: str
     green_hash: str
+
+    def plus(self, other: PartitionContent) -> PartitionContent:
+        """Return both as one: the hashes are sums over entries."""
+        return PartitionContent(
+            partition=self.partition,
+            blue_live=self.blue_live + other.blue_live,
+            green_live=self.green_live + other.green_live,
+            blue_hash=_hash_sum(self.blue_hash, other.blue_hash),
+            green_hash=_hash_sum(self.green_hash, other.green_hash),
+        )
 
 
 class StoreReport(Value):
@@ -69,6 +88,28 @@ class StoreReport(Value):
         """Whether every oracle holds for this store."""
         return not self.failures
 
+    def plus(self, other: StoreReport) -> StoreReport:
+        """Return this report and that about other records of the same store as one."""
+        failures = {
+            o: self.failures.get(o, 0) + other.failures.get(o, 0) for o in (*self.failures, *other.failures)
+        }
+        listed: dict[Oracle, list[KeyFinding]] = {}
+        for finding in (*self.findings, *other.findings):
+            listed.setdefault(finding.oracle, []).append(finding)
+        return self.model_copy(
+            update={
+                "blue": self.blue.plus(other.blue),
+                "green": self.green.plus(other.green),
+                "expired": self.expired + other.expired,
+                "surplus": self.surplus + other.surplus,
+                "partitions": tuple(a.plus(b) for a, b in zip(self.partitions, other.partitions, strict=True)),
+                "blue_partitions": tuple(map(add, self.blue_partitions, other.blue_partitions)),
+                "excused": None if self.excused is None else self.excused + (other.excused or 0),
+                "failures": failures,
+                "findings": tuple(f for found in listed.values() for f in found[:MAX_FINDINGS]),
+            }
+        )
+
     @property
     def finding(self) -> str:
         """The name of this outcome; another comparison has the same name only with the same outcome.
@@ -91,6 +132,7 @@ class Report(Value):
     :param inputs: findings in the inputs that were grown by key.
     :param unaccepted: names of all findings that were not accepted; without any, it has passed.
     :param acceptances: accepted findings, each with the person and the reason.
+    :param compared_before: stores that were compared before the promotion, up to blue's last record.
     """
 
     application: str
@@ -107,6 +149,7 @@ class Report(Value):
     unaccepted: tuple[str, ...] = ()
     acceptances: tuple[Acceptance, ...] = ()
     promotion: str = ""
+    compared_before: tuple[str, ...] = ()
 
     @property
     def findings(self) -> tuple[KeyFinding, ...]:
@@ -150,6 +193,12 @@ class Report(Value):
 def compared_stores(stores: Iterable[StoreReport]) -> dict[str, int]:
     """Return the names of the findings about stores, each with the number of violations."""
     return {s.finding: sum(s.failures.values()) for s in stores if not s.passed}
+
+
+def _hash_sum(a: str, b: str) -> str:
+    """Add hashes of two halves of eight hexadecimal digits each, as a comparison makes them."""
+    halves = ((int(a[at : at + 8], 16) + int(b[at : at + 8], 16)) % 2**32 for at in (0, 8))
+    return "".join(f"{half:08x}" for half in halves)
 
 
 def _named(subject: str, content: object) -> str:

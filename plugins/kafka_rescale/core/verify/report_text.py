@@ -18,12 +18,20 @@ def render(report: Report) -> str:
     head = (
         f"Verification of {report.application}: {verdict}",
         f"{report.blue} compared with {report.green} (generation {report.generation}) in {report.seconds:.1f} s",
+        *_before(report),
         "",
         _stores(report.stores),
     )
     inputs = [_input(each) for each in report.inputs]
     parts = [*head, *inputs, *_acceptable(report), *(_partitions(s) for s in report.stores), *_findings(report)]
     return "\n".join(parts)
+
+
+def _before(report: Report) -> list[str]:
+    if not report.compared_before:
+        return []
+    names = ", ".join(report.compared_before)
+    return [f"compared before the promotion, up to the last record of {report.blue}: {names}"]
 
 
 def render_proof(proof: Proof) -> str:

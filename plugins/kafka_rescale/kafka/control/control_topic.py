@@ -22,6 +22,7 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.values import Value
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -41,6 +42,7 @@ Change = Mapping[str, Value | Mapping[str, object] | None]
 _MODELS: dict[str, type[BaseModel]] = {
     Concern.LEASE: Lease,
     Concern.JOURNAL: Journal,
+    Concern.SWITCH: Switch,
     Concern.GENERATIONS: Generations,
     Concern.BRIDGE: Bridge,
     Concern.AUTOSCALING: Autoscaling,
@@ -48,6 +50,13 @@ _MODELS: dict[str, type[BaseModel]] = {
     Concern.PROCESSING: Processing,
     Concern.PROCESSORS: PipelineProcessors,
 }
+_AS_WRITTEN: dict[str, str] = {
+    Concern.REPORT: "report",
+    Concern.PROOF: "proof",
+    Concern.PROOF_PROGRESS: "proof_progress",
+    Concern.ROLLING_PROOF: "rolling_proof",
+}
+"""Concerns that are kept as they were written, with their fields: ``core.verify`` knows them."""
 # Small segments: every controller reads the topic to its end, and only closed segments are compacted.
 _CONFIGS = {
     "cleanup.policy": "compact",
@@ -212,7 +221,7 @@ def _changed(state: ControlState, records: Mapping[str, bytes | None]) -> Contro
     """Return the state as the next reader will see it."""
     present: dict[str, bytes | None] = {f"{Concern.RESULT}/{job}": _encoded(r) for job, r in state.results.items()}
     present |= {concern: _encoded(getattr(state, concern)) for concern in _MODELS}
-    present |= {Concern.REPORT: _encoded(state.report or None), Concern.PROOF: _encoded(state.proof or None)}
+    present |= {concern: _encoded(getattr(state, field) or None) for concern, field in _AS_WRITTEN.items()}
     return _state({key: value for key, value in {**present, **records}.items() if value is not None})
 
 
@@ -226,8 +235,8 @@ def _state(values: Mapping[str, bytes]) -> ControlState:
                 fields[concern] = _MODELS[concern].model_validate_json(value)
             elif concern == Concern.RESULT:
                 results[detail] = JobResult.model_validate_json(value)
-            elif concern in {Concern.REPORT, Concern.PROOF}:
-                fields[concern] = json.loads(value)
+            elif concern in _AS_WRITTEN:
+                fields[_AS_WRITTEN[concern]] = json.loads(value)
         except (ValidationError, ValueError) as error:
             raise UnsafeState(
                 f"record {key!r} in topic {TOPIC!r}",

@@ -7,14 +7,14 @@ positions around them can be related, whatever the copy does meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from confluent_kafka import Consumer
 
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.plan.plan import Move, Plan
-from kafka_rescale.core.verify.proof import Fences
+from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, poll_until
@@ -37,7 +37,7 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
     """
     admin, moves = ClusterAdmin(connection), plan.changelogs
     sources, targets = [m.source for m in moves], [m.target for m in moves]
-    described, green_begins = admin.describe_topics(targets), admin.begin_offsets(targets)
+    green_topics, green_begins = topics_now(admin, targets)
     with closing_consumer(connection, plan.copy_group) as consumer:
         begun = _positions(consumer, moves)
         green_begun = _decided_ends(admin, targets)
@@ -50,11 +50,40 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
         fence=_offsets(fence),
         green_ends=green_ends,
         green_begins=green_begins,
-        green_topics={topic: of.topic_id for topic, of in described.items()},
+        green_topics=green_topics,
         blue_ends=admin.end_offsets(sources),
         as_of_ms=as_of_ms,
-        copied_as_of_ms={topic: min(p.mark.as_of_ms for p in of.values()) for topic, of in fence.items()},
+        copied_as_of_ms={topic: min(p.mark.as_of_ms for p in of.values()) for topic, of in begun.items()},
     )
+
+
+def last_fences(connection: KafkaConnection, plan: Plan, ends: PartitionOffsets) -> Fences:
+    """Return the fences of a copy that has ended at the ends of a stopped blue.
+
+    :param ends: blue's, captured when it was proven gone. Everything below them is in green.
+    """
+    admin, targets = ClusterAdmin(connection), [m.target for m in plan.changelogs]
+    as_of_ms = now_ms()
+    green_topics, green_begins = topics_now(admin, targets)
+    green_ends = _decided_ends(admin, targets)
+    positions = {m.source: ends[m.source] for m in plan.changelogs}
+    return Fences(
+        begun=positions,
+        green_begun=green_ends,
+        fence=positions,
+        green_ends=green_ends,
+        green_begins=green_begins,
+        green_topics=green_topics,
+        blue_ends=positions,
+        as_of_ms=as_of_ms,
+        copied_as_of_ms=dict.fromkeys(positions, as_of_ms),
+    )
+
+
+def topics_now(admin: ClusterAdmin, topics: Iterable[str]) -> tuple[dict[str, str], PartitionOffsets]:
+    """Return the ids of those topics that exist, and their log starts."""
+    present = {topic: of.topic_id for topic, of in admin.describe_topics(topics).items()}
+    return present, admin.begin_offsets(present)
 
 
 def _positions(consumer: Consumer, moves: Sequence[Move]) -> dict[str, dict[int, Position]]:

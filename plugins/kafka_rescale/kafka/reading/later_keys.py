@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Set
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
-
-from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.client.error_classes import is_outage
-from kafka_rescale.kafka.client.failures import to_error
-from kafka_rescale.kafka.reading.range_reader import SETTINGS, STALL_SECONDS
+from kafka_rescale.kafka.reading.range_reader import AS_FAR_AS_IT_GOES, read_ranges
 
 
 def later_keys(connection: KafkaConnection, topic: str, since: Mapping[int, int], keys: Set[bytes]) -> set[bytes]:
@@ -26,25 +20,7 @@ def later_keys(connection: KafkaConnection, topic: str, since: Mapping[int, int]
     """
     if not keys:
         return set()
+    ranges = {p: (offset, AS_FAR_AS_IT_GOES) for p, offset in since.items()}
     # If retention is faster, everything that is left was written later still.
-    consumer = Consumer(connection.client(**{**SETTINGS, "auto.offset.reset": "earliest"}))
-    found, left, heard = set[bytes](), set(since), time.monotonic()
-    try:
-        consumer.assign([TopicPartition(topic, p, offset) for p, offset in since.items()])
-        while left:
-            messages = consumer.consume(5_000, 0.05)
-            for message in messages:
-                error, key = message.error(), message.key()
-                if error is None:
-                    if isinstance(key, bytes) and key in keys:
-                        found.add(key)
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    left.discard(message.partition() or 0)
-                elif not is_outage(error):
-                    raise to_error(error, f"topic {topic!r} partition {message.partition()}")
-            heard = time.monotonic() if messages else heard
-            if time.monotonic() - heard > STALL_SECONDS:
-                raise ClusterOutage(f"topic {topic!r}", found="nothing", expected="records", remedy="Run again.")
-    finally:
-        consumer.close()
-    return found
+    records = read_ranges(connection, topic, ranges, may_be_deleted=True)
+    return {key for record in records if isinstance(key := record.key(), bytes) and key in keys}

@@ -1,7 +1,8 @@
-"""Reading fixed ranges of a topic."""
+"""Reading ranges of a topic, up to fixed ends or as far as the log goes."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 
@@ -13,6 +14,7 @@ from kafka_rescale.kafka.client.error_classes import is_outage
 from kafka_rescale.kafka.client.failures import to_error
 
 STALL_SECONDS = 60.0
+AS_FAR_AS_IT_GOES = math.inf
 SETTINGS = {
     # Nothing is committed, so this group never exists.
     "group.id": "kafka-rescale-read",
@@ -29,14 +31,15 @@ SETTINGS = {
 def read_ranges(
     connection: KafkaConnection,
     topic: str,
-    ranges: Mapping[int, tuple[int, int]],
+    ranges: Mapping[int, tuple[int, float]],
     *,
     may_be_deleted: bool = False,
     committed: bool = True,
 ) -> Iterator[Message]:
     """Yield the records of some partitions, each partition in the order of its offsets.
 
-    :param ranges: per partition, first offset and end (exclusive).
+    :param ranges: per partition, first offset and end (exclusive). With ``AS_FAR_AS_IT_GOES`` as its end, a
+        partition is read until the broker says that there is no more.
     :param may_be_deleted: whether records at the beginning may be deleted meanwhile; otherwise that is an error.
     :param committed: False also yields records of aborted transactions, as to a ``read_uncommitted`` reader.
     :raises ClusterOutage: the brokers don't answer.
@@ -61,7 +64,7 @@ def read_ranges(
         consumer.close()
 
 
-def _within(message: Message, topic: str, left: dict[int, int]) -> Iterator[Message]:
+def _within(message: Message, topic: str, left: dict[int, float]) -> Iterator[Message]:
     partition, offset, error = message.partition() or 0, message.offset() or 0, message.error()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         if not is_outage(error):
@@ -72,5 +75,6 @@ def _within(message: Message, topic: str, left: dict[int, int]) -> Iterator[Mess
         return
     if error is None and offset < end:
         yield message
-    if offset + (0 if error else 1) >= end:
+    # An error that is left is the end of the log.
+    if offset + (0 if error else 1) >= end or (error is not None and end == AS_FAR_AS_IT_GOES):
         del left[partition]

@@ -108,6 +108,8 @@ class TransactionalWriter:
         :param seconds: how long the transaction took.
         """
         reason = self._error(self._producer, error)
+        if refused and not isinstance(reason, Fenced):
+            reason = to_error(refused[0], self._what)
         if isinstance(reason, Fenced) and seconds * 1000 >= TRANSACTION_TIMEOUT_MS:
             reason = self._overdue(error.args[0])
         if isinstance(reason, Fenced | Outage):
@@ -117,7 +119,7 @@ class TransactionalWriter:
         # Fails if there is no transaction any more; the first error has the reason.
         with contextlib.suppress(KafkaException):
             self._producer.abort_transaction(CALL_SECONDS)
-        return to_error(refused[0], self._what) if refused else reason
+        return reason
 
     def _overdue(self, error: KafkaError) -> ClusterOutage:
         """Return the error to raise if perhaps only the coordinator's patience has ended the transaction."""

@@ -2,14 +2,15 @@
 
 1. ``WARMING``: refuse copies that are not proven. Wait until the running ``catch_up`` job (and the bridge, if
    there is one) says that it is ready; in place, wait for the ``move`` job. Ask the brokers whether they would
-   grow the topics. Protect green's records from compaction.
+   grow the topics. Protect green's records from compaction. With ``start_held``, green's processes are started,
+   and wait at the door of their group.
 2. ``QUIESCING``: hold the producers of paused inputs, drain these, stop blue, prove it gone, capture what it left.
 3. ``QUIESCED``: wait until ``catch_up`` has copied the last delta and the in-flight records. In place, check the
    records that the rehearsal has not seen.
 4. ``CAUGHT_UP`` → ``PROMOTED``: the point of no return, one transaction, which requires the proof.
 5. ``PROMOTED``: in place, grow the application's own topics and wait until ``move`` has moved their records. Grow
-   the inputs, give green its offsets, start it, release the producers, see that blue has not come back. The bridge
-   goes on by itself from here.
+   the inputs, give green its offsets (which let in what is held), start it if it is not held, release the
+   producers, see that blue has not come back. The bridge goes on by itself from here.
 
 Inputs are grown only after the promotion. A grown input can't shrink, and blue would die of it: if they were grown
 earlier, a failure before the promotion could not be rolled back.
@@ -29,18 +30,19 @@ from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import ClusterOutage, Outage, UnsafeState
-from kafka_rescale.core.verify.proof import required_proof
+from kafka_rescale.core.verify.promotable import required_proofs
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, within
 from kafka_rescale.operations.cutover import quiesce
 from kafka_rescale.operations.cutover.copies import READY_SECONDS, await_signs, signs_of
 from kafka_rescale.operations.cutover.growing import assert_may_grow
+from kafka_rescale.operations.cutover.held import assert_waiting
 from kafka_rescale.operations.cutover.input_positions import await_positions
 from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
 from kafka_rescale.operations.cutover.persistence import insist, start, state_of_pause
 from kafka_rescale.operations.cutover.pinned_topics import assert_as_pinned, warn_of_unpinned
 from kafka_rescale.operations.cutover.promotion import assert_promotable
-from kafka_rescale.operations.cutover.proven import assert_proven
+from kafka_rescale.operations.cutover.proven import assert_begun, assert_proven, await_near_proof
 from kafka_rescale.operations.cutover.start_green import start_green
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.expansion.compaction import hold_compaction
@@ -185,8 +187,11 @@ class Cutover:
 
     def _prepare(self, journal: Journal) -> Journal:
         self._doing = "the jobs beside the cutover to be ready"
-        assert_proven(self._rescale, journal)
-        mode_of(journal.plan).prepare(self._rescale, journal.plan, self._beside(journal))
+        assert_begun(self._rescale, journal)
+        mode_of(journal.plan).prepare(self._rescale, journal, self._beside(journal))
+        await_near_proof(self._rescale, journal)
+        # Once more, right before the pause: what is held may have ended since.
+        assert_waiting(self._rescale, self._read())
         await_positions(self._rescale, journal.plan)
         assert_may_grow(self._rescale.admin, journal.plan)
         assert_as_pinned(self._rescale)
@@ -229,11 +234,13 @@ class Cutover:
                 await_signs(jobs, self._signs or signs_of(jobs, needed), self._seconds_left(journal))
             begins, known = mode.offsets_at_promotion(self._rescale, journal, lambda: self._seconds_left(journal))
             assert_promotable(self._rescale, journal)
-            assert_proven(self._rescale, journal)
+            compared = assert_proven(self._rescale, journal)
+            if compared and "delta" in self._timings and "delta_proof" not in self._timings:
+                self._timings.split("delta", "delta_proof", compared)
             assert_as_pinned(self._rescale)
 
             def promoted(state: ControlState) -> dict[str, Generations]:
-                required_proof(journal, state.proof)
+                required_proofs(journal, state)
                 return {Concern.GENERATIONS: promoted_generations(journal, state.generations, begins)}
 
             return self._advance(

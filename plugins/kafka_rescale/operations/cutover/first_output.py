@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.operations.expansion.rescale import Rescale
@@ -16,13 +17,17 @@ def outputs_now(rescale: Rescale) -> PartitionOffsets:
     return rescale.admin.end_offsets([o.topic for o in rescale.application.outputs])
 
 
-def watch_first_output(rescale: Rescale, journal: Journal, outputs_before: PartitionOffsets) -> dict[str, float]:
+def watch_first_output(
+    rescale: Rescale, journal: Journal, outputs_before: PartitionOffsets, revive: Callable[[], object]
+) -> dict[str, float]:
     """Watch green until it writes output, or until it is ready and there is nothing to process.
 
     :param outputs_before: ends of the output topics before green was started.
-    :returns: seconds by part. ``restore`` lasts from the return of the start command to green's first write to an
-        internal topic, or to a stable group if there is no input. ``first_output`` lasts from there to the first
-        output record. ``watched_in_vain`` is the time in which nothing came; it does not count as downtime.
+    :param revive: called again and again until green has joined its group.
+    :returns: seconds by part. ``joined`` lasts until green's group has a member. ``restore`` lasts from there to
+        green's first write to an internal topic, or to a stable group if there is no input. ``first_output`` lasts
+        from there to the first output record. ``watched_in_vain`` is the time in which nothing came; it does not
+        count as downtime.
     """
     internal = [m.target for m in journal.plan.moves]
     began = time.monotonic()
@@ -30,13 +35,18 @@ def watch_first_output(rescale: Rescale, journal: Journal, outputs_before: Parti
     while (elapsed := time.monotonic() - began) < WATCH_SECONDS:
         wrote = outputs_now(rescale) != outputs_before
         worked = wrote or rescale.admin.end_offsets(internal, read_committed=False) != journal.green_ends
+        if "joined" not in parts:
+            if worked or rescale.admin.describe_group(journal.plan.green).is_live:
+                parts["joined"] = round(elapsed, 3)
+            else:
+                revive()
         idle = not worked and _is_idle(rescale, journal)
         if "restore" not in parts and (worked or idle):
-            parts["restore"] = round(elapsed, 3)
+            parts["restore"] = round(elapsed - parts.setdefault("joined", round(elapsed, 3)), 3)
         if idle:
             return parts
         if "restore" in parts and (wrote or not outputs_before):
-            parts["first_output"] = round(elapsed - parts["restore"], 3)
+            parts["first_output"] = round(elapsed - sum(parts.values()), 3)
             return parts
         time.sleep(_POLL_SECONDS)
     parts["watched_in_vain"] = round(time.monotonic() - began - sum(parts.values()), 3)

@@ -1,22 +1,76 @@
-"""No promotion without a proof of the whole state."""
+"""No promotion without a proof of the whole state, continued up to blue's last record."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kafka_rescale.core.control.journal import Journal
-from kafka_rescale.core.verify.proof import assert_same_topics, required_proof
+from kafka_rescale.core.verify.promotable import (
+    assert_no_findings,
+    assert_proof,
+    assert_same_topics,
+    proven_until,
+    required_proofs,
+)
+from kafka_rescale.core.verify.proof import CopiesCompared, needs_proof
+from kafka_rescale.kafka.client.waiting import now_ms, wait_until
+from kafka_rescale.kafka.copy.fences import topics_now
 from kafka_rescale.operations.expansion.rescale import Rescale
 
+NEAR_SECONDS = 60.0
+"""How old the rolling proof may be when blue is stopped. What was written since is compared within the pause."""
+WAITED_SECONDS = 600.0
 
-def assert_proven(rescale: Rescale, journal: Journal) -> None:
-    """Check that there is a proof, and that green's topics still have what it has compared.
 
-    The promotion's own transaction asks again for the proof: see ``Cutover``.
+def assert_begun(rescale: Rescale, journal: Journal) -> None:
+    """Check before anything else that there is a proof of the whole state; the rolling proof may be yet to come.
 
     :raises UnsafeState: the promotion would be of copies that are not proven.
     """
-    proof = required_proof(journal, rescale.control.read().proof)
-    if proof is None:
+    if needs_proof(journal.plan):
+        _assert_same(rescale, journal, [assert_proof(journal, rescale.control.read())])
+
+
+def await_near_proof(rescale: Rescale, journal: Journal) -> None:
+    """Wait until what was compared is near the ends, so that little is left to be compared within the pause.
+
+    :raises UnsafeState: the comparison has found something.
+    :raises Outage: the job that copies does not compare fast enough.
+    """
+    if not needs_proof(journal.plan):
         return
-    topics = list(proof.fences.green_topics)
-    present = {topic: of.topic_id for topic, of in rescale.admin.describe_topics(topics).items()}
-    assert_same_topics(journal, proof, present, rescale.admin.begin_offsets(present))
+
+    def is_near() -> bool:
+        state = rescale.control.read()
+        rolling = proven_until(state, journal)
+        if rolling is None:
+            return False
+        assert_no_findings(rolling, state.acceptances)
+        return now_ms() - rolling.fences.as_of_ms < NEAR_SECONDS * 1000
+
+    wait_until(
+        is_near,
+        seconds=WAITED_SECONDS,
+        what=f"the catch_up job to compare what {journal.plan.blue} has written up to {NEAR_SECONDS:.0f} s ago",
+        remedy="Look at the log of the catch_up task, which says what hinders it.",
+        longest_pause=1.0,
+    )
+
+
+def assert_proven(rescale: Rescale, journal: Journal) -> float:
+    """Check that everything is compared, and that green's topics still have it.
+
+    The promotion's own transaction asks again for the proofs: see ``Cutover``.
+
+    :returns: how many seconds of the pause went into the proof of the last delta; 0 if none is needed.
+    :raises UnsafeState: the promotion would be of copies that are not proven.
+    """
+    if (proofs := required_proofs(journal, rescale.control.read())) is None:
+        return 0.0
+    _assert_same(rescale, journal, proofs)
+    return proofs[1].last_seconds
+
+
+def _assert_same(rescale: Rescale, journal: Journal, proofs: Sequence[CopiesCompared]) -> None:
+    topics = {topic for proof in proofs for topic in proof.fences.green_topics}
+    assert_same_topics(journal, proofs, *topics_now(rescale.admin, topics))

@@ -1,20 +1,29 @@
-"""After the promotion: grow the inputs, give green its offsets, start it. There is only forward."""
+"""After the promotion: grow the inputs, give green its offsets, let it in or start it. There is only forward."""
 
 from __future__ import annotations
 
+import logging
+import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
-from kafka_rescale.core.errors import RescaleError
+from kafka_rescale.core.errors import RescaleError, UnsafeState
 from kafka_rescale.core.expansion.offset_metadata import start_metadata
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.operations.cutover.first_output import outputs_now, watch_first_output
+from kafka_rescale.operations.cutover.held import is_waiting
 from kafka_rescale.operations.cutover.persistence import start, state_of_pause
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.expansion.rescale import Rescale, green
 from kafka_rescale.operations.expansion.timings import Timings
 from kafka_rescale.operations.modes.choice import mode_of
+
+log = logging.getLogger(__name__)
+
+REVIVE_SECONDS, JOIN_SECONDS = 1.0, 30.0
+"""How often to look whether what is let in still runs, and how long it may take to join its group."""
 
 
 def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
@@ -37,9 +46,12 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
     try:
         if not running:
             with timings.part("offsets"):
-                _commit_start(rescale, plan, journal.green_start)
-            with timings.part("start"):
-                start(rescale.lifecycle, green(plan), lambda: _starting(journal))
+                _commit_start(rescale, journal)
+            if is_waiting(rescale, journal):
+                log.info("%s is let in: its processes have waited at the door", plan.green)
+            else:
+                with timings.part("start"):
+                    start(rescale.lifecycle, green(plan), lambda: _starting(journal))
     except Exception:
         # The inputs have grown, so the producers may go on. This task still fails, as green is down.
         with suppress(RescaleError):
@@ -62,9 +74,12 @@ def _starting(journal: Journal) -> str:
 def _is_started(rescale: Rescale, journal: Journal) -> bool:
     """Whether an earlier try has started green. If green runs without its offsets, stop it."""
     plan = journal.plan
+    is_lacking = bool(_lacking(rescale, plan, journal.green_start))
+    if journal.held and is_lacking and not rescale.admin.describe_group(plan.green).is_live:
+        return False  # it waits at the door for these offsets; whether it still does is asked behind them
     if not rescale.lifecycle.is_running(green(plan)):
         return False
-    if not _lacking(rescale, plan, journal.green_start):
+    if not is_lacking:
         return True
     # This step commits the offsets first, so something else has started green.
     mode_of(plan).stop_unprepared(rescale, plan)
@@ -76,7 +91,9 @@ def _measured(rescale: Rescale, journal: Journal, timings: Timings, outputs: Par
 
     :param outputs: ends of the output topics before green was started.
     """
-    parts = watch_first_output(rescale, journal, outputs)
+    parts = watch_first_output(rescale, journal, outputs, _reviving(rescale, journal, timings))
+    part = "release" if journal.held and "start" not in timings else "start"
+    timings = Timings({**timings, part: round(timings.get(part, 0.0) + parts.pop("joined", 0.0), 3)})
     if "restore" not in parts:
         # Green may restore for hours. If it is not there at all, however, neither generation runs.
         rescale.assert_up(green(journal.plan))
@@ -84,18 +101,45 @@ def _measured(rescale: Rescale, journal: Journal, timings: Timings, outputs: Par
     return Timings({**timings, **parts, "total": round(total, 3)})
 
 
-def _commit_start(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> None:
+def _reviving(rescale: Rescale, journal: Journal, timings: Timings) -> Callable[[], None]:
+    """Return what starts green after all, should what was held end before it has joined its group."""
+    asked_at = joined_by = time.monotonic()
+
+    def revive() -> None:
+        nonlocal asked_at, joined_by
+        now = time.monotonic()
+        if not journal.held or now - asked_at < REVIVE_SECONDS:
+            return
+        asked_at = now
+        if is_waiting(rescale, journal) and now - joined_by < JOIN_SECONDS:
+            return
+        joined_by = now
+        log.error("what was held of %s has not joined its group: it is started anew", journal.plan.green)
+        with timings.part("start"):
+            start(rescale.lifecycle, green(journal.plan), lambda: _starting(journal))
+
+    return revive
+
+
+def _commit_start(rescale: Rescale, journal: Journal) -> None:
     """Commit the offsets that green starts from, unless green works already (after a crash the step is repeated).
 
     Green's members are removed before anything is read. If this try freezes after that, another try may start
     green. This try then finds either all offsets committed, or members, and brokers refuse commits from outside a
     group that has members.
     """
+    plan = journal.plan
     rescale.admin.remove_members(plan.green)
-    wanted = _lacking(rescale, plan, start)
-    if wanted:
-        metadata = start_metadata(plan, rescale.admin.committed_metadata(plan.blue))
+    wanted = _lacking(rescale, plan, journal.green_start)
+    if not wanted:
+        return
+    metadata = start_metadata(plan, rescale.admin.committed_metadata(plan.blue))
+    try:
         rescale.admin.commit(plan.green, wanted, metadata)
+    except UnsafeState:
+        # What is let in may have gone on from its offsets before they were looked at.
+        if not journal.held or _lacking(rescale, plan, journal.green_start):
+            raise
 
 
 def _lacking(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> PartitionOffsets:

@@ -11,6 +11,7 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control import journal_store, lease
 from kafka_rescale.kafka.copy.bridging import assert_ended
+from kafka_rescale.operations.cutover.held import send_away
 from kafka_rescale.operations.expansion.rescale import LEASE_MS, Rescale
 from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.operations.expansion.warm_up_gate import close_gate
@@ -29,7 +30,7 @@ def begin(
     """Take the lease and write or continue the journal.
 
     If a run died while blue was stopped, it is rolled back first: blue must not stay down while copies go on. If a
-    run died during a pre-warming, green is stopped behind the warm-up gate.
+    run died during a pre-warming, or before the pause, green is stopped behind the gate.
 
     :param airflow: the Airflow that the owner is a run of.
     :raises LeaseHeld: another run that has not ended rescales this application.
@@ -53,4 +54,5 @@ def begin(
     journal = journal_store.begin(rescale.control, plan, owner, now_ms=now_ms)
     if journal.phase is Phase.WARMING:
         close_gate(rescale, journal)
+        journal = send_away(rescale, journal)
     return journal

@@ -17,6 +17,7 @@ from kafka_rescale.kafka.client.waiting import now_ms, wait_until
 from kafka_rescale.kafka.control import lease
 from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
 from kafka_rescale.lifecycle.instance import Instance
+from kafka_rescale.operations.cutover.held import send_away
 from kafka_rescale.operations.cutover.persistence import insist, start, state_of_pause
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.expansion.rescale import LEASE_MS, Rescale, blue
@@ -86,6 +87,7 @@ def roll_back(
     # From here on blue is as it was.
     known.append(journal.model_copy(update={"stop_asked": False}))
     insist(lambda: close_gate(rescale, journal), told("what is behind the warm-up gate to be stopped"))
+    insist(lambda: send_away(rescale, journal), told("what is held at the door to be stopped"))
     undo = mode_of(journal.plan).roll_back
     insist(lambda: undo(rescale, journal), told("the topics' compaction to be released"))
     insist(lambda: rescale.advance(Phase.ROLLED_BACK), told("the rollback to be recorded"))

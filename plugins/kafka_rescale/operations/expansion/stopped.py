@@ -64,7 +64,7 @@ def _asked_to_stop(application: Application, state: ControlState) -> str:
         return state.generations.running if state.generations else application.application_id
     if journal.stop_asked and _waits_for_blue(journal):
         return journal.plan.blue
-    if journal.gate_ends or journal.phase in {Phase.ROLLING_BACK, Phase.PROMOTED}:
+    if journal.gate_ends or journal.held or journal.phase in {Phase.ROLLING_BACK, Phase.PROMOTED}:
         return journal.plan.green
     raise Refused(
         f"application {application.application_id!r}",

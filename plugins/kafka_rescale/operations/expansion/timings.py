@@ -27,9 +27,9 @@ class Timings(dict[str, float]):
             log.info("part %s took %.3f s", name, self[name])
 
     def split(self, whole: str, head: str, seconds: float) -> None:
-        """Make the beginning of a part a part of its own.
+        """Make a piece of a part a part of its own.
 
-        :param seconds: how long the beginning took.
+        :param seconds: how long the piece took.
         """
         self[head] = round(min(max(seconds, 0.0), self[whole]), 3)
         self[whole] = round(self[whole] - self[head], 3)

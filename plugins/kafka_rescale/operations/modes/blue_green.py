@@ -12,6 +12,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.group_members import REJOIN_SECONDS
 from kafka_rescale.operations.cutover.copies import await_copied, await_ready
+from kafka_rescale.operations.cutover.held import assert_held_back, await_at_door, start_held
 from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
 from kafka_rescale.operations.cutover.promotion import assert_unused, green_offsets
 from kafka_rescale.operations.expansion.rescale import Rescale, blue, green
@@ -26,14 +27,17 @@ class BlueGreen:
     mode = Mode.BLUE_GREEN
     delta = ("delta", "the catch_up job to copy the last delta")
 
-    def prepare(self, rescale: Rescale, plan: Plan, jobs: JobsBeside) -> None:
-        """Wait until ``catch_up``, and a bridge if there is one, say that they are ready."""
-        _assert_green_is_cold(rescale, plan)
+    def prepare(self, rescale: Rescale, journal: Journal, jobs: JobsBeside) -> None:
+        """Wait until the jobs beside the cutover say that they are ready, and held processes that they wait."""
+        plan = journal.plan
+        _assert_green_is_cold(rescale, journal)
         assert_unused(rescale, plan)
+        journal = start_held(rescale, journal)
         await_ready(jobs, "catch_up", "say that it is near the ends", "Look at the log of the catch_up task.")
         if plan.bridges:
             remedy = f"Unpause bridge_{plan.application}, and look at the log of its bridge task."
             await_ready(jobs, "bridge", "be up", remedy)
+        await_at_door(rescale, journal)
 
     def was_stopped_before(self, journal: Journal) -> bool:
         """Return False: blue is stopped again in any case, and a rollback starts it."""
@@ -53,6 +57,7 @@ class BlueGreen:
         self, rescale: Rescale, journal: Journal, seconds_left: Callable[[], float]
     ) -> tuple[PartitionOffsets, dict[str, PartitionOffsets]]:
         """Return the begins and ends of green's topics, and the offsets that it starts from."""
+        assert_held_back(rescale, journal)
         begins = rescale.admin.begin_offsets(m.target for m in journal.plan.moves)
         return begins, green_offsets(rescale, journal, begins, seconds_left())
 
@@ -113,8 +118,11 @@ class BlueGreen:
         """Allow it: earlier generations were retired before."""
 
 
-def _assert_green_is_cold(rescale: Rescale, plan: Plan) -> None:
-    if rescale.is_alive(green(plan)):
+def _assert_green_is_cold(rescale: Rescale, journal: Journal) -> None:
+    plan = journal.plan
+    # What is held by an earlier try of this cutover runs, but is in no group.
+    is_there = rescale.admin.describe_group(plan.green).is_live if journal.held else rescale.is_alive(green(plan))
+    if is_there:
         raise UnsafeState(
             f"application {plan.green}",
             found="a running instance",

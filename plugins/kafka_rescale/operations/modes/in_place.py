@@ -24,9 +24,9 @@ class InPlace:
     mode = Mode.IN_PLACE
     delta = ("rehearse", "a look at what the rehearsal has not seen")
 
-    def prepare(self, rescale: Rescale, plan: Plan, jobs: JobsBeside) -> None:
+    def prepare(self, rescale: Rescale, journal: Journal, jobs: JobsBeside) -> None:
         """Wait until ``move`` is up: starting its driver after the stop would take most of the pause."""
-        if plan.growing:
+        if journal.plan.growing:
             await_ready(jobs, "move", "be up", "Look at the log of the move task.")
 
     def was_stopped_before(self, journal: Journal) -> bool:

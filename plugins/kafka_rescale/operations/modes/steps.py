@@ -24,11 +24,11 @@ class ModeSteps(Protocol):
     delta: tuple[str, str]
     """The part of the pause in which ``await_delta`` waits, and what it waits for."""
 
-    def prepare(self, rescale: Rescale, plan: Plan, jobs: JobsBeside) -> None:
+    def prepare(self, rescale: Rescale, journal: Journal, jobs: JobsBeside) -> None:
         """Wait until the jobs beside the cutover are ready, while the application runs.
 
         :raises UnsafeState: topics or groups that green needs are already in use.
-        :raises Outage: a job is not ready in time, or has failed and is not tried again.
+        :raises Outage: a job is not ready in time, or has failed and is not tried again; green can't be started.
         """
 
     def was_stopped_before(self, journal: Journal) -> bool:

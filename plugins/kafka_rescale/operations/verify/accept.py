@@ -14,6 +14,7 @@ from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.expansion.late_writes import late_writes
 from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.core.verify.report import Report, is_about
+from kafka_rescale.core.verify.rolling_proof import of_record
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -74,7 +75,7 @@ def _assert_said(findings: Sequence[str], reason: str) -> None:
 
 def _to_be_verified(application: Application, state: ControlState) -> Journal:
     journal = state.journal
-    has_proof = journal is not None and is_of(state.proof, journal) and not journal.is_promoted
+    has_proof = journal is not None and not journal.is_promoted and is_of(state.proof, journal)
     if journal is None or not (has_proof or journal.phase is Phase.STARTED):
         raise Refused(
             f"application {application.application_id!r}",
@@ -92,7 +93,7 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
     of blue's late writes must end where its log ends. So a person can't accept records that have not been written
     yet. A comparison must be in the last proof or report.
     """
-    within = None if not journal.is_promoted else OffsetRange.parse(finding)
+    within = OffsetRange.parse(finding) if journal.is_promoted else None
     if within is not None and journal.captured and within.topic in journal.captured.changelog_ends:
         late = late_writes(journal, ClusterAdmin(connection).end_offsets([within.topic]))
         if within in late:
@@ -120,7 +121,8 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
 
 def _compared(state: ControlState, journal: Journal) -> dict[str, int]:
     if not journal.is_promoted:
-        return Proof.model_validate(state.proof).compared
+        proof, rolling = Proof.model_validate(state.proof), of_record(state.rolling_proof, journal)
+        return {**proof.compared, **(rolling.compared if rolling else {})}
     if not is_about(state.report, journal):
         return {}
     return Report.model_validate(state.report).compared

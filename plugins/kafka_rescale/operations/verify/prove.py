@@ -2,7 +2,8 @@
 
 What is proven is that green has everything that blue had written up to the fence (``core.verify.proof``). It is
 read between two moments of the running copy, and no unit of it stops (``kafka.copy.fences``). The comparison is
-that of ``verify``, and ``spark.verify.live`` says why none of its findings is false.
+that of ``verify``, and ``spark.verify.live`` says why none of its findings is false. What has been compared is
+noted part by part, so a proof that was killed goes on with what is missing, up to the same fence.
 """
 
 from __future__ import annotations
@@ -13,26 +14,23 @@ from typing import TYPE_CHECKING
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import Fenced, Outage
-from kafka_rescale.core.plan.plan import Move
-from kafka_rescale.core.verify.proof import Fences, Proof, needs_proof
+from kafka_rescale.core.verify.fences import Fences
+from kafka_rescale.core.verify.parts import report_of
+from kafka_rescale.core.verify.proof import Proof, needs_proof
 from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.core.verify.report_text import render_proof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
+from kafka_rescale.kafka.client.waiting import again_after_outage
+from kafka_rescale.kafka.control.control_topic import Change
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
-from kafka_rescale.kafka.copy.fences import read_fences
-from kafka_rescale.kafka.reading.later_keys import later_keys
-from kafka_rescale.kafka.reading.source_rules import SourceRules
-from kafka_rescale.operations.verify.stores import compared_as_planned, compared_stores
+from kafka_rescale.kafka.copy.fences import topics_now
+from kafka_rescale.operations.verify.proof_parts import ProofParts
 from kafka_rescale.spark.jobs.job import Job, say
 from kafka_rescale.spark.jobs.session import reading_session
-from kafka_rescale.spark.verify.live import BesideBlue, prove_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from kafka_rescale.core.verify.pairs import StorePair
 
 
 def prove(job: Job) -> None:
@@ -49,85 +47,76 @@ def prove(job: Job) -> None:
         return
     a = job.arguments
     spark = reading_session(job.key, a.application, a.run, a.attempt)
-    fences = again_after_outage(lambda: read_fences(job.connection, journal.plan))
-    with JournalFollower(job.connection, a.application) as follower:
-        follower.first()
-        stores = job.run_beside(
-            lambda: compared_beside(spark, job.connection, journal, fences),
-            lambda: job.put("running"),
-            until=lambda: follower.holder() != a.run,
-        )
-        if stores is None or follower.holder() != a.run:
-            raise Fenced(
-                f"{job.key} of {a.run}",
-                found=f"the lease held by {follower.holder() or 'nobody'}",
-                expected="it to be held by this run: the expansion was rolled back, or another run has taken over",
-                remedy="Nothing to do here; trigger the expansion again to prove its copies.",
-            )
+    parts = again_after_outage(lambda: ProofParts.begun(job.connection, journal, job.control.read()))
+    if parts.done:
+        say(f"{job.key}: goes on with {len(parts.done)} of {len(parts.parts)} parts that are compared already")
+    _compare(job, spark, parts)
     found = Proof(
         application=journal.plan.application,
         plan=journal.plan.fingerprint,
         attempt=journal.attempt,
         seconds=round(time.monotonic() - began, 3),
-        fences=fences,
-        stores=stores,
+        fences=parts.fences,
+        stores=report_of(parts.done, journal.plan, parts.fences),
     )
-    proof = found.concluded(job.control.read().acceptances)
-    say(render_proof(proof))
-    if not proof.passed:
-        _assert_whole(job.connection, fences)
-        job.put("running", records={Concern.PROOF: proof})
-        raise proof.refusal
-    job.finish(
-        records=proof.records,
-        began=began,
-        changes={Concern.PROOF: proof},
-        as_of_ms=fences.as_of_ms,
-        detail=proof.told,
-    )
+    _record(job, found.concluded(job.control.read().acceptances), began)
 
 
-def compared_beside(
+def compare_beside(
     spark: SparkSession, connection: KafkaConnection, journal: Journal, fences: Fences
 ) -> tuple[StoreReport, ...]:
     """Compare every store up to its fence, beside a running copy."""
-    admin = ClusterAdmin(connection)
-
-    def compared(move: Move) -> StoreReport:
-        source = move.source
-        allowed = SourceRules.of(admin.describe_topics([source])[source]).tombstone_ms
-        copied_ms = fences.copied_as_of_ms[source]
-
-        def compare(pair: StorePair) -> StoreReport:
-            beside = BesideBlue(
-                later=lambda keys: later_keys(connection, source, fences.blue_ends[source], keys),
-                lacks_deletions=lambda: allowed is not None and now_ms() - copied_ms > allowed,
-            )
-            return prove_store(spark, connection.java(), pair, beside)
-
-        return compared_as_planned(
-            admin,
-            move,
-            blue_ends=fences.blue_ends,
-            green_ends=fences.green_ends,
-            fence=fences.fence[source],
-            clock_ms=now_ms,
-            compare=compare,
-        )
-
-    return compared_stores(spark, journal.plan.changelogs, compared)
+    parts = ProofParts(connection, journal, fences)
+    return report_of(parts.compare(spark), journal.plan, fences)
 
 
-def _assert_whole(connection: KafkaConnection, fences: Fences) -> None:
-    """Make sure that the copies were not begun anew meanwhile: then the differences say nothing.
+def _compare(job: Job, spark: SparkSession, parts: ProofParts) -> None:
+    """Compare what is left, and note each part that is done: at once for readers, or at the latest when it fails.
 
-    :raises Outage: they were.
+    :raises Fenced: the run has lost the lease.
     """
-    admin, topics = ClusterAdmin(connection), list(fences.green_topics)
-    present = {topic: of.topic_id for topic, of in admin.describe_topics(topics).items()}
-    if lost := fences.lost(present, admin.begin_offsets(present)):
+
+    def note() -> None:
+        job.put("running", detail=parts.told, records={Concern.PROOF_PROGRESS: parts.progress})
+
+    run = job.arguments.run
+    with JournalFollower(job.connection, job.arguments.application) as follower:
+        follower.first()
+        try:
+            compared = job.run_beside(lambda: parts.compare(spark), note, until=lambda: follower.holder() != run)
+        except Outage:
+            note()
+            raise
+        if compared is None or follower.holder() != run:
+            raise Fenced(
+                f"{job.key} of {run}",
+                found=f"the lease held by {follower.holder() or 'nobody'}",
+                expected="it to be held by this run: the expansion was rolled back, or another run has taken over",
+                remedy="Nothing to do here; trigger the expansion again to prove its copies.",
+            )
+
+
+def _record(job: Job, proof: Proof, began: float) -> None:
+    """Record a proof in place of its parts.
+
+    :raises UnsafeState: it has findings.
+    :raises Outage: the copies were begun anew meanwhile, so that the findings say nothing.
+    """
+    say(render_proof(proof))
+    changes: Change = {Concern.PROOF: proof, Concern.PROOF_PROGRESS: None}
+    if not proof.passed:
+        _assert_whole(job, proof.fences)
+        job.put("running", records=changes)
+        raise proof.refused(proof.unaccepted)
+    job.finish(
+        records=proof.records, began=began, changes=changes, as_of_ms=proof.fences.as_of_ms, detail=proof.told
+    )
+
+
+def _assert_whole(job: Job, fences: Fences) -> None:
+    if lost := fences.lost(*topics_now(ClusterAdmin(job.connection), fences.green_topics)):
         raise Outage(
-            f"copies in {', '.join(topics)}",
+            f"copies in {', '.join(fences.green_topics)}",
             found=lost,
             expected="copies that only go on while they are compared",
             remedy="Run again.",

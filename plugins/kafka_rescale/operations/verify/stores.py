@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Outage, UnsafeState
@@ -18,6 +18,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 PLANS_PER_STORE = 3
@@ -26,15 +27,21 @@ STORES_AT_ONCE = 4
 """Stores compared at a time. One store leaves cores idle while its jobs are planned and its last tasks end."""
 
 
-def compared_stores(
-    spark: SparkSession, moves: Sequence[Move], compared: Callable[[Move], StoreReport]
+def compare_each(
+    session: Callable[[], SparkSession], items: Sequence[T], compared: Callable[[T], StoreReport]
 ) -> tuple[StoreReport, ...]:
-    """Return the reports of all stores, in the order of their moves."""
+    """Compare stores or parts of them, some at a time, and return the reports in their order.
+
+    :param session: returns Spark's session; without items, it is not called.
+    """
+    if not items:
+        return ()
+    spark = session()
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
-        return await_all([pool.submit(compared, move) for move in moves], lambda: active_tasks(spark))
+        return await_all([pool.submit(compared, item) for item in items], lambda: active_tasks(spark))
 
 
-def compared_as_planned(
+def compare_as_planned(
     admin: ClusterAdmin,
     move: Move,
     *,

@@ -1,13 +1,14 @@
 """The proof of an expansion: the journal tells what to compare, and the report goes to the control topic.
 
-It may run while green is working. Blue's topics must still exist, and green's topics must have been kept from
-compaction since the cutover. Both hold until the expansion is finished.
+Stores that were compared before the promotion are not compared again, unless a person asks for it. It may run
+while green is working. Blue's topics must still exist, and green's topics must have been kept from compaction
+since the cutover. Both hold until the expansion is finished.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from kafka_rescale.core.control.acceptances import Acceptances
@@ -15,7 +16,8 @@ from kafka_rescale.core.control.journal import Captured, Journal
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused, UnsafeState
-from kafka_rescale.core.verify.report import Report, to_be_verified
+from kafka_rescale.core.verify.promotable import compared_before
+from kafka_rescale.core.verify.report import Report, StoreReport, to_be_verified
 from kafka_rescale.core.verify.start_offsets import check_start_offsets
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -23,21 +25,30 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
 from kafka_rescale.kafka.reading.misrouted import NOTHING_ACCEPTED, look_for_misrouted
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
-from kafka_rescale.operations.verify.stores import compared_as_planned, compared_stores
+from kafka_rescale.operations.verify.stores import compare_as_planned, compare_each
 from kafka_rescale.spark.verify.compare import compare_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+NOTHING_COMPARED: Mapping[str, StoreReport] = {}
+
 
 def verify(
-    spark: SparkSession, connection: KafkaConnection, application: str, *, clock_ms: Callable[[], int] = now_ms
+    session: Callable[[], SparkSession],
+    connection: KafkaConnection,
+    application: str,
+    *,
+    whole: bool = False,
+    clock_ms: Callable[[], int] = now_ms,
 ) -> Report:
-    """Compare blue and green over the whole state and write the report to the control topic.
+    """Check what an expansion has left, and write the report to the control topic.
 
     Called again after the end of the expansion, this returns the report that the expansion ended with.
 
+    :param session: returns a Spark session; it is called only if there is a store to compare.
     :param application: base name of the application.
+    :param whole: compare the whole state, also of the stores that were compared before the promotion.
     :param clock_ms: wall clock in ms since the epoch.
     :raises Refused: there is nothing to verify yet, or nothing any more.
     :raises Fenced: a newer attempt has begun.
@@ -48,21 +59,25 @@ def verify(
     journal = to_be_verified(application, state.journal)
     if journal.is_verified:
         return _former(journal, state)
-    report = compare_expansion(spark, connection, journal, state.acceptances, clock_ms=clock_ms)
+    before = {} if whole else compared_before(journal, state)
+    report = compare_expansion(session, connection, journal, state.acceptances, before=before, clock_ms=clock_ms)
     writer.write(TOPIC, {f"{application}/{Concern.REPORT}": report.model_dump_json().encode()})
     return report
 
 
 def compare_expansion(
-    spark: SparkSession,
+    session: Callable[[], SparkSession],
     connection: KafkaConnection,
     journal: Journal,
     acceptances: Acceptances = NOTHING_ACCEPTED,
     *,
+    before: Mapping[str, StoreReport] = NOTHING_COMPARED,
     clock_ms: Callable[[], int] = now_ms,
 ) -> Report:
     """Compare everything that a journal names, without writing anything.
 
+    :param session: see ``verify``.
+    :param before: reports of the stores that were compared before the promotion.
     :param acceptances: findings that a person has accepted; they are reported, but don't make the proof fail.
     """
     began, as_of_ms = time.monotonic(), clock_ms()
@@ -75,18 +90,20 @@ def compare_expansion(
         committed=admin.committed(plan.green, {topic: len(of) for topic, of in journal.green_start.items()}),
     )
     inputs = look_for_misrouted(connection, journal, acceptances)
-    stores = compared_stores(
-        spark,
-        plan.changelogs,
-        lambda move: compared_as_planned(
+    left = [move for move in plan.changelogs if move.store not in before]
+    compared = compare_each(
+        session,
+        left,
+        lambda move: compare_as_planned(
             admin,
             move,
             blue_ends=captured.changelog_ends,
             green_ends=journal.green_ends,
             clock_ms=clock_ms,
-            compare=lambda pair: compare_store(spark, connection.java(), pair),
+            compare=lambda pair: compare_store(session(), connection.java(), pair),
         ),
     )
+    reports = {**before, **{each.store: each for each in compared}}
     report = Report(
         application=plan.application,
         blue=plan.blue,
@@ -98,7 +115,8 @@ def compare_expansion(
         as_of_ms=as_of_ms,
         seconds=round(time.monotonic() - began, 3),
         start_offsets=start_offsets,
-        stores=stores,
+        stores=tuple(reports[move.store] for move in plan.changelogs),
+        compared_before=tuple(before),
         inputs=inputs,
     )
     return report.concluded(acceptances)

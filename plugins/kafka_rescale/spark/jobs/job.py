@@ -162,15 +162,17 @@ class Job:
         state_of: Callable[[Snapshot], str] = lambda _: "running",
         seconds: float = REPORT_SECONDS,
         is_paused: Callable[[], bool] = lambda: False,
+        records: Callable[[], Change] = lambda: {},
     ) -> T:
         """Run a Spark action and report its progress until it ends.
 
         :param seconds: between two reports.
         :param is_paused: as in ``run_beside``.
+        :param records: returns what is written with a report, of a concern that is this job's own.
         :raises RescaleError: what a task raised.
         """
         done = self.run_beside(
-            action, lambda: self.report(progress, state_of), seconds=seconds, is_paused=is_paused
+            action, lambda: self.report(progress, state_of, records), seconds=seconds, is_paused=is_paused
         )
         assert done is not None
         return done
@@ -216,11 +218,16 @@ class Job:
             cause = from_text(failure)
             raise cause from (cause.__cause__ if isinstance(cause, RescaleError) else failure)
 
-    def report(self, progress: Progress, state_of: Callable[[Snapshot], str]) -> None:
+    def report(
+        self,
+        progress: Progress,
+        state_of: Callable[[Snapshot], str],
+        records: Callable[[], Change] = lambda: {},
+    ) -> None:
         """Print and publish where the copy is."""
         snapshot = progress.read()
         say(f"{self.key}: {snapshot}")
-        self.put(state_of(snapshot), snapshot)
+        self.put(state_of(snapshot), snapshot, records=records())
 
     def _result(self, state: str, **fields: Any) -> JobResult:
         run, attempt = self.arguments.run, self.arguments.attempt

@@ -4,7 +4,7 @@ import { clock, color, duration, el, short, svg, whole } from "./dom.js";
 
 const NOT_BEGUN = -1;
 // A pause has at most this many parts, so no two of its parts share a color.
-const PALETTE = Array.from({ length: 14 }, (_, i) => `series-${i + 1}`);
+const PALETTE = Array.from({ length: 16 }, (_, i) => `series-${i + 1}`);
 const BOX = { width: 960, height: 240, left: 58, right: 14, top: 14, bottom: 28 };
 
 const scaled = (lag) => Math.log10(1 + Math.max(0, lag));

@@ -2,7 +2,7 @@
 
 import { change, clock, el, runLink, section, whole } from "./dom.js";
 import { drawGraph } from "./graph.js";
-import { badge, drawAutoscaling, drawDistributions, drawDowntime, drawHead, drawJobs, lagSection, proofSection } from "./sections.js";
+import { badge, drawAutoscaling, drawCutover, drawDistributions, drawDowntime, drawHead, drawJobs, lagSection, proofSection } from "./sections.js";
 import { table } from "./tables.js";
 
 const BUSY_MS = 2000;
@@ -46,6 +46,7 @@ function applicationPage(name) {
     graph: section("topology", "Topology", drawGraph),
     jobs: section("progress", "Progress", drawJobs),
     lags: section("lag", "Lag per partition", lagSection()),
+    cutover: section("cutover", "The switch", drawCutover),
     downtime: section("downtime", "Downtime", drawDowntime),
     proof: section("verification", "Verification", proofSection()),
     distributions: section("distribution", "Entries per partition, before and after", drawDistributions),
@@ -62,6 +63,7 @@ function applicationPage(name) {
     parts.graph.update({ graph, work });
     parts.jobs.update({ jobs, run: jobs.at(-1)?.run ?? "" });
     parts.lags.update({ lags: page.lags, lags_now: page.lags_now, measured_by: page.measured_by, measured_ms: page.measured_ms, threshold: page.threshold, is_gated: page.is_gated, warming: summary.phase === "warming" });
+    parts.cutover.update({ steps: page.cutover, told: page.switch });
     parts.downtime.update({ downtime, now_ms: downtime.since_ms === null ? null : page.as_of_ms });
     parts.proof.update({ proof, proven, report: report.data, now_ms: proven === null ? null : page.as_of_ms });
     parts.distributions.update({ distributions });

@@ -101,6 +101,17 @@ function partitions(topics, threshold, gated, warming, state, redraw) {
     paged("Lag of every partition", ["topic", "partition", "lag", ...(gated ? ["gate"] : [])], all.length, row, { numeric: [1, 2], state }));
 }
 
+export function drawCutover({ steps, told }) {
+  if (!steps.length) return null;
+  const names = (step) => el("ul", { class: "names" }, step.names.map((name) => el("li", {}, el("code", {}, name))));
+  const rows = steps.map((step, i) => [`${i + 1}`, step.moment, step.does, step.names.length ? names(step) : ""]);
+  return [
+    told ? el("p", { class: "told" }, told) : null,
+    el("details", {}, el("summary", {}, `What the cutover will do: ${steps.length} steps, and the names that each touches`),
+      table("What the cutover will do", ["", "when", "step", "names"], rows, { narrow: [0, 1] })),
+  ].filter(Boolean);
+}
+
 export function drawDowntime({ downtime, now_ms }) {
   const { parts, total, since_ms, prewarmed, remark } = downtime;
   if (!parts.length && since_ms === null) return null;
@@ -134,10 +145,18 @@ export function proofSection() {
   };
 }
 
+function provenSince(proven, now_ms) {
+  if (proven.since_ms === null) return " What was written since is not compared yet.";
+  const until = `up to ${duration((now_ms - proven.since_ms) / 1000)} ago (${whole(proven.since_records)} records)`;
+  if (proven.since_findings > 0) return ` ${whole(proven.since_findings)} violations in what was written since, ${until}.`;
+  return ` What was written since is compared ${until}.`;
+}
+
 function provenBefore(proven, now_ms) {
   const verdict = proven.passed ? badge("good", "Proven") : badge("bad", `${whole(proven.findings)} violations`);
-  const left = proven.passed ? ` ${whole(proven.entries)} entries of ${proven.stores} stores are the same in both generations; ${whole(proven.excused)} keys written since were left out.` : " Nothing is promoted with these.";
+  const left = proven.passed ? ` ${whole(proven.entries)} entries of ${proven.stores} stores are the same in both generations; ${whole(proven.excused)} keys that had been written since were left out.` : " Nothing is promoted with these.";
   return el("p", {}, verdict, ` Before the promotion, ${duration((now_ms - proven.as_of_ms) / 1000)} ago, in ${duration(proven.seconds)}.`, left,
+    provenSince(proven, now_ms),
     proven.current ? "" : " It is of an earlier attempt: the next one proves its copies again.");
 }
 

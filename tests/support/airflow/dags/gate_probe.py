@@ -10,7 +10,7 @@ from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.operations.application.load import application_files, load_application, topology_of
 
-TAKEN = ("preflight", "plan", "approve_cutover")
+TAKEN = ("preflight", "plan", "approve_cutover", "await_window")
 
 for file in application_files():
     application = load_application(file)
@@ -28,6 +28,6 @@ for file in application_files():
             acceptable_lag=0,
         )
         end = RollBackOperator(task_id="end", application_file=str(file), reason="done")
-        check, plan, ask = (make.operator(task) for task in make.tasks() if task.task_id in TAKEN)
-        chain(check, plan, gate, ask, end)
+        check, plan, ask, wait = (make.operator(task) for task in make.tasks() if task.task_id in TAKEN)
+        chain(check, plan, gate, ask, wait, end)
     globals()[dag.dag_id] = dag

@@ -46,6 +46,13 @@ def in_place(application: Application) -> Iterator[Mistake]:
             "none: tasks keep their local state, so there is nothing to pre-warm",
             "Delete it, or declare `mode: blue_green`.",
         )
+    if getattr(application.lifecycle, "start_held", None) is not None:
+        yield Mistake(
+            ("lifecycle", "start_held"),
+            "start_held with mode in_place",
+            "none: the application's own group has offsets, so nothing would be held",
+            "Delete it, or declare `mode: blue_green`.",
+        )
 
 
 def _stores(application: Application) -> Iterator[Mistake]:

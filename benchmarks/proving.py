@@ -1,0 +1,137 @@
+"""Throughput of the proof before the promotion, beside merely reading both generations, in alternating order."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.plan.plan import Move, Plan, Stage
+from kafka_rescale.core.verify.fences import Fences
+from kafka_rescale.core.verify.pairs import ComparedLog
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.copy.fences import last_fences
+from kafka_rescale.kafka.verify.delta import compare_stretch
+from kafka_rescale.kafka.verify.stretch import Stretch
+from kafka_rescale.operations.verify.prove import compare_beside
+from kafka_rescale.spark.verify.source import read_log
+from pyspark.sql import SparkSession
+
+from benchmarks.contestants import copy_worker
+from benchmarks.copied_topic import changelog_move, fill
+from benchmarks.sizes import AFTER, BEFORE, PROVEN, Sizes
+from testbed.broker import EmbeddedBroker
+from testbed.expansion import ROOT
+from testbed.jars import ensure_jars
+
+READ, PROOF, DELTA = "spark reads both", "proof", "delta, in the driver"
+STORES, STORE_PARTITIONS = 12, 8
+
+
+def measure_proving(directory: Path, sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Compare stores of growing size with their copies; then twelve empty ones, for what no size changes."""
+    with EmbeddedBroker(directory / "broker", heap="2g") as broker:
+        connection, spark = KafkaConnection(broker.client_config()), _session()
+        compare_beside(spark, connection, *_store(connection, "warm-up", 1_000))
+        rows = [_row(spark, connection, sizes.records * share // 10, sizes.repeats, tell) for share in PROVEN]
+        began = time.monotonic()
+        compare_beside(spark, connection, *_empty_stores(connection))
+        fixed = round(time.monotonic() - began, 2)
+        tell(f"{STORES} empty stores of {STORE_PARTITIONS} partitions: {fixed} s")
+        spark.stop()
+    return {"rows": rows, "fixed_seconds": fixed, "stores": STORES, "partitions": STORE_PARTITIONS}
+
+
+def _session() -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    jars = ",".join(str(jar) for jar in sorted(ensure_jars("connector").glob("*.jar")))
+    settings = {
+        "spark.jars": jars,
+        "spark.driver.memory": "2g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "WARN",
+        "spark.executorEnv.PYTHONPATH": str(ROOT / "plugins"),
+    }
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _row(
+    spark: SparkSession, connection: KafkaConnection, entries: int, repeats: int, tell: Callable[[str], None]
+) -> dict[str, Any]:
+    journal, fences = _store(connection, f"proven-{entries}", entries)
+    (move,) = journal.plan.changelogs
+    contestants: dict[str, Callable[[], object]] = {
+        READ: lambda: _read(spark, connection, move, fences),
+        PROOF: lambda: _assert_equal(compare_beside(spark, connection, journal, fences)),
+        DELTA: lambda: _assert_equal(compare_stretch(connection, journal.plan, _all_of_it(fences))),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    for repeat in range(repeats):
+        names = list(contestants)
+        for name in names[repeat % len(names) :] + names[: repeat % len(names)]:
+            began = time.monotonic()
+            contestants[name]()
+            seconds[name].append(round(time.monotonic() - began, 3))
+            pace = 2 * entries / seconds[name][-1]
+            tell(f"{entries:,} entries, {name}: {seconds[name][-1]:.2f} s = {pace:,.0f} records/s")
+    return {"entries": entries, "seconds": seconds, "median": {n: median(of) for n, of in seconds.items()}}
+
+
+def _store(connection: KafkaConnection, name: str, entries: int) -> tuple[Journal, Fences]:
+    """Fill a changelog, copy it, and return what a proof needs."""
+    move, admin = changelog_move(f"{name}-changelog", name), ClusterAdmin(connection)
+    for topic, count in ((move.source, BEFORE), (move.target, AFTER)):
+        admin.ensure_topic(topic, count, 1, {"cleanup.policy": "compact"})
+    fill(connection, move.source, entries)
+    plan = _plan(name, [move])
+    copy_worker(connection, plan)
+    return Journal(plan=plan), last_fences(connection, plan, admin.end_offsets([move.source]))
+
+
+def _empty_stores(connection: KafkaConnection) -> tuple[Journal, Fences]:
+    moves, admin = [], ClusterAdmin(connection)
+    for number in range(STORES):
+        move = changelog_move(f"empty-{number}-changelog", f"empty-{number}-g2").model_copy(
+            update={"store": f"store-{number}", "source_partitions": STORE_PARTITIONS}
+        )
+        for topic in (move.source, move.target):
+            admin.ensure_topic(topic, STORE_PARTITIONS, 1, {"cleanup.policy": "compact"})
+        moves.append(move)
+    plan = _plan("empty", moves)
+    copy_worker(connection, plan)
+    return Journal(plan=plan), last_fences(connection, plan, admin.end_offsets([m.source for m in moves]))
+
+
+def _plan(name: str, moves: Sequence[Move]) -> Plan:
+    stage = Stage(index=1, name="stage_1_subtopology_0", subtopology=0, moves=tuple(moves))
+    return Plan(
+        application=name, generation=2, blue=name, green=f"{name}-g2", partitions=AFTER, stages=(stage,), inputs=()
+    )
+
+
+def _read(spark: SparkSession, connection: KafkaConnection, move: Move, fences: Fences) -> None:
+    """Read and hash both logs, as the proof does before it compares anything."""
+    for topic, ends in ((move.source, fences.blue_ends), (move.target, fences.green_ends)):
+        log = ComparedLog.of(topic, {}, ends[topic])
+        records = read_log(spark, connection.java(), log, without_position=True)
+        records.write.format("noop").mode("overwrite").save()
+
+
+def _all_of_it(fences: Fences) -> Stretch:
+    begins = {t: dict.fromkeys(of, 0) for t, of in {**fences.blue_ends, **fences.green_ends}.items()}
+    before = fences.model_copy(update={"begun": begins, "fence": begins, "green_begun": begins})
+    return Stretch(before, fences, is_last=True)
+
+
+def _assert_equal(reports: Sequence[Any]) -> None:
+    assert all(report.passed for report in reports), [report.failures for report in reports]

@@ -1,0 +1,68 @@
+"""The gate between the approval and the cutover: it opens when the moment of the switch has come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import BaseSensorOperator, Context
+
+from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.page_link import ApplicationPageLink
+from kafka_rescale.airflow.runs import owner_of
+from kafka_rescale.airflow.triggers.switch import SwitchTrigger
+from kafka_rescale.core.roles import Role
+
+
+class SwitchSensor(BaseSensorOperator):
+    """
+    Wait for the moment in which the application may be stopped.
+
+    That is a window of the application file, the time in the approval, or what a person has said meanwhile
+    (``switch_<application>``, or ``python -m kafka_rescale postpone|cut-over-now|cancel``). A gate that is open is
+    passed at once. Any other waits in the triggerer, and ``catch_up`` keeps the copies near meanwhile.
+
+    :param application_file: path of the application file, read again when the task runs (templated)
+    :param poll_seconds: pause between two readings in the triggerer
+    """
+
+    template_fields: Sequence[str] = ("application_file",)
+    ui_color = "#e6d9f2"
+    operator_extra_links = (ApplicationPageLink(),)
+
+    def __init__(self, *, application_file: str, poll_seconds: float = 5.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.application_file = application_file
+        self.poll_seconds = poll_seconds
+
+    def execute(self, context: Context) -> str:
+        """Pass if the moment has come; else hand over to the triggerer.
+
+        :returns: why the switch may begin.
+        """
+        from kafka_rescale.operations.application.load import load_application
+        from kafka_rescale.operations.expansion.switch import let_through
+
+        application = load_application(self.application_file)
+        hook = KafkaRescaleHook(kafka_config_id=application.kafka_conn_id_of(Role.ADMIN))
+        answer = let_through(application, hook.connection(), owner=owner_of(context))
+        self.log.info("%s", answer.told)
+        if answer.proven_ms:
+            self.log.info("The copies are proven as of %.0f s ago.", time.time() - answer.proven_ms / 1000)
+        if answer.passes:
+            return answer.told
+        trigger = SwitchTrigger(
+            kafka_config_id=application.kafka_conn_id_of(Role.PLAN),
+            application_id=application.application_id,
+            owner=owner_of(context),
+            poll_seconds=self.poll_seconds,
+        )
+        # The limit of the wait is in the control topic, where a person may raise it.
+        self.defer(trigger=trigger, method_name="execute_complete")
+        raise AssertionError("deferred")
+
+    def execute_complete(self, context: Context, event: str) -> str:
+        """Decide again: a person may have said something else since the trigger has fired."""
+        self.log.info("%s", event)
+        return self.execute(context)

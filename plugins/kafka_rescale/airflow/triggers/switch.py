@@ -1,0 +1,96 @@
+"""Wait in the triggerer until the moment of the switch has come, or a person has said something else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.switch import Switch
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.expansion.switch_wait import Standing, utc, wait_of
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.control.state import ControlState
+    from kafka_rescale.kafka.client.connection import KafkaConnection
+
+log = logging.getLogger(__name__)
+
+
+class SwitchTrigger(BaseTrigger):
+    """
+    Fire when the switch may begin, or never will.
+
+    What it waits for is in the control topic, so a restart of Airflow or of the triggerer loses nothing. The task
+    decides again when the trigger has fired. During an outage the trigger waits. After any other error it fires,
+    so that the task meets the error itself.
+
+    :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
+    :param application_id: base name of the application
+    :param owner: the run that holds the lease
+    :param poll_seconds: seconds between two readings
+    """
+
+    def __init__(
+        self, *, kafka_config_id: str, application_id: str, owner: str, poll_seconds: float = 5.0
+    ) -> None:
+        super().__init__()
+        self.kafka_config_id = kafka_config_id
+        self.application_id = application_id
+        self.owner = owner
+        self.poll_seconds = poll_seconds
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the import path and the arguments."""
+        arguments = {
+            "kafka_config_id": self.kafka_config_id,
+            "application_id": self.application_id,
+            "owner": self.owner,
+            "poll_seconds": self.poll_seconds,
+        }
+        return f"{type(self).__module__}.{type(self).__qualname__}", arguments
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Yield one event, with the reason for the end of the wait."""
+        is_over, said = False, None
+        while not is_over:
+            is_over, text = await self._look()
+            if text != said:
+                log.info("switch of %s: %s", self.application_id, text)
+            said = text
+            if not is_over:
+                await asyncio.sleep(self.poll_seconds)
+        yield TriggerEvent(said)
+
+    async def _look(self) -> tuple[bool, str]:
+        try:
+            connection = await KafkaRescaleHook(kafka_config_id=self.kafka_config_id).aconnection()
+            return await asyncio.to_thread(_read, connection, self.application_id, self.owner)
+        except Outage as error:
+            return False, str(error)
+        except Exception as error:
+            return True, f"{type(error).__name__}: {error}"
+
+
+def _read(connection: KafkaConnection, application_id: str, owner: str) -> tuple[bool, str]:
+    from kafka_rescale.kafka.client.waiting import now_ms
+    from kafka_rescale.kafka.control.control_topic import ControlTopic
+
+    return is_over(ControlTopic(connection, application_id).read(), owner, now_ms())
+
+
+def is_over(state: ControlState, owner: str, now_ms: int) -> tuple[bool, str]:
+    """Return whether the task has to decide, and a text that is the same as long as nothing has changed."""
+    journal, lease = state.journal, state.lease
+    if journal is None or lease is None or lease.holder != owner or journal.phase is not Phase.WARMING:
+        return True, "the expansion is no longer this run's, or its cutover has begun"
+    switch = Switch.of(journal, state.switch)
+    wait = wait_of(switch, now_ms)
+    named = f"{switch.order} by {switch.by}" if switch.by else switch.order
+    opens = "opened by a person alone" if wait.opens_ms is None else f"opens {utc(wait.opens_ms)}"
+    return wait.standing is not Standing.WAITS, f"{wait.standing}, order {named}, {opens}"

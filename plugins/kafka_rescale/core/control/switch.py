@@ -1,0 +1,112 @@
+"""When the switch to the next generation begins: what the file, the approval and people have said of it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+from kafka_rescale.core.application.windows import CutoverWindows
+from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.values import Value
+
+
+class Order(StrEnum):
+    """What the switch waits for.
+
+    ``window``: a window of the file; without windows, nothing. ``now``: nothing, whatever the windows are.
+    ``hold``: a word of a person. ``cancel``: nothing any more, because there will be no switch.
+    """
+
+    WINDOW = "window"
+    NOW = "now"
+    HOLD = "hold"
+    CANCEL = "cancel"
+
+
+class Switch(Value):
+    """The record of one attempt.
+
+    :param plan: fingerprint of the expansion's plan.
+    :param attempt: the journal's. Another attempt has another record.
+    :param order: the last word.
+    :param not_before_ms: wall clock before which it does not begin; 0 without such a time.
+    :param by: who has said it; empty if nobody has said anything yet.
+    :param at_ms: when it was said.
+    :param reason: why, if a person has given a reason.
+    :param asked: whether the run has asked for an approval that nobody has given yet.
+    :param windows: those of the file.
+    :param since_ms: when the copies were ready for the switch, and the wait began; 0 before.
+    :param until_ms: how long the copies are kept near.
+    :param tombstone_ms: how long the copying may be interrupted (``delete.retention.ms``); None without copies.
+    :param released_ms: when the switch was let through; 0 before. From then on it is the cutover's.
+    """
+
+    plan: str
+    attempt: int
+    order: Order = Order.WINDOW
+    not_before_ms: int = 0
+    by: str = ""
+    at_ms: int = 0
+    reason: str = ""
+    asked: bool = False
+    windows: CutoverWindows | None = None
+    since_ms: int = 0
+    until_ms: int = 0
+    tombstone_ms: int | None = None
+    released_ms: int = 0
+
+    @classmethod
+    def of(cls, journal: Journal, found: Switch | None) -> Switch:
+        """Return the record of the journal's attempt; a record of an earlier attempt doesn't count."""
+        plan, attempt = journal.plan.fingerprint, journal.attempt
+        return (
+            found if found and (found.plan, found.attempt) == (plan, attempt) else cls(plan=plan, attempt=attempt)
+        )
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the copies are ready, and the switch is waited for."""
+        return self.since_ms > 0
+
+    def begun(
+        self, now_ms: int, longest_ms: int, windows: CutoverWindows | None, tombstone_ms: int | None, *, asks: bool
+    ) -> Self:
+        """Return the record when a task begins to wait, or begins again: the limit counts from the first time.
+
+        :param longest_ms: how long the file lets it wait.
+        :param asks: whether the task asks a person.
+        """
+        since = self.since_ms or now_ms
+        changes = {"since_ms": since, "until_ms": since + longest_ms, "windows": windows, "asked": asks}
+        return self.model_copy(update={**changes, "tombstone_ms": tombstone_ms})
+
+    def said(self, order: Order, by: str, at_ms: int, *, not_before_ms: int = 0, reason: str = "") -> Self:
+        """Return the record after a person's word.
+
+        :raises Refused: the switch has been let through, or was cancelled.
+        """
+        if self.released_ms:
+            raise Refused(
+                "switch",
+                found="a cutover that has been let through",
+                expected="a switch that is still waited for",
+                remedy="Until its promotion, `rollback_<application>` takes it back.",
+            )
+        if self.order is Order.CANCEL:
+            raise Refused(
+                "switch",
+                found=f"one that {self.by} has cancelled",
+                expected="a switch that is still waited for",
+                remedy="Trigger the expansion again when its run has ended: it goes on with the copies.",
+            )
+        words = {"order": order, "not_before_ms": not_before_ms, "by": by, "at_ms": at_ms, "reason": reason}
+        return self.model_copy(update=words)
+
+    def answered(self) -> Self:
+        """Return the record after the approval: nothing is asked any more."""
+        return self.model_copy(update={"asked": False})
+
+    def released(self, now_ms: int) -> Self:
+        """Return the record after the switch was let through."""
+        return self.model_copy(update={"released_ms": self.released_ms or now_ms})

@@ -1,0 +1,152 @@
+"""May the switch begin now, and if not, what does it wait for, and for how long at most?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from kafka_rescale.core.application.windows import local_time
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.switch import Order, Switch
+from kafka_rescale.core.plan.plan import Plan
+
+
+class Standing(StrEnum):
+    """The answer at one moment."""
+
+    OPEN = "open"
+    WAITS = "waits"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The answer, and what it rests on.
+
+    :param opens_ms: when it opens by itself; None if only a person's word opens it within the limit.
+    :param why: what it waits for, in a sentence.
+    """
+
+    standing: Standing
+    opens_ms: int | None
+    why: str
+
+
+_SAID = {
+    Standing.OPEN: "The switch may begin",
+    Standing.WAITS: "The switch waits",
+    Standing.EXPIRED: "The wait for the switch has ended",
+}
+
+
+def wait_of(switch: Switch, now_ms: int) -> Wait:
+    """Return whether the switch may begin.
+
+    A moment to begin that has come counts more than a limit that has passed: the copies are there, or the cutover
+    refuses them.
+
+    :param now_ms: wall clock, in ms since the epoch.
+    """
+    if switch.order is Order.CANCEL:
+        return Wait(Standing.CANCELLED, None, f"{switch.by} has cancelled it{_because(switch)}")
+    opens = opening(switch, now_ms)
+    if opens is not None and opens <= now_ms:
+        return Wait(Standing.OPEN, opens, _why_open(switch))
+    if switch.has_begun and now_ms >= switch.until_ms:
+        return Wait(Standing.EXPIRED, None, f"it was waited for until {utc(switch.until_ms)}, max_wait_seconds")
+    if switch.has_begun and opens is not None and opens >= switch.until_ms:
+        late = f"{_next(switch, opens)} is behind the end of the wait; say `cut-over-now`, or another time"
+        return Wait(Standing.WAITS, None, late)
+    why = f"{_next(switch, opens)}, in {span(opens - now_ms)}" if opens is not None else _held(switch)
+    return Wait(Standing.WAITS, opens, why)
+
+
+def opening(switch: Switch, now_ms: int) -> int | None:
+    """Return when the switch opens by itself from now on; None if only a person's word opens it."""
+    if switch.order is Order.HOLD:
+        return None
+    earliest = max(now_ms, switch.not_before_ms)
+    if switch.order is Order.NOW or switch.windows is None:
+        return earliest
+    return switch.windows.opens_ms(earliest)
+
+
+def told(switch: Switch, now_ms: int) -> str:
+    """Return the wait in a few sentences, for the page, the status and the log."""
+    wait = wait_of(switch, now_ms)
+    if switch.released_ms:
+        return f"The switch was let through at {utc(switch.released_ms)}."
+    if not switch.has_begun:
+        return f"The copies are not ready for the switch yet. By then: {wait.why}."
+    if wait.standing is Standing.CANCELLED:
+        asked = " The run still waits for its approval: reject it." if switch.asked else ""
+        return f"There will be no switch: {wait.why}.{asked}"
+    first = "A person is asked to approve the switch. After that" if switch.asked else _SAID[wait.standing]
+    return " ".join([f"{first}: {wait.why}.", *kept(switch, now_ms)])
+
+
+def switch_to_come(control: ControlState) -> Switch | None:
+    """Return the record of the expansion in progress, until its application is stopped; None without one."""
+    journal, found = control.journal, control.switch
+    if journal is None or journal.phase is not Phase.WARMING or found is None:
+        return None
+    switch = Switch.of(journal, found)
+    return switch if switch.has_begun or switch.by else None
+
+
+def copied_topics(plan: Plan) -> list[str]:
+    """Return the changelogs that are copied while the switch is waited for; in place, nothing is copied then."""
+    return [] if plan.is_in_place else [move.source for move in plan.changelogs]
+
+
+def kept(switch: Switch, now_ms: int) -> Iterator[str]:
+    """Yield how long the copies are kept near, and what an interruption may cost."""
+    left = span(switch.until_ms - now_ms)
+    what = "It is waited for" if switch.tombstone_ms is None else "The copies are kept near"
+    yield f"{what} until {utc(switch.until_ms)}, for {left} more (`max_wait_seconds`)."
+    if switch.tombstone_ms is not None:
+        yield f"If nothing copies for {span(switch.tombstone_ms)} (`delete.retention.ms`), they begin anew."
+
+
+def span(ms: int) -> str:
+    """Return a time in its two largest units."""
+    seconds = max(0, round(ms / 1000))
+    units = [
+        (seconds // 86_400, "d"),
+        (seconds // 3600 % 24, "h"),
+        (seconds // 60 % 60, "min"),
+        (seconds % 60, "s"),
+    ]
+    first = next((n for n, (value, _) in enumerate(units) if value), 0)
+    return " ".join(f"{value} {unit}" for value, unit in units[first : first + 2] if value) or "0 s"
+
+
+def utc(at_ms: int) -> str:
+    """Return a moment to the minute."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%a %d %b %Y %H:%M} UTC"
+
+
+def _why_open(switch: Switch) -> str:
+    if switch.order is Order.NOW:
+        return f"{switch.by} has said so{_because(switch)}"
+    return f"a window is open ({switch.windows})" if switch.windows else "there are no windows to wait for"
+
+
+def _next(switch: Switch, opens_ms: int) -> str:
+    if switch.windows is None or switch.order is Order.NOW:
+        return f"{switch.by} has said {utc(opens_ms)}"
+    local = local_time(switch.windows.time_zone, opens_ms)
+    postponed = f"{switch.by} has postponed it to {utc(switch.not_before_ms)}; " if switch.not_before_ms else ""
+    return f"{postponed}the next window begins {local:%a %d %b %H:%M} {switch.windows.time_zone}"
+
+
+def _held(switch: Switch) -> str:
+    return f"{switch.by} has postponed it{_because(switch)}, until a person says `cut-over-now` or another time"
+
+
+def _because(switch: Switch) -> str:
+    return f" ({switch.reason})" if switch.reason else ""

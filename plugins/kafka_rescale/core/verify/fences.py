@@ -1,0 +1,50 @@
+"""Positions of a running copy beside ends of its topics: what of blue lies below what of green."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.values import Value
+
+
+class Fences(Value):
+    """Positions of a running copy, and what they say about the logs. ``kafka.copy.fences`` reads them.
+
+    :param begun: per blue changelog partition, a position of the copy: everything below it is in green below
+        ``green_begun``.
+    :param green_begun: ends of green: nothing that was copied from blue at or behind ``fence`` stands below them.
+    :param fence: a later position: everything of blue below it is in green below ``green_ends``.
+    :param green_ends: ends of green; it may hold later records as well below them.
+    :param green_begins: log starts of green, read first.
+    :param green_topics: ids of green's topics, read first.
+    :param blue_ends: ends of blue, read last.
+    :param as_of_ms: wall clock just before ``fence`` was read.
+    :param copied_as_of_ms: by blue's topics, wall clock as of which the copy had read the whole topic: everything
+        at or behind ``begun`` was written later.
+    """
+
+    begun: PartitionOffsets
+    green_begun: PartitionOffsets
+    fence: PartitionOffsets
+    green_ends: PartitionOffsets
+    green_begins: PartitionOffsets
+    green_topics: dict[str, str]
+    blue_ends: PartitionOffsets
+    as_of_ms: int
+    copied_as_of_ms: dict[str, int]
+
+    def lost(self, present: Mapping[str, str], begins: PartitionOffsets) -> str:
+        """Return how green's topics have lost what stood below these ends; an empty text if they have not.
+
+        :param present: ids of green's topics now.
+        :param begins: log starts of green's topics now.
+        """
+        for topic, known in self.green_topics.items():
+            if present.get(topic) != known:
+                return f"topic {topic!r} was made anew since, or is gone"
+            for p, begin in self.green_begins[topic].items():
+                ends = self.green_begun[topic][p], self.green_ends[topic][p]
+                if any(begin < end <= begins.get(topic, {}).get(p, 0) for end in ends):
+                    return f"topic {topic!r} was emptied since (partition {p})"
+        return ""

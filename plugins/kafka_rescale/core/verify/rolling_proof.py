@@ -1,0 +1,103 @@
+"""What the job that copies has compared behind the proof, stretch by stretch, up to the last record of blue.
+
+Each stretch goes from the fence before to a new fence. A key with a record at or behind the new fence is left to
+the next stretch. So a proof whose fence lies at or behind the first one is continued without a gap: what it left
+out because blue had written it since, the stretches have judged. The last stretch ends where blue was stopped, and
+leaves nothing out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kafka_rescale.core.control.acceptances import Acceptances
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
+from kafka_rescale.core.verify.fences import Fences
+from kafka_rescale.core.verify.proof import CopiesCompared
+from kafka_rescale.core.verify.report import StoreReport
+
+
+class RollingProof(CopiesCompared):
+    """What was compared behind the proof, in all stretches so far.
+
+    :param began: the first fence: everything of blue at or behind it has been compared, up to ``fences``.
+    :param stretches: how many stretches these are.
+    :param last_seconds: how long the comparison of the last one took.
+    :param is_complete: whether blue was stopped, so that nothing comes behind ``fences``.
+    """
+
+    began: PartitionOffsets
+    stretches: int = 0
+    last_seconds: float = 0.0
+    is_complete: bool = False
+
+    @classmethod
+    def begun(cls, journal: Journal, fences: Fences) -> RollingProof:
+        """Return what there is before the first stretch."""
+        return cls(
+            application=journal.plan.application,
+            plan=journal.plan.fingerprint,
+            attempt=journal.attempt,
+            seconds=0.0,
+            fences=fences,
+            began=fences.fence,
+        )
+
+    def extended(
+        self, fences: Fences, stores: Sequence[StoreReport], seconds: float, *, is_complete: bool = False
+    ) -> RollingProof:
+        """Return what there is after another stretch.
+
+        :param fences: the end of the stretch.
+        :param stores: the reports about it, each with the same store as the one before at its place.
+        :param seconds: how long its comparison took.
+        """
+        return self.model_copy(
+            update={
+                "fences": fences,
+                "stores": tuple(map(_added, self.stores, stores)) if self.stores else tuple(stores),
+                "seconds": round(self.seconds + seconds, 3),
+                "stretches": self.stretches + 1,
+                "last_seconds": round(seconds, 3),
+                "is_complete": is_complete,
+            }
+        )
+
+    def continues(self, fence: PartitionOffsets) -> bool:
+        """Whether it has compared everything at or behind a fence."""
+        return not _is_before(fence, self.began)
+
+    def has_reached(self, ends: PartitionOffsets) -> bool:
+        """Whether it is complete up to these ends of a stopped blue."""
+        return self.is_complete and not _is_before(self.fences.fence, ends)
+
+    def unaccepted(self, acceptances: Acceptances) -> tuple[str, ...]:
+        """Return the names of the findings that nobody has accepted."""
+        known = acceptances.of(self.plan)
+        return tuple(name for name in self.compared if name not in known)
+
+    @property
+    def told(self) -> str:
+        """What was compared, in a sentence."""
+        if self.violations:
+            return f"{self.violations:,} violations in what was written since, as of {self.until}"
+        return (
+            f"what was written since is compared up to {self.until}: {self.records:,} records of both "
+            f"generations, in {self.stretches:,} stretches"
+        )
+
+
+def of_record(record: Mapping[str, object], journal: Journal) -> RollingProof | None:
+    """Return what the control topic has, if it is about the copies of this attempt."""
+    found = RollingProof.model_validate(record) if record else None
+    return found if found is not None and found.is_about(journal) else None
+
+
+def _is_before(fence: PartitionOffsets, other: PartitionOffsets) -> bool:
+    """Whether a fence lies before another one in some partition; a partition that it lacks counts as 0."""
+    return any(fence.get(t, {}).get(p, 0) < offset for t, of in other.items() for p, offset in of.items())
+
+
+def _added(before: StoreReport, report: StoreReport) -> StoreReport:
+    """Return both as one. What was left out before has been judged since, or is left out again."""
+    return before.plus(report).model_copy(update={"excused": report.excused})

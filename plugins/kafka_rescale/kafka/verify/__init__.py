@@ -1,0 +1,1 @@
+"""Reading both generations in order to compare them."""

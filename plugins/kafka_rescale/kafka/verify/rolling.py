@@ -1,0 +1,119 @@
+"""Comparing what blue writes, stretch after stretch, in a thread beside the copy."""
+
+from __future__ import annotations
+
+import logging
+import time
+from threading import Event, Lock, Thread
+
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.errors import Outage, RescaleError
+from kafka_rescale.core.verify.fences import Fences
+from kafka_rescale.core.verify.proof import Proof
+from kafka_rescale.core.verify.rolling_proof import RollingProof, of_record
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import again_after_outage
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.copy.fences import last_fences, read_fences
+from kafka_rescale.kafka.verify.delta import compare_stretch
+from kafka_rescale.kafka.verify.stretch import Abandoned, Stretch
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 10.0
+"""Between two stretches. What was written since the last one is compared within the pause."""
+
+
+class RollingComparison:
+    """Continues the rolling proof of an attempt.
+
+    :param journal: of the attempt; its plan has changelogs.
+    """
+
+    def __init__(self, connection: KafkaConnection, journal: Journal) -> None:
+        self._connection, self._journal, self._plan = connection, journal, journal.plan
+        self._control = ControlTopic(connection, journal.plan.application)
+        self._over, self._lock = Event(), Lock()
+        self._latest: RollingProof | None = None
+        self._taken: RollingProof | None = None
+
+    def start(self) -> None:
+        """Begin to compare. The thread ends with ``finish`` or with the process."""
+        Thread(target=self._go_on, name="rolling proof", daemon=True).start()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is a first fence, behind which everything will be compared."""
+        return self._latest is not None
+
+    def take(self) -> RollingProof | None:
+        """Return the newest result; None if it was returned before, or if there is none."""
+        with self._lock:
+            found = None if self._latest is self._taken else self._latest
+            self._taken = self._latest
+            return found
+
+    def finish(self, ends: PartitionOffsets) -> RollingProof:
+        """Compare everything up to the ends of a stopped blue. The copy has reached them.
+
+        :param ends: as captured when blue was proven gone.
+        :raises ClusterOutage: the brokers don't answer.
+        """
+        self._over.set()
+        return again_after_outage(lambda: self._last(ends))
+
+    def _last(self, ends: PartitionOffsets) -> RollingProof:
+        began = time.monotonic()
+        now = last_fences(self._connection, self._plan, ends)
+        before = self._before(now, self._latest)
+        stores = compare_stretch(self._connection, self._plan, Stretch(before.fences, now, is_last=True))
+        return before.extended(now, stores, time.monotonic() - began, is_complete=True)
+
+    def _go_on(self) -> None:
+        while not self._over.is_set():
+            try:
+                self._next()
+            except Abandoned:
+                return
+            except Outage as outage:
+                log.warning("what was written since is not compared yet, and is tried again: %s", outage)
+            except RescaleError as error:
+                log.error("what was written since can't be compared, and is tried again: %s", error)
+            self._over.wait(PAUSE_SECONDS)
+
+    def _next(self) -> None:
+        began = time.monotonic()
+        now = read_fences(self._connection, self._plan)
+        before = self._before(now, self._latest)
+        if self._latest is None:
+            self._keep(before)
+        stretch = Stretch(before.fences, now, over=self._over)
+        stores = compare_stretch(self._connection, self._plan, stretch)
+        self._keep(before.extended(now, stores, time.monotonic() - began))
+
+    def _keep(self, found: RollingProof) -> None:
+        with self._lock:
+            if not self._over.is_set():
+                self._latest = found
+
+    def _before(self, now: Fences, known: RollingProof | None) -> RollingProof:
+        """Return what is to be continued.
+
+        That is this process's own last result, or that of the job before it, or a proof that nothing has
+        continued. If green has lost what was compared, or if there is nothing, everything begins at this fence.
+        """
+        state = self._control.read()
+        found, proof = known or of_record(state.rolling_proof, self._journal), self._proof(state)
+        if found is not None and found.fences.lost(now.green_topics, now.green_begins):
+            log.warning("green's topics were begun anew: what was compared before counts no more")
+            found = None
+        if proof is None or proof.fences.lost(now.green_topics, now.green_begins):
+            return found or RollingProof.begun(self._journal, now)
+        if found is None or not found.continues(proof.fences.fence):
+            return RollingProof.begun(self._journal, proof.fences)
+        return found
+
+    def _proof(self, state: ControlState) -> Proof | None:
+        proof = Proof.model_validate(state.proof) if state.proof else None
+        return proof if proof is not None and proof.is_about(self._journal) else None

@@ -1,0 +1,237 @@
+"""Wait for the moment in which the switch may begin, and hear what people say of it meanwhile."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Journal, Phase
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.switch import Order, Switch
+from kafka_rescale.core.errors import Refused, UnsafeState
+from kafka_rescale.core.expansion.switch_wait import Standing, Wait, copied_topics, told, utc, wait_of
+from kafka_rescale.core.expansion.switch_words import CANCEL, CUT_OVER_NOW, POSTPONE, moment_ms
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.verify.promotable import proven_until
+from kafka_rescale.core.verify.proof import Proof, is_of
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
+from kafka_rescale.kafka.control.lease import renewed, require_owner, update_despite_races
+from kafka_rescale.kafka.reading.source_rules import SourceRules
+from kafka_rescale.operations.expansion.rescale import LEASE_MS
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether a run may begin its switch.
+
+    :param passes: whether it may.
+    :param told: why, or what it waits for.
+    :param proven_ms: as of when the copies are proven; 0 if there is no proof.
+    """
+
+    passes: bool
+    told: str
+    proven_ms: int = 0
+
+
+def begin_wait(application: Application, connection: KafkaConnection, *, owner: str, asks: bool) -> Switch:
+    """Note that the copies are ready, and that the wait for the switch has begun; the limit counts from here.
+
+    :param owner: the run that holds the lease.
+    :param asks: whether a person is asked for the approval.
+    :raises UnsafeState: a person has cancelled the switch, or it was waited for too long.
+    """
+    control = ControlTopic(connection, application.application_id)
+    begun = _beginning(application, connection, control, asks=asks)
+    switch = _write(control, owner, lambda state, journal: begun(Switch.of(journal, state.switch)))
+    _assert_goes_on(application, wait_of(switch, now_ms()))
+    return switch
+
+
+def approve(
+    application: Application, connection: KafkaConnection, *, owner: str, by: str, order: Order, not_before_ms: int
+) -> Switch:
+    """Note what the person who has approved the cutover said of its time.
+
+    :raises Refused: another person has cancelled the switch meanwhile.
+    """
+    control = ControlTopic(connection, application.application_id)
+
+    def change(state: ControlState, journal: Journal) -> Switch:
+        known = Switch.of(journal, state.switch).answered()
+        return known.said(order, by, now_ms(), not_before_ms=not_before_ms)
+
+    return _write(control, owner, change)
+
+
+def let_through(application: Application, connection: KafkaConnection, *, owner: str) -> Answer:
+    """Let the switch through if its moment has come, in one compare-and-set with what people say.
+
+    A run that goes on with a cutover that has begun doesn't wait: perhaps no generation runs.
+
+    :param owner: the run that holds the lease.
+    :raises UnsafeState: a person has cancelled the switch, it was waited for too long, or it was rolled back.
+    :raises Fenced: another run holds the lease.
+    """
+    control = ControlTopic(connection, application.application_id)
+    state = control.read()
+    require_owner(state, application.application_id, owner)
+    if (phase := state.journal.phase if state.journal else None) in {*BLUE_STOPPED, *AFTER_PROMOTION}:
+        return Answer(True, f"the cutover has begun before, phase {phase}")
+    begun = _beginning(application, connection, control, asks=False)
+
+    def change(present: ControlState, journal: Journal) -> Switch:
+        switch = begun(Switch.of(journal, present.switch))
+        is_open = wait_of(switch, now_ms()).standing is Standing.OPEN
+        return switch.released(now_ms()) if is_open or switch.released_ms else switch
+
+    switch = _write(control, owner, change)
+    wait = wait_of(switch, now_ms())
+    if not switch.released_ms:
+        _assert_goes_on(application, wait)
+    text = f"The switch begins: {wait.why}." if wait.standing is Standing.OPEN else told(switch, now_ms())
+    return Answer(switch.released_ms > 0, text, _proven_ms(state))
+
+
+def say(
+    application: Application,
+    connection: KafkaConnection,
+    order: Order,
+    *,
+    by: str,
+    not_before_ms: int = 0,
+    reason: str = "",
+) -> Switch:
+    """Note a person's word of the expansion in progress: postpone its switch, begin it now, or cancel it.
+
+    The windows and the limit of the wait are those that the file has now.
+
+    :raises Refused: no switch is to come, or the time is not within the limit of the wait.
+    """
+    control = ControlTopic(connection, application.application_id)
+
+    def change(state: ControlState) -> Change:
+        journal = _to_come(application, state)
+        known = Switch.of(journal, state.switch).said(
+            order, by, now_ms(), not_before_ms=not_before_ms, reason=reason.strip()
+        )
+        longest = application.max_wait_seconds * 1000
+        until = (known.since_ms or now_ms()) + longest
+        _assert_within(not_before_ms, until)
+        limits = {"windows": application.cutover_windows, "until_ms": until if known.has_begun else 0}
+        return {Concern.SWITCH: known.model_copy(update=limits)}
+
+    # Read first: a word that is refused fences no other process.
+    change(control.read())
+    state = update_despite_races(control, change)
+    assert state.switch is not None
+    return state.switch
+
+
+def say_action(
+    application: Application,
+    connection: KafkaConnection,
+    action: str,
+    *,
+    by: str,
+    until: str = "",
+    reason: str = "",
+) -> str:
+    """Note what a person says in the form or in a shell; return what the switch waits for now.
+
+    :param action: one of ``ACTIONS``.
+    :param until: for ``postpone``: in ISO 8601; without it, the switch waits for another word.
+    :raises InvalidInput: the time can't be read.
+    """
+    at_ms = moment_ms(until, application.cutover_windows) if until and action == POSTPONE else 0
+    orders = {POSTPONE: Order.WINDOW if at_ms else Order.HOLD, CUT_OVER_NOW: Order.NOW, CANCEL: Order.CANCEL}
+    switch = say(application, connection, orders[action], by=by, not_before_ms=at_ms, reason=reason)
+    return told(switch, now_ms())
+
+
+def _beginning(
+    application: Application, connection: KafkaConnection, control: ControlTopic, *, asks: bool
+) -> Callable[[Switch], Switch]:
+    journal = control.read().journal
+    tombstone_ms = _tombstone_ms(connection, journal.plan) if journal is not None else None
+    longest, windows = application.max_wait_seconds * 1000, application.cutover_windows
+    return lambda switch: switch.begun(now_ms(), longest, windows, tombstone_ms, asks=asks)
+
+
+def _tombstone_ms(connection: KafkaConnection, plan: Plan) -> int | None:
+    """Return how long the copying may be interrupted before a copy may miss deletions; None without copies."""
+    sources = copied_topics(plan)
+    topics = ClusterAdmin(connection).describe_topics(sources) if sources else {}
+    allowed = [SourceRules.of(topic).tombstone_ms for topic in topics.values()]
+    return min((each for each in allowed if each is not None), default=None)
+
+
+def _write(control: ControlTopic, owner: str, change: Callable[[ControlState, Journal], Switch]) -> Switch:
+    """Write the changed record under the lease, which is renewed with it."""
+
+    def under_lease(state: ControlState) -> Change:
+        lease = require_owner(state, control.application, owner)
+        journal = state.journal
+        if journal is None or journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}:
+            raise UnsafeState(
+                f"switch of {control.application}",
+                found=f"phase {journal.told}" if journal is not None else "no journal",
+                expected="an attempt in progress",
+                remedy="Trigger the expansion again: it continues with the copies that exist.",
+            )
+        return {Concern.SWITCH: change(state, journal), Concern.LEASE: renewed(lease, now_ms(), LEASE_MS)}
+
+    state = update_despite_races(control, under_lease)
+    assert state.switch is not None
+    return state.switch
+
+
+def _to_come(application: Application, state: ControlState) -> Journal:
+    journal = state.journal
+    if journal is None or journal.phase is not Phase.WARMING:
+        raise Refused(
+            f"switch of {application.application_id}",
+            found="no expansion" if journal is None else f"an expansion in phase {journal.told}",
+            expected="an expansion whose application has not been stopped yet",
+            remedy="Nothing has been changed. Until the promotion, `rollback_<application>` starts the "
+            "application again as it was.",
+        )
+    return journal
+
+
+def _assert_within(not_before_ms: int, until_ms: int) -> None:
+    if not not_before_ms:
+        return
+    if not_before_ms < now_ms() or not_before_ms >= until_ms:
+        raise Refused(
+            "time of the switch",
+            found=utc(not_before_ms),
+            expected=f"a time between now and {utc(until_ms)}, where `max_wait_seconds` of the file ends the wait",
+            remedy="Name another time, or raise `max_wait_seconds` and say it again.",
+        )
+
+
+def _assert_goes_on(application: Application, wait: Wait) -> None:
+    if wait.standing in {Standing.CANCELLED, Standing.EXPIRED}:
+        raise UnsafeState(
+            f"switch of {application.application_id}",
+            found=wait.why,
+            expected="a switch that is still waited for",
+            remedy="Nothing was stopped, and the copies stay. Trigger the expansion again: it goes on with them.",
+        )
+
+
+def _proven_ms(state: ControlState) -> int:
+    journal = state.journal
+    if journal is None or not is_of(state.proof, journal):
+        return 0
+    newest = proven_until(state, journal) or Proof.model_validate(state.proof)
+    return newest.fences.as_of_ms

@@ -1,0 +1,184 @@
+"""A proof that ends too early goes on from the parts that it has noted, and says the same in the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.verify import parts as core_parts
+from kafka_rescale.core.verify.parts import ProofProgress
+from kafka_rescale.core.verify.proof import Proof
+from kafka_rescale.core.verify.report import StoreReport
+from kafka_rescale.core.verify.rolling_proof import RollingProof
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.copy.fences import read_fences
+from kafka_rescale.kafka.copy.marks import Mark
+from kafka_rescale.kafka.copy.reset import restart
+from kafka_rescale.operations.verify import proof_parts
+from kafka_rescale.operations.verify.prove import compare_beside, prove
+from kafka_rescale.spark.jobs.arguments import Arguments
+from kafka_rescale.spark.jobs.job import Job
+from pyspark.sql import SparkSession
+
+from testbed.expansion import ROOT
+from testbed.processes import wait_until
+from tests.integration.spark_job_helpers import RUN
+from tests.support.expansion.copied import copy, copy_of_two_stores, journal_of
+from tests.support.expansion.expanded import Expanded
+from tests.support.kills import kill_session
+from tests.support.mutations import Client
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
+
+
+@pytest.fixture
+def copied(client: Client, unique: str) -> Expanded:
+    """Two stores, their copies, and a job that compares what is written from now on."""
+    expanded = copy_of_two_stores(client, unique)
+    rolling = RollingProof.begun(journal_of(expanded), read_fences(expanded.connection, expanded.plan))
+    expanded.control.update(lambda _: {Concern.ROLLING_PROOF: rolling})
+    return expanded
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core_parts, "PART_RECORDS", 1)
+    monkeypatch.setattr("kafka_rescale.operations.verify.stores.STORES_AT_ONCE", 1)
+
+
+def run(expanded: Expanded, attempt: int) -> None:
+    prove(Job("prove", Arguments(expanded.application, RUN, attempt), expanded.connection))
+
+
+def compared_at_once(spark: SparkSession, expanded: Expanded) -> tuple[StoreReport, ...]:
+    fences = read_fences(expanded.connection, expanded.plan)
+    return compare_beside(spark, expanded.connection, journal_of(expanded), fences)
+
+
+def progress_of(expanded: Expanded) -> ProofProgress | None:
+    found = expanded.control.read().proof_progress
+    return ProofProgress.model_validate(found) if found else None
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_parts_that_are_compared_are_not_compared_again(
+    spark: SparkSession, copied: Expanded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = compare_beside(
+        spark, copied.connection, journal_of(copied), read_fences(copied.connection, copied.plan)
+    )
+    compared, compare = list[str](), proof_parts.prove_store
+
+    def until_it_fails(*arguments: Any) -> Any:
+        if len(compared) % 3 == 2:
+            compared.append("failed")
+            raise Outage("a broker", found="nothing", expected="an answer", remedy="Run again.")
+        compared.append("compared")
+        return compare(*arguments)
+
+    monkeypatch.setattr(proof_parts, "prove_store", until_it_fails)
+    attempt, begun = 0, None
+    while not copied.control.read().proof:
+        attempt += 1
+        try:
+            run(copied, attempt)
+        except Outage:
+            found = progress_of(copied)
+            assert found is not None
+            assert begun is None or found.fences == begun.fences, "up to the same fence"
+            begun = found
+
+    assert (compared.count("compared"), compared.count("failed")) == (8, 3), "two stores of four parts each"
+    proof = Proof.model_validate(copied.control.read().proof)
+    assert proof.stores == whole
+    assert proof.passed
+    assert progress_of(copied) is None
+
+
+@pytest.mark.usefixtures("in_parts")
+@pytest.mark.parametrize(
+    "change", ["emptied", "another attempt", "too old", "nobody compares what is written since"]
+)
+def test_a_proof_that_can_not_be_gone_on_with_begins_anew(copied: Expanded, change: str) -> None:
+    known = proof_parts.ProofParts.begun(copied.connection, journal_of(copied), copied.control.read()).progress
+    if change == "too old":
+        old = dict.fromkeys(known.fences.copied_as_of_ms, now_ms() - 13 * 3_600_000)
+        known = known.model_copy(update={"fences": known.fences.model_copy(update={"copied_as_of_ms": old})})
+    if change == "another attempt":
+        known = known.model_copy(update={"attempt": 2})
+    copied.control.update(lambda _: {Concern.PROOF_PROGRESS: known})
+    if change == "emptied":
+        restart(copied.connection, copied.plan, copied.plan.changelogs[0], Mark(as_of_ms=now_ms(), attempt=1))
+        copy(copied)
+    if change.startswith("nobody"):
+        copied.control.update(lambda _: {Concern.ROLLING_PROOF: None})
+
+    found = proof_parts.ProofParts.begun(copied.connection, journal_of(copied), copied.control.read())
+
+    assert found.fences.as_of_ms > known.fences.as_of_ms
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_killed_twenty_times_says_the_same(spark: SparkSession, copied: Expanded) -> None:
+    whole = compared_at_once(spark, copied)
+    draw, attempt, kills, proofs, noted = random.Random(1), 0, 0, 0, set[int]()
+    while kills < 20 or not proofs:
+        attempt += 1
+        kills += is_killed(copied, attempt, draw.uniform(0, 8))
+        found = progress_of(copied)
+        noted.add(len(found.done) if found else 0)
+        if recorded := copied.control.read().proof:
+            proof = Proof.model_validate(recorded)
+            assert (proof.stores, proof.passed) == (whole, True)
+            proofs += 1
+            copied.control.update(lambda _: {Concern.PROOF: None})
+    assert len(noted - {0}) > 2, "most were killed before their first part"
+
+
+def is_killed(expanded: Expanded, attempt: int, seconds: float) -> bool:
+    """Begin a proof, and kill its driver some time later unless it has ended."""
+
+    def is_at_work() -> bool:
+        result = expanded.control.read().results.get("prove")
+        return process.poll() is not None or (result is not None and result.attempt == attempt)
+
+    with driver(expanded, attempt) as process:
+        wait_until(is_at_work, timeout=120, what="the driver to be at work")
+        try:
+            assert process.wait(seconds) == 0
+        except subprocess.TimeoutExpired:
+            return True
+    return False
+
+
+@contextmanager
+def driver(expanded: Expanded, attempt: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A proof in parts of one partition each, in a process of its own."""
+    script = (
+        "import sys, json; from kafka_rescale.core.verify import parts;"
+        "from kafka_rescale.operations.verify import stores; parts.PART_RECORDS = stores.STORES_AT_ONCE = 1;"
+        "from tests.support.verify.spark_of_tests import session_of_tests; session_of_tests();"
+        "from kafka_rescale.kafka.client.connection import KafkaConnection;"
+        "from kafka_rescale.operations.verify.prove import prove;"
+        "from kafka_rescale.spark.jobs.arguments import Arguments; from kafka_rescale.spark.jobs.job import Job;"
+        "name, run, attempt, settings = sys.argv[1:];"
+        "arguments = Arguments(name, run, int(attempt));"
+        "prove(Job('prove', arguments, KafkaConnection(json.loads(settings))))"
+    )
+    given = [expanded.application, RUN, str(attempt), json.dumps(dict(expanded.client))]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'plugins'}:{ROOT}"}
+    process = subprocess.Popen([sys.executable, "-c", script, *given], env=environment, start_new_session=True)
+    try:
+        yield process
+    finally:
+        kill_session(process.pid)
+        process.wait()

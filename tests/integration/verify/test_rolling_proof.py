@@ -1,0 +1,301 @@
+"""Stretches of real logs: every store type, a copy that is followed, and what is wrong in the last delta."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import pytest
+from confluent_kafka import Producer
+from kafka_rescale.core.control.journal import Captured, Journal, Phase
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.formats.changelog_formats import FORMATS
+from kafka_rescale.core.formats.subscription_wrapper import LeftTable
+from kafka_rescale.core.plan.plan import Move, Plan
+from kafka_rescale.core.verify.oracles import Oracle
+from kafka_rescale.core.verify.promotable import assert_no_findings
+from kafka_rescale.core.verify.rolling_proof import RollingProof
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.copy.fences import read_fences
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.marks import Mark
+from kafka_rescale.kafka.copy.reset import restart
+from kafka_rescale.kafka.copy.units import units_of
+from kafka_rescale.kafka.verify import delta, rolling
+from kafka_rescale.kafka.verify.delta import compare_stretch
+from kafka_rescale.kafka.verify.rolling import RollingComparison
+from kafka_rescale.kafka.verify.stretch import Stretch
+
+from testbed.broker import EmbeddedBroker
+from testbed.processes import wait_until
+from tests.integration.copy_helpers import changelog, ends_of, expected_partition, plan_of
+from tests.support.changelogs import Placed, Record, append, history, placed
+from tests.support.verify.busy_blue import EAGER, EAGER_BROKER, busy
+
+pytestmark = pytest.mark.integration
+
+BLUE, GREEN = 4, 8
+SUBSCRIPTIONS = "foreign-key-subscription"
+EXTRACTORS = {"processor": "drop-last-12"}
+KEPT = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2**62)}
+
+
+@dataclass
+class Store:
+    """A changelog of some type, half of which is copied when the first fence is read."""
+
+    connection: KafkaConnection
+    plan: Plan
+    records: Sequence[Record]
+
+    @property
+    def move(self) -> Move:
+        return self.plan.changelogs[0]
+
+    def write(self, records: Sequence[Record], green: bool = False) -> None:
+        """Write each record where it belongs."""
+        count, topic = (GREEN, self.move.target) if green else (BLUE, self.move.source)
+        append(self.connection.config, topic, self.placed(records, count))
+
+    def placed(self, records: Sequence[Record], count: int) -> list[Placed]:
+        of = "timestamped-window" if self.move.store_type == "processor" else self.move.store_type
+        return placed(records, of, count)
+
+    def copy(self) -> None:
+        """Copy up to the present ends, as a task does."""
+        worker = CopyWorker(self.connection, self.plan, units_of([self.move]))
+        try:
+            worker.begin()
+            worker.run_to(ends_of(self.connection, self.move), now_ms())
+            worker.announce("a test")
+        finally:
+            worker.close()
+
+    def pass_by(self) -> None:
+        """Let the copy commit a position behind records that it has not written."""
+        worker = CopyWorker(self.connection, self.plan, units_of([self.move]))
+        try:
+            worker.begin()
+            for source, writer in worker.writers.items():
+                ends = ends_of(self.connection, self.move)
+                writer.commit_at(worker._consumer, replace(writer.restart, offset=ends[source]))
+        finally:
+            worker.close()
+
+    @property
+    def ends(self) -> dict[str, dict[int, int]]:
+        return ClusterAdmin(self.connection).end_offsets([self.move.source])
+
+
+def made(connection: KafkaConnection, unique: str, store_type: str) -> Store:
+    left = LeftTable(partitioner="murmur2", source_partitions=BLUE, target_partitions=GREEN)
+    move = changelog(unique, store_type, BLUE, GREEN).model_copy(
+        update={
+            "left": left if store_type == SUBSCRIPTIONS else None,
+            "partitioning_key": EXTRACTORS.get(store_type, ""),
+        }
+    )
+    admin = ClusterAdmin(connection)
+    for topic, count in ((move.source, BLUE), (move.target, GREEN)):
+        admin.ensure_topic(topic, count, 1, KEPT)
+    of = "timestamped-window" if store_type == "processor" else store_type
+    records = history(of, int(time.time() * 1000) - 3_600_000)
+    store = Store(connection, plan_of(unique, move), records)
+    store.write(records[: len(records) // 2])
+    store.copy()
+    return store
+
+
+@pytest.fixture
+def connection(client: dict[str, str]) -> KafkaConnection:
+    return KafkaConnection(dict(client))
+
+
+@pytest.fixture
+def totals(connection: KafkaConnection, unique: str) -> Store:
+    return made(connection, unique, "timestamped-key-value")
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rolling, "PAUSE_SECONDS", 0.2)
+
+
+@pytest.mark.parametrize("store_type", FORMATS)
+def test_right_copies_of_every_store_type_pass_stretch_by_stretch(
+    connection: KafkaConnection, unique: str, store_type: str
+) -> None:
+    store = made(connection, unique, store_type)
+    half = len(store.records) // 2
+    fences = [read_fences(connection, store.plan)]
+    for at in range(half, len(store.records), 12):
+        store.write(store.records[at : at + 12])
+        store.copy()
+        fences.append(read_fences(connection, store.plan))
+
+    reports = [
+        compare_stretch(connection, store.plan, Stretch(before, now))[0] for before, now in pairwise(fences)
+    ]
+
+    assert [r.failures for r in reports] == [{}] * len(reports)
+    assert sum(r.green.records for r in reports) == len(store.records) - half
+
+
+@pytest.mark.parametrize(
+    ("change", "oracle", "shift"),
+    [
+        ({"value": b"another"}, Oracle.STATE, 0),
+        ({"value": None}, Oracle.STATE, 0),
+        ({"timestamp": 1_700_000_000_001}, Oracle.STATE, 0),
+        ({"headers": (("more", b""),)}, Oracle.STATE, 0),
+        ({}, Oracle.PLACEMENT, 1),
+        ({"key": b"nobody's"}, Oracle.TOMBSTONES, 0),
+        ({"key": b"nobody's", "value": None}, Oracle.STATE, 0),
+    ],
+    ids=["value", "deletion", "timestamp", "header", "misplaced", "invented", "deletion of nothing"],
+)
+@pytest.mark.usefixtures("quick")
+def test_what_is_put_into_the_last_delta_is_found_by_its_key(
+    totals: Store, change: dict[str, object], oracle: Oracle, shift: int
+) -> None:
+    journal = Journal(plan=totals.plan, phase=Phase.QUIESCED)
+    with_proof = begun(totals, journal)
+    totals.write(totals.records[len(totals.records) // 2 :])
+    totals.copy()
+    alive = next(r for r in reversed(totals.records) if r.value is not None)
+    wrong = replace(alive, **change)  # type: ignore[arg-type]
+    ((home, _),) = totals.placed([wrong], GREEN)
+    append(totals.connection.config, totals.move.target, [((home + shift) % GREEN, wrong)])
+
+    found = with_proof.finish(totals.ends)
+
+    # If the thread has compared the right records before, only the wrong one is left for the last stretch.
+    alone = Oracle.STATE if wrong.value is None else Oracle.TOMBSTONES
+    assert {oracle, alone} & {f.oracle for f in found.findings}
+    assert {f.key for f in found.findings} == {wrong.key.hex()}
+    with pytest.raises(UnsafeState, match=f"key 0x{wrong.key.hex()}"):
+        assert_no_findings(found, ControlTopic(totals.connection, totals.plan.application).read().acceptances)
+
+
+@pytest.mark.parametrize("value", [b"value", None], ids=["value", "deletion"])
+@pytest.mark.usefixtures("quick")
+def test_what_the_copy_passes_by_is_found(totals: Store, value: bytes | None) -> None:
+    with_proof = begun(totals, Journal(plan=totals.plan, phase=Phase.QUIESCED))
+    lost = replace(totals.records[0], value=value, timestamp=totals.records[-1].timestamp)
+    totals.write([lost])
+    totals.pass_by()
+
+    found = with_proof.finish(totals.ends)
+
+    (finding,) = found.findings
+    assert (finding.key, finding.green) == (lost.key.hex(), "")
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_right_copy_is_proven_up_to_its_last_record(totals: Store) -> None:
+    journal = Journal(plan=totals.plan, phase=Phase.WARMING)
+    comparison = begun(totals, journal)
+    for at in range(len(totals.records) // 2, len(totals.records), 6):
+        totals.write(totals.records[at : at + 6])
+        totals.copy()
+    found = comparison.finish(totals.ends)
+    captured = Captured(changelog_ends=totals.ends)
+    assert found.violations == 0
+    assert found.has_reached(captured.changelog_ends)
+    assert found.is_about(journal)
+    assert found.records >= len(totals.records)
+
+
+def test_a_long_stretch_is_compared_part_by_part(totals: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = read_fences(totals.connection, totals.plan)
+    totals.write(totals.records[len(totals.records) // 2 :])
+    totals.copy()
+    now = read_fences(totals.connection, totals.plan)
+    (whole,) = compare_stretch(totals.connection, totals.plan, Stretch(before, now))
+    monkeypatch.setattr(delta, "RECORDS_AT_ONCE", 8)
+
+    (report,) = compare_stretch(totals.connection, totals.plan, Stretch(before, now))
+
+    assert report == whole
+    totals.write([replace(totals.records[-1], value=b"another")], green=True)
+    later = Stretch(before, read_fences(totals.connection, totals.plan))
+    (wrong,) = compare_stretch(totals.connection, totals.plan, later)
+    assert {f.key for f in wrong.findings} == {totals.records[-1].key.hex()}
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_job_that_is_begun_again_goes_on_where_the_last_one_was(totals: Store) -> None:
+    journal = Journal(plan=totals.plan, phase=Phase.WARMING)
+    control = ControlTopic(totals.connection, totals.plan.application)
+    first = newest(begun(totals, journal))
+    control.update(lambda _: {"rolling-proof": first})
+    totals.write(totals.records[len(totals.records) // 2 :])
+    totals.copy()
+
+    found = RollingComparison(totals.connection, journal).finish(totals.ends)
+
+    assert (found.began, found.stretches) == (first.began, first.stretches + 1)
+    assert found.stores[0].green.records == len(totals.records) - len(totals.records) // 2
+
+    restart(totals.connection, totals.plan, totals.move, Mark(as_of_ms=now_ms(), attempt=1))
+    totals.copy()
+    anew = RollingComparison(totals.connection, journal).finish(totals.ends)
+    assert anew.began == {**totals.ends}, "what was emptied since counts no more"
+
+
+@pytest.fixture(scope="module")
+def eager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaConnection]:
+    directory = tmp_path_factory.mktemp("eager")
+    with EmbeddedBroker(directory, heap="512m", properties=EAGER_BROKER) as running:
+        yield KafkaConnection(running.client_config())
+
+
+def test_no_finding_is_false_beside_compaction_and_a_mistake_is_found(eager: KafkaConnection, unique: str) -> None:
+    move = changelog(unique, "key-value", 3, 6)
+    admin, plan = ClusterAdmin(eager), plan_of(unique, move)
+    for topic, count in ((move.source, 3), (move.target, 6)):
+        admin.ensure_topic(topic, count, 1, {"cleanup.policy": "compact", **EAGER})
+    with busy(eager, plan) as blues:
+        blue = blues[move.store]
+        wait_until(lambda: len(blue.retired) > 60, timeout=120, what="keys that are written no more")
+        before, records, touched = read_fences(eager, plan), 0, 0
+        for number in range(50):
+            now = read_fences(eager, plan)
+            (report,) = compare_stretch(eager, plan, Stretch(before, now))
+            assert report.findings == (), (number, report.failures)
+            before, records = now, records + report.green.records
+            touched += report.excused or 0
+        assert records > 1_000
+        assert touched > 0
+        key = blue.retired[-1]
+        producer = Producer(eager.client())
+        producer.produce(move.target, b"another value", key, expected_partition("key-value", key, 6))
+        producer.flush(30)
+        (report,) = compare_stretch(eager, plan, Stretch(before, read_fences(eager, plan)))
+        assert {f.key for f in report.findings} == {key.hex()}
+
+
+def begun(store: Store, journal: Journal) -> RollingComparison:
+    """Begin to compare, as beside a copy that goes on."""
+    comparison = RollingComparison(store.connection, journal)
+    comparison.start()
+    wait_until(lambda: comparison.has_begun, timeout=60, what="the first fence")
+    return comparison
+
+
+def newest(comparison: RollingComparison) -> RollingProof:
+    """Wait for a result of a comparison."""
+    found: list[RollingProof] = []
+
+    def has_come() -> bool:
+        if (taken := comparison.take()) is not None and taken.stretches:
+            found.append(taken)
+        return bool(found)
+
+    wait_until(has_come, timeout=60, what="a stretch that is compared")
+    return found[-1]

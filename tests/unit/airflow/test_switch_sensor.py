@@ -1,0 +1,269 @@
+"""The gate of the switch in Airflow: what the task, its trigger and the approval before it do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.standard.exceptions import HITLRejectException
+from airflow.sdk.exceptions import TaskAwaitingInput, TaskDeferred
+from kafka_rescale.airflow.dags.expansion_tasks import ExpansionTasks
+from kafka_rescale.airflow.dags.maintenance import switch_dag
+from kafka_rescale.airflow.dags.params import approval_params
+from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.operators import approval as approval_module
+from kafka_rescale.airflow.operators.approval import CutoverApprovalOperator
+from kafka_rescale.airflow.operators.closing import SwitchOperator
+from kafka_rescale.airflow.sensors import switch as sensor_module
+from kafka_rescale.airflow.sensors.switch import SwitchSensor
+from kafka_rescale.airflow.triggers import switch as trigger_module
+from kafka_rescale.airflow.triggers.switch import SwitchTrigger, is_over
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.switch import Order, Switch
+from kafka_rescale.core.errors import Outage, Refused, UnsafeState
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.operations.application.load import load_application, topology_of
+from kafka_rescale.operations.expansion import switch as operation
+
+from tests.support.application_files import write_application
+from tests.support.plans import plan_for
+
+OWNER = "expand_orders-app/r"
+NIGHTLY = {"windows": ["02:00-05:00"]}
+RUN = SimpleNamespace(dag_id="expand_orders-app", run_id="r", triggering_user_name="ada")
+CONTEXT: Any = {"dag_run": RUN, "params": {"approve_cutover": True}}
+JOURNAL = Journal(plan=plan_for("orders-app"))
+WORDS = {"found": "a", "expected": "b", "remedy": "c"}
+
+
+@pytest.fixture(autouse=True)
+def _no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (sensor_module, approval_module):
+        monkeypatch.setattr(module.KafkaRescaleHook, "connection", lambda _: None)
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Say what the control topic lets through, one look after the other."""
+
+    def answer(*each: operation.Answer | Exception) -> None:
+        left = list(each)
+
+        def let_through(*_: object, owner: str) -> operation.Answer:
+            assert owner == OWNER
+            found = left.pop(0)
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        monkeypatch.setattr(operation, "let_through", let_through)
+
+    return answer
+
+
+def sensor(directory: Path) -> SwitchSensor:
+    return SwitchSensor(task_id="await_window", application_file=str(write_application(directory)))
+
+
+OPEN, WAITS = operation.Answer(True, "a window is open"), operation.Answer(False, "the next window", 1)
+
+
+def test_an_open_gate_is_passed_at_once(answers: Callable[..., None], tmp_path: Path) -> None:
+    answers(OPEN)
+    assert sensor(tmp_path).execute(CONTEXT) == "a window is open"
+
+
+def test_a_closed_gate_is_left_to_the_triggerer_which_holds_no_slot(
+    answers: Callable[..., None], tmp_path: Path
+) -> None:
+    answers(WAITS)
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor(tmp_path).execute(CONTEXT)
+    assert isinstance(deferred.value.trigger, SwitchTrigger)
+    assert deferred.value.timeout is None, "the limit is in the control topic"
+    path, arguments = deferred.value.trigger.serialize()
+    assert path == "kafka_rescale.airflow.triggers.switch.SwitchTrigger"
+    assert SwitchTrigger(**arguments).serialize() == (path, arguments)
+    assert (arguments["application_id"], arguments["owner"]) == ("orders-app", OWNER)
+
+
+def test_a_gate_that_has_closed_again_is_waited_for_again(answers: Callable[..., None], tmp_path: Path) -> None:
+    """Somebody may have postponed between the trigger's event and the task."""
+    answers(WAITS, OPEN)
+    with pytest.raises(TaskDeferred):
+        sensor(tmp_path).execute_complete(CONTEXT, "open")
+    assert sensor(tmp_path).execute_complete(CONTEXT, "open") == "a window is open"
+
+
+def test_a_cancelled_switch_fails_the_task(answers: Callable[..., None], tmp_path: Path) -> None:
+    answers(UnsafeState("switch", **WORDS))
+    with pytest.raises(UnsafeState):
+        sensor(tmp_path).execute_complete(CONTEXT, "cancelled")
+
+
+def state(phase: Phase = Phase.WARMING, owner: str = OWNER, **words: Any) -> ControlState:
+    begun = Switch.of(JOURNAL, None).begun(now_ms(), 86_400_000, None, None, asks=False)
+    switch = begun.said(words.pop("order", Order.HOLD), "ada", now_ms(), **words)
+    lease = Lease(owner=owner, epoch=1, target=8, expires_at_ms=0)
+    return ControlState(lease=lease, journal=JOURNAL.model_copy(update={"phase": phase}), switch=switch)
+
+
+@pytest.mark.parametrize(
+    ("found", "over"),
+    [
+        (state(), False),
+        (state(order=Order.NOW, not_before_ms=now_ms() + 1_000_000), False),
+        (state(order=Order.NOW), True),
+        (state(order=Order.CANCEL), True),
+        (state(Phase.ROLLED_BACK), True),
+        (state(Phase.QUIESCING), True),
+        (state(owner="rollback_orders-app/x"), True),
+        (ControlState(), True),
+    ],
+    ids=["held", "later", "now", "cancelled", "rolled back", "begun", "taken over", "nothing"],
+)
+def test_the_trigger_fires_when_the_task_has_something_to_decide(found: ControlState, over: bool) -> None:
+    assert is_over(found, OWNER, now_ms())[0] == over
+
+
+def test_the_trigger_waits_through_an_outage_and_hears_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[ControlState | Exception] = [
+        state(),
+        Outage("control topic", **WORDS),
+        state(),
+        state(order=Order.NOW),
+    ]
+
+    async def connection(_: object) -> None:
+        return None
+
+    def read(_: object, application_id: str, owner: str) -> tuple[bool, str]:
+        found = looks.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return is_over(found, owner, now_ms())
+
+    monkeypatch.setattr(KafkaRescaleHook, "aconnection", connection)
+    monkeypatch.setattr(trigger_module, "_read", read)
+    trigger = SwitchTrigger(kafka_config_id="k", application_id="orders-app", owner=OWNER, poll_seconds=0)
+
+    async def first() -> str:
+        async for event in trigger.run():
+            return str(event.payload)
+        raise AssertionError
+
+    assert asyncio.run(first()).startswith("open, order now by ada")
+    assert looks == []
+    looks.append(Refused("hook", **WORDS))
+    assert asyncio.run(first()).startswith("Refused: "), "the task meets it itself"
+
+
+@pytest.fixture
+def asks(tmp_path: Path) -> Callable[..., CutoverApprovalOperator]:
+    def make(**changes: Any) -> CutoverApprovalOperator:
+        file = write_application(tmp_path, **changes)
+        application = load_application(file)
+        tasks = ExpansionTasks(application, str(file), topology_of(application))
+        (task,) = (task for task in tasks.tasks() if task.task_id == "approve_cutover")
+        made = tasks.operator(task)
+        assert isinstance(made, CutoverApprovalOperator)
+        return made
+
+    return make
+
+
+def test_the_approval_asks_until_the_limit_of_the_file_counted_from_the_first_time(
+    asks: Callable[..., CutoverApprovalOperator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No answer within a day rolled back before."""
+    shown: dict[str, Any] = {}
+    monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", shown.update)
+    monkeypatch.setattr(approval_module, "phase_of", lambda *_: Phase.WARMING)
+    begun = Switch.of(JOURNAL, None).begun(now_ms() - 86_400_000, 3 * 86_400_000, None, 3_600_000, asks=True)
+    monkeypatch.setattr(operation, "begin_wait", lambda *_, **__: begun)
+    task = asks()
+    ti = SimpleNamespace(id="1", dag_id="d", xcom_pull=lambda **_: None)
+    with pytest.raises(TaskAwaitingInput) as parked:
+        task.execute({**CONTEXT, "ti": ti, "task_instance": ti})
+    assert parked.value.timeout is not None
+    assert timedelta(days=2, seconds=-5) < parked.value.timeout <= timedelta(days=2)
+    assert "**If nobody answers**, nothing is thrown away. The copies are kept near until" in shown["body"]
+    assert "If nothing copies for 1 h (`delete.retention.ms`), they begin anew." in shown["body"]
+    assert "what was copied stays for the next run" in shown["body"]
+
+
+def test_a_form_without_windows_asks_for_a_time_alone(asks: Callable[..., CutoverApprovalOperator]) -> None:
+    assert list(asks().serialized_params) == ["at"]
+    with_windows = asks(cutover_windows=NIGHTLY)
+    assert list(with_windows.serialized_params) == ["when", "at"]
+    assert with_windows.serialized_params["when"]["value"] == "in the window"
+    assert "02:00-05:00 UTC" in str(with_windows.serialized_params["when"])
+
+
+def answered(option: str, by: str | None = "ada", **fields: Any) -> dict[str, Any]:
+    from airflow.sdk.timezone import utcnow
+
+    who = {"id": "1", "name": by} if by else None
+    event = {"chosen_options": [option], "params_input": fields, "responded_at": utcnow()}
+    return {**event, "responded_by_user": who, "timedout": by is None}
+
+
+@pytest.mark.parametrize(
+    ("fields", "order", "is_timed"),
+    [
+        ({}, Order.WINDOW, False),
+        ({"when": "now", "at": None}, Order.NOW, False),
+        ({"when": "in the window", "at": "2030-01-01T00:00:00Z"}, Order.NOW, True),
+        ({"when": "in the window", "at": "soon"}, Order.HOLD, False),
+    ],
+)
+def test_an_approval_is_noted_with_its_time_and_the_person(
+    asks: Callable[..., CutoverApprovalOperator],
+    monkeypatch: pytest.MonkeyPatch,
+    fields: dict[str, Any],
+    order: Order,
+    is_timed: bool,
+) -> None:
+    noted: dict[str, Any] = {}
+    monkeypatch.setattr(operation, "approve", lambda *_, **words: noted.update(words))
+    asks(cutover_windows=NIGHTLY).execute_complete(CONTEXT, answered("Approve", **fields))
+    assert (noted["order"], noted["not_before_ms"] > 0) == (order, is_timed)
+    assert (noted["by"], noted["owner"]) == (f"ada ({OWNER})", OWNER)
+
+
+def test_a_rejection_is_a_persons_and_no_answer_is_told_as_that(
+    asks: Callable[..., CutoverApprovalOperator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operation, "approve", lambda *_, **__: pytest.fail("nobody has approved"))
+    with pytest.raises(HITLRejectException):
+        asks().execute_complete(CONTEXT, answered("Reject"))
+    with pytest.raises(UnsafeState, match=r"no answer within max_wait_seconds.*the copies stay"):
+        asks().execute_complete(CONTEXT, answered("Reject", by=None))
+
+
+def test_the_form_says_a_word_in_the_name_of_the_person_who_has_triggered_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[Any] = []
+
+    def say(_: object, connection: object, action: str, **words: str) -> str:
+        said.append((action, words))
+        return "waits"
+
+    monkeypatch.setattr(operation, "say_action", say)
+    monkeypatch.setattr(SwitchOperator, "connection", lambda *_: None)
+    file = write_application(tmp_path)
+    task = SwitchOperator(task_id="switch", application_file=str(file), action="postpone", until="u", reason="r")
+    assert task.execute(CONTEXT) == "waits"
+    assert said == [("postpone", {"by": f"ada ({OWNER})", "until": "u", "reason": "r"})]
+    dag = switch_dag(load_application(file), file)
+    assert list(dag.params) == ["action", "until", "reason"]
+    assert not dag.params.get_param("action").has_value, "nobody says a word by mistake"
+    assert list(approval_params(load_application(file))) == ["at"]

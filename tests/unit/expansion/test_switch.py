@@ -1,0 +1,265 @@
+"""The wait for the switch in the control topic: who may say what, and when the cutover is let through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Journal, Phase
+from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.switch import Order, Switch
+from kafka_rescale.core.errors import Fenced, InvalidInput, Refused, UnsafeState
+from kafka_rescale.core.expansion.switch_words import ACTIONS, CANCEL, CUT_OVER_NOW, POSTPONE
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.planning import build_plan
+from kafka_rescale.kafka.control import lease as leases
+from kafka_rescale.operations.application.load import topology_of
+from kafka_rescale.operations.expansion import switch as operation
+
+from tests.support.application_files import CHAIN
+from tests.support.plans import IN_PLACE_TOPICS, in_place_plan
+
+OWNER = "expand_orders-app/r"
+NOON = 1_795_608_000_000
+"""25 November 2026, 12:00 UTC, a Wednesday."""
+HOUR, DAY = 3_600_000, 86_400_000
+NIGHTLY = {"windows": ["02:00-05:00"]}
+CONNECTION: Any = None
+
+
+class Control:
+    """The control topic of a test. Another controller may come in between, as ``before_write`` says."""
+
+    application = "orders-app"
+
+    def __init__(self, state: ControlState) -> None:
+        self.state = state
+        self.before_write: Callable[[], None] = lambda: None
+        self.writes = 0
+
+    def __call__(self, *_: object) -> Control:
+        return self
+
+    def read(self) -> ControlState:
+        return self.state
+
+    def update(self, change: Callable[[ControlState], Any]) -> ControlState:
+        seen, self.before_write, before = self.state, lambda: None, self.before_write
+        before()
+        if self.state is not seen:
+            raise Fenced("control", found="another", expected="none", remedy="")
+        changes = {str(key): value for key, value in change(self.state).items()}
+        self.writes += bool(changes)
+        self.state = self.state.model_copy(update=changes)
+        return self.state
+
+
+def planned() -> Plan:
+    """From 4 partitions to 8, with copies."""
+    application = app()
+    counts = {f"orders-app-{name}": 4 for name in IN_PLACE_TOPICS} | {"orders": 4, "totals": 4}
+    topology = topology_of(application)
+    return build_plan(application, topology, blue="orders-app", generation=2, current=counts, target=8)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    now = [NOON]
+    monkeypatch.setattr(operation, "now_ms", lambda: now[0])
+    monkeypatch.setattr(leases, "FIRST_PAUSE_SECONDS", 0)
+    return now
+
+
+@pytest.fixture
+def control(monkeypatch: pytest.MonkeyPatch, clock: list[int]) -> Control:
+    held = Lease(owner=OWNER, epoch=1, target=8, expires_at_ms=0)
+    made = Control(ControlState(lease=held, journal=Journal(plan=planned())))
+    compacted = {"cleanup.policy": "compact", "delete.retention.ms": str(2 * HOUR)}
+
+    def describe(topics: list[str]) -> dict[str, TopicDescription]:
+        return {topic: TopicDescription(topic, 4, 1, compacted) for topic in topics}
+
+    monkeypatch.setattr(operation, "ControlTopic", made)
+    monkeypatch.setattr(operation, "ClusterAdmin", lambda _: SimpleNamespace(describe_topics=describe))
+    return made
+
+
+def app(**changes: Any) -> Application:
+    return Application.model_validate({**CHAIN, **changes})
+
+
+def through(**changes: Any) -> operation.Answer:
+    return operation.let_through(app(**changes), CONNECTION, owner=OWNER)
+
+
+def say(action: str, until: str = "", **changes: Any) -> str:
+    return operation.say_action(app(**changes), CONNECTION, action, by="ada", until=until)
+
+
+def test_without_windows_a_run_is_let_through_at_once(control: Control) -> None:
+    assert through().passes
+    assert control.state.switch is not None
+    assert control.state.switch.released_ms == NOON
+    assert control.writes == 1
+
+
+def test_an_unattended_run_obeys_the_windows(control: Control, clock: list[int]) -> None:
+    found = through(cutover_windows=NIGHTLY)
+    assert not found.passes
+    assert "the next window begins Thu 26 Nov 02:00 UTC, in 14 h" in found.told
+    assert "kept near until Wed 02 Dec 2026 12:00 UTC" in found.told
+    assert "for 2 h (`delete.retention.ms`)" in found.told
+    clock[0] += 14 * HOUR
+    assert through(cutover_windows=NIGHTLY).passes
+
+
+def test_a_run_that_waits_keeps_its_lease(control: Control) -> None:
+    through(cutover_windows=NIGHTLY)
+    assert control.state.lease is not None
+    assert control.state.lease.expires_at_ms == NOON + DAY
+
+
+def test_who_approves_for_a_window_waits_for_it_until_a_person_says_now(control: Control) -> None:
+    application = app(cutover_windows=NIGHTLY)
+    operation.begin_wait(application, CONNECTION, owner=OWNER, asks=True)
+    operation.approve(application, CONNECTION, owner=OWNER, by="bob", order=Order.WINDOW, not_before_ms=0)
+    assert control.state.switch is not None
+    assert not control.state.switch.asked
+    assert not through(cutover_windows=NIGHTLY).passes
+    assert say(CUT_OVER_NOW, cutover_windows=NIGHTLY).startswith("The switch may begin: ada has said so.")
+    assert through(cutover_windows=NIGHTLY).passes
+
+
+def test_postponed_it_is_not_let_through_in_a_window_and_the_limit_stays(
+    control: Control, clock: list[int]
+) -> None:
+    through(cutover_windows=NIGHTLY)
+    say(POSTPONE, cutover_windows=NIGHTLY)
+    clock[0] += 14 * HOUR
+    assert not through(cutover_windows=NIGHTLY).passes
+    say(POSTPONE, "2026-11-27T06:00", cutover_windows=NIGHTLY)
+    clock[0] = NOON + 46 * HOUR - 1
+    assert not through(cutover_windows=NIGHTLY).passes
+    assert control.state.switch is not None
+    assert control.state.switch.until_ms == NOON + 7 * DAY
+    clock[0] = NOON + (24 + 24 + 14) * HOUR
+    assert through(cutover_windows=NIGHTLY).passes
+
+
+def test_cancelled_the_run_ends_and_says_who_has_cancelled(control: Control, clock: list[int]) -> None:
+    through(cutover_windows=NIGHTLY)
+    say(CANCEL, cutover_windows=NIGHTLY)
+    clock[0] += 14 * HOUR
+    with pytest.raises(UnsafeState, match=r"ada has cancelled it.*the copies stay"):
+        through(cutover_windows=NIGHTLY)
+    with pytest.raises(UnsafeState, match="ada has cancelled"):
+        operation.begin_wait(app(), CONNECTION, owner=OWNER, asks=True)
+    with pytest.raises(Refused, match="ada has cancelled"):
+        operation.approve(app(), CONNECTION, owner=OWNER, by="bob", order=Order.NOW, not_before_ms=0)
+
+
+def test_a_word_that_comes_while_it_is_let_through_is_either_heard_or_refused(control: Control) -> None:
+    control.before_write = lambda: print(say(CANCEL))
+    with pytest.raises(UnsafeState, match="ada has cancelled"):
+        through()
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_word_that_comes_too_late_is_refused_and_writes_nothing(control: Control, action: str) -> None:
+    through()
+    before = control.writes
+    with pytest.raises(Refused, match=r"let through.*rollback_<application>"):
+        say(action)
+    assert control.writes == before
+
+
+@pytest.mark.parametrize("phase", [None, *(phase for phase in Phase if phase is not Phase.WARMING)])
+def test_no_word_counts_where_no_switch_is_to_come(control: Control, phase: Phase | None) -> None:
+    journal = control.state.journal and control.state.journal.model_copy(update={"phase": phase})
+    control.state = control.state.model_copy(update={"journal": journal if phase else None})
+    with pytest.raises(Refused, match="no expansion" if phase is None else f"phase {phase}"):
+        say(POSTPONE)
+    assert control.writes == 0
+
+
+@pytest.mark.parametrize("until", ["2026-11-25T11:59", "2026-12-02T12:00", "2030-01-01T00:00"])
+def test_a_time_in_the_past_or_behind_the_limit_is_refused(control: Control, until: str) -> None:
+    through(cutover_windows=NIGHTLY)
+    with pytest.raises(Refused, match=r"between now and Wed 02 Dec 2026 12:00 UTC.*raise `max_wait_seconds`"):
+        say(POSTPONE, until, cutover_windows=NIGHTLY)
+    with pytest.raises(InvalidInput):
+        say(POSTPONE, "tonight")
+
+
+def test_a_limit_that_was_raised_in_the_file_counts_with_the_next_word(control: Control) -> None:
+    through(cutover_windows=NIGHTLY)
+    raised = {"cutover_windows": NIGHTLY, "max_wait_seconds": 30 * 86_400}
+    say(POSTPONE, "2026-12-20T00:00", **raised)
+    assert control.state.switch is not None
+    assert control.state.switch.until_ms == NOON + 30 * DAY
+
+
+def test_a_wait_that_nobody_has_ended_ends_at_its_limit_and_its_copies_stay(
+    control: Control, clock: list[int]
+) -> None:
+    through(cutover_windows=NIGHTLY)
+    say(POSTPONE, cutover_windows=NIGHTLY)
+    clock[0] += 7 * DAY
+    with pytest.raises(UnsafeState, match=r"waited for until .*max_wait_seconds.*the copies stay"):
+        through(cutover_windows=NIGHTLY)
+    assert control.state.journal is not None
+    assert control.state.journal.phase is Phase.WARMING, "only roll_back of the run closes the attempt"
+
+
+@pytest.mark.parametrize("phase", [*BLUE_STOPPED, *AFTER_PROMOTION])
+def test_a_cutover_that_has_begun_is_never_waited_with(control: Control, phase: Phase) -> None:
+    """Whoever takes over an interrupted cutover has to end the pause: perhaps nothing runs."""
+    journal = control.state.journal
+    assert journal is not None
+    control.state = control.state.model_copy(update={"journal": journal.model_copy(update={"phase": phase})})
+    assert through(cutover_windows=NIGHTLY).passes
+    assert control.writes == 0
+
+
+@pytest.mark.parametrize("phase", [Phase.ROLLING_BACK, Phase.ROLLED_BACK])
+def test_an_attempt_that_was_rolled_back_is_not_let_through(control: Control, phase: Phase) -> None:
+    journal = control.state.journal
+    assert journal is not None
+    control.state = control.state.model_copy(update={"journal": journal.model_copy(update={"phase": phase})})
+    with pytest.raises(UnsafeState, match="expected an attempt in progress"):
+        through()
+
+
+def test_a_run_that_has_lost_its_lease_is_not_let_through(control: Control) -> None:
+    with pytest.raises(Fenced):
+        operation.let_through(app(), CONNECTION, owner="expand_orders-app/another")
+
+
+def test_a_task_that_was_killed_and_runs_again_neither_waits_longer_nor_asks_twice(
+    control: Control, clock: list[int]
+) -> None:
+    first = operation.begin_wait(app(), CONNECTION, owner=OWNER, asks=True)
+    clock[0] += DAY
+    assert operation.begin_wait(app(), CONNECTION, owner=OWNER, asks=True).until_ms == first.until_ms
+    assert through().passes
+    clock[0] += DAY
+    assert through().passes, "what was let through stays so"
+
+
+def test_in_place_nothing_is_copied_that_an_interruption_could_harm(control: Control) -> None:
+    control.state = control.state.model_copy(update={"journal": Journal(plan=in_place_plan())})
+    found = through(cutover_windows=NIGHTLY)
+    assert "delete.retention.ms" not in found.told
+    assert "It is waited for until" in found.told
+
+
+def test_the_record_goes_to_json_and_back(control: Control) -> None:
+    through(cutover_windows=NIGHTLY)
+    switch = control.state.switch
+    assert switch is not None
+    assert Switch.model_validate_json(switch.model_dump_json()) == switch

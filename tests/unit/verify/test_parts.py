@@ -1,0 +1,124 @@
+"""Parts of a store: no key is in two of them, together they are the whole, and their reports add up."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from kafka_rescale.core.cluster import LogRange
+from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.plan.plan import Move, MoveKind
+from kafka_rescale.core.verify import parts as module
+from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
+from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
+from kafka_rescale.core.verify.parts import Part, parts_of, report_of
+from kafka_rescale.core.verify.report import MAX_FINDINGS, LogCount, PartitionContent, StoreReport
+
+from tests.integration.copy_helpers import plan_of
+from tests.support.verify.proofs import fences_of
+
+COUNTS = [(4, 8), (8, 4), (4, 6), (3, 6), (6, 9), (4, 5), (1, 7)]
+
+
+def move(source: int, target: int, partitioner: str = "murmur2") -> Move:
+    return Move(
+        kind=MoveKind.CHANGELOG,
+        source="b",
+        target="g",
+        store="totals",
+        store_type="key-value",
+        source_partitions=source,
+        target_partitions=target,
+        partitioner=partitioner,
+    )
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PART_RECORDS", 1)
+
+
+@pytest.mark.parametrize(("source", "target"), COUNTS)
+@pytest.mark.usefixtures("small")
+def test_every_key_has_both_its_partitions_in_the_same_part(source: int, target: int) -> None:
+    parts = of(move(source, target))
+    partition = partitioner_named("murmur2").partition
+    for n in range(500):
+        key = b"key-%d" % n
+        homes = [[p for p in parts if p.has(partition(key, count))] for count in (source, target)]
+        assert homes[0] == homes[1]
+        assert len(homes[0]) == 1
+
+
+@pytest.mark.parametrize(("source", "target"), COUNTS)
+@pytest.mark.usefixtures("small")
+def test_every_partition_is_read_by_one_part(source: int, target: int) -> None:
+    pair = StorePair(store="totals", store_type="key-value", blue=log("b", source), green=log("g", target))
+    narrowed = [part.narrowed(pair) for part in of(move(source, target))]
+    for side, count in (("blue", source), ("green", target)):
+        for p in range(count):
+            ranges = [getattr(each, side).ranges[p] for each in narrowed]
+            assert sorted(r for r in ranges if r.begin < r.end) == [LogRange(2, 9)]
+            assert {r.end for r in ranges} == {9}
+
+
+def test_a_small_store_is_one_part_and_a_large_one_has_as_many_as_its_counts_allow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert len(of(move(4, 8))) == 1
+    for records, wanted in ((10, 4), (20, 2), (39, 2), (40, 1)):
+        monkeypatch.setattr(module, "PART_RECORDS", records)
+        assert len(of(move(4, 8))) == wanted, "8 partitions with 5 records each"
+    monkeypatch.setattr(module, "PART_RECORDS", 1)
+    assert [len(of(move(*counts))) for counts in COUNTS] == [4, 4, 2, 3, 3, 1, 1]
+
+
+def test_the_reports_of_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PART_RECORDS", 20)
+    plan = plan_of("shop", move(4, 8))
+    fences = fences_of(Journal(plan=plan))
+    first, second = (report(n) for n in (1, 2))
+
+    (whole,) = report_of({"totals/1 of 2": first, "totals/2 of 2": second}, plan, fences)
+
+    assert (whole.blue.records, whole.green.live, whole.expired, whole.excused) == (3, 30, 3, 3)
+    assert whole.failures == {Oracle.STATE: 3}
+    assert len(whole.findings) == MAX_FINDINGS
+    assert [p.blue_hash for p in whole.partitions] == ["0000000300000000", "0000000300000000"]
+    assert whole.blue_partitions == (3, 3)
+
+
+def report(n: int) -> StoreReport:
+    found = KeyFinding(oracle=Oracle.STATE, subject="totals", detail="live in blue, missing in green", key="6b")
+    content = {"blue_live": n, "green_live": n, "blue_hash": f"{n:08x}80000000", "green_hash": "0" * 16}
+    return StoreReport(
+        store="totals",
+        store_type="key-value",
+        blue_topic="b",
+        green_topic="g",
+        blue=LogCount(records=n, live=n),
+        green=LogCount(records=n, live=10 * n),
+        expired=n,
+        surplus=0,
+        partitions=tuple(PartitionContent(partition=p, **content) for p in range(2)),
+        blue_partitions=(n, n),
+        excused=n,
+        failures={Oracle.STATE: n},
+        findings=(found,) * MAX_FINDINGS,
+    )
+
+
+def of(each: Move) -> tuple[Part, ...]:
+    """The parts of a store, each partition of which has 5 records."""
+    plan = plan_of("shop", each)
+    return parts_of(plan, fences_of(Journal(plan=plan)))
+
+
+def log(topic: str, partitions: int) -> ComparedLog:
+    return ComparedLog(topic=topic, partitions=partitions, ranges={p: LogRange(2, 9) for p in range(partitions)})
+
+
+def test_parts_have_names_of_their_own() -> None:
+    names = [Part(store=s, number=n, of=2).name for s, n in product(("a", "b"), range(2))]
+    assert names == ["a/1 of 2", "a/2 of 2", "b/1 of 2", "b/2 of 2"]
