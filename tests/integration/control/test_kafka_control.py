@@ -17,9 +17,12 @@ from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
+from kafka_rescale.core.control.acceptances import Acceptances
+from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Captured, Phase
+from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, LeaseHeld, Outage, Refused, RescaleError, UnsafeState
@@ -169,6 +172,34 @@ class TestCompareAndSet:
         with nullcontext() if carried_out else pytest.raises(Outage):
             control.update(lambda _: {"report": {"written": True}})
         assert control.read().report == ({"written": True} if carried_out else {})
+
+    @pytest.mark.parametrize(
+        ("concern", "is_tried_again"),
+        [(Concern.ROLLING_PROOF, True), (Concern.BRIDGE, True), (Concern.ACCEPTANCES, False)],
+    )
+    def test_what_a_job_writes_meanwhile_does_not_end_the_tries(
+        self, control: ControlTopic, monkeypatch: pytest.MonkeyPatch, concern: Concern, is_tried_again: bool
+    ) -> None:
+        real, tries = TransactionalWriter.write, list[int]()
+        meanwhile = {Concern.ACCEPTANCES: Acceptances(), Concern.BRIDGE: Bridge(plan="")}.get(
+            concern, {"stretches": 1}
+        )
+
+        def lost_once(writer: TransactionalWriter, topic: str, records: Mapping[str, bytes | None]) -> None:
+            if writer is not beside:
+                tries.append(1)
+                if len(tries) == 1:
+                    key = f"{control.application}/{concern}"
+                    real(beside, topic, {key: control_topic._encoded(meanwhile)})
+                    raise Outage("transaction", found="no answer", expected="one", remedy="")
+            real(writer, topic, records)
+
+        control.ensure(1)
+        beside = TransactionalWriter(control.connection, f"{control.application}-beside")
+        monkeypatch.setattr(TransactionalWriter, "write", lost_once)
+        with nullcontext() if is_tried_again else pytest.raises(Outage):
+            control.update(lambda _: {"report": {"written": True}})
+        assert len(tries) == (2 if is_tried_again else 1)
 
 
 def lose_the_next_answer(control: ControlTopic) -> None:

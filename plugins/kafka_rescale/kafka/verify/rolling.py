@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from threading import Event, Lock, Thread
 
@@ -21,6 +22,8 @@ from kafka_rescale.kafka.verify.stretch import Abandoned, Stretch
 
 log = logging.getLogger(__name__)
 
+KEPT_SECONDS = 10.0
+"""Between two results that are taken: whoever reads the control topic reads all of them until it is compacted."""
 PAUSE_SECONDS = 5.0
 """Between two stretches, until blue is about to stop. What was written since is compared within the pause."""
 
@@ -37,6 +40,7 @@ class RollingComparison:
         self._over, self._hurried, self._lock = Event(), Event(), Lock()
         self._latest: RollingProof | None = None
         self._taken: RollingProof | None = None
+        self._taken_at = -math.inf
 
     def start(self) -> None:
         """Begin to compare. The thread ends with ``finish`` or with the process."""
@@ -52,11 +56,12 @@ class RollingComparison:
         return self._latest is not None
 
     def take(self) -> RollingProof | None:
-        """Return the newest result; None if it was returned before, or if there is none."""
+        """Return the newest result; None if it, or another one a moment ago, was returned before."""
         with self._lock:
-            found = None if self._latest is self._taken else self._latest
-            self._taken = self._latest
-            return found
+            if self._latest is self._taken or time.monotonic() - self._taken_at < KEPT_SECONDS:
+                return None
+            self._taken, self._taken_at = self._latest, time.monotonic()
+            return self._latest
 
     def finish(self, ends: PartitionOffsets) -> RollingProof:
         """Compare everything up to the ends of a stopped blue. The copy has reached them.
