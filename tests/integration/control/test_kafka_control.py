@@ -6,9 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 from threading import Barrier
 from types import SimpleNamespace
@@ -17,23 +15,18 @@ from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
-from kafka_rescale.core.control.acceptances import Acceptances
-from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Captured, Phase
-from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, LeaseHeld, Outage, Refused, RescaleError, UnsafeState
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.settings_files import CONFIG_VARIABLE
-from kafka_rescale.kafka.control import control_topic
 from kafka_rescale.kafka.control.control_topic import TOPIC, Change, ControlTopic
 from kafka_rescale.kafka.control.journal_store import advance, begin
 from kafka_rescale.kafka.control.lease import acquire, release
-from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 
 from tests.support import lease_race
 from tests.support.plans import plan_for
@@ -153,53 +146,6 @@ class TestCompareAndSet:
             written = {name for name in pool.map(append, "abcdefghijklmno") if name is not None}
         assert written
         assert ControlTopic(connection, unique).read().report.keys() >= written
-
-    @pytest.mark.parametrize("carried_out", [True, False])
-    def test_a_lost_answer_is_resolved_by_reading(
-        self, control: ControlTopic, monkeypatch: pytest.MonkeyPatch, carried_out: bool
-    ) -> None:
-        real = TransactionalWriter.write
-
-        def lossy(writer: TransactionalWriter, topic: str, records: Mapping[str, bytes | None]) -> None:
-            if carried_out:
-                real(writer, topic, records)
-            raise Outage("transaction", found="no answer", expected="one", remedy="")
-
-        control.ensure(1)
-        monkeypatch.setattr(TransactionalWriter, "write", lossy)
-        # Instead of a minute: one repetition shows as much.
-        monkeypatch.setattr(control_topic, "UPDATE_SECONDS", 1)
-        with nullcontext() if carried_out else pytest.raises(Outage):
-            control.update(lambda _: {"report": {"written": True}})
-        assert control.read().report == ({"written": True} if carried_out else {})
-
-    @pytest.mark.parametrize(
-        ("concern", "is_tried_again"),
-        [(Concern.ROLLING_PROOF, True), (Concern.BRIDGE, True), (Concern.ACCEPTANCES, False)],
-    )
-    def test_what_a_job_writes_meanwhile_does_not_end_the_tries(
-        self, control: ControlTopic, monkeypatch: pytest.MonkeyPatch, concern: Concern, is_tried_again: bool
-    ) -> None:
-        real, tries = TransactionalWriter.write, list[int]()
-        meanwhile = {Concern.ACCEPTANCES: Acceptances(), Concern.BRIDGE: Bridge(plan="")}.get(
-            concern, {"stretches": 1}
-        )
-
-        def lost_once(writer: TransactionalWriter, topic: str, records: Mapping[str, bytes | None]) -> None:
-            if writer is not beside:
-                tries.append(1)
-                if len(tries) == 1:
-                    key = f"{control.application}/{concern}"
-                    real(beside, topic, {key: control_topic._encoded(meanwhile)})
-                    raise Outage("transaction", found="no answer", expected="one", remedy="")
-            real(writer, topic, records)
-
-        control.ensure(1)
-        beside = TransactionalWriter(control.connection, f"{control.application}-beside")
-        monkeypatch.setattr(TransactionalWriter, "write", lost_once)
-        with nullcontext() if is_tried_again else pytest.raises(Outage):
-            control.update(lambda _: {"report": {"written": True}})
-        assert len(tries) == (2 if is_tried_again else 1)
 
 
 def lose_the_next_answer(control: ControlTopic) -> None:
