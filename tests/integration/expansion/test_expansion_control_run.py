@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kafka_rescale.core.application.lifecycles import STARTS
 
 from testbed.expansion import ROOT, Expansion
 from tests.support.control_run import Control, await_output, compared_run, control_run
@@ -72,7 +73,5 @@ def test_a_rescaled_application_equals_its_control_run(
 
 def told_its_count(lifecycle: dict[str, str]) -> dict[str, str]:
     """Return a lifecycle whose start commands tell the application its partitions."""
-    counted = {
-        name: f"env FLIGHTS_PARTITIONS={{partitions}} {lifecycle[name]}" for name in ("start", "start_gated")
-    }
+    counted = {name: f"env FLIGHTS_PARTITIONS={{partitions}} {lifecycle[name]}" for name in STARTS}
     return {**lifecycle, **counted}
