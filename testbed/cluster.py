@@ -1,7 +1,8 @@
 """Several real Kafka brokers with a controller quorum of their own: what a production cluster does when one fails.
 
-Every node is broker and controller, so that killing one takes a vote from the quorum as well. Topics have as many
-replicas as there are nodes, up to three, and need all but one of them in sync.
+Every node is broker and controller, so that killing one takes a vote from the quorum as well; or there is one more
+node, the only controller, whose death leaves none. Topics have as many replicas as there are brokers, up to three,
+and need all but one of them in sync.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from testbed.broker import EmbeddedBroker
 from testbed.broker_config import Ports, cluster_id
-from testbed.processes import wait_until
+from testbed.processes import is_listening, wait_until
 
 NODES = 3
 HEALTHY_SECONDS = 120
@@ -27,7 +28,8 @@ class EmbeddedCluster:
     """Some nodes on one directory, each in a folder of its own and always on the same ports.
 
     :param directory: of the nodes' folders; made if missing.
-    :param nodes: how many.
+    :param nodes: how many brokers.
+    :param lone_controller: whether the only controller is a further node, of the highest number, and no broker.
     :param properties: broker properties that replace or complete the defaults, the same for every node.
     :param heap: ``-Xmx`` of each JVM.
     """
@@ -37,29 +39,38 @@ class EmbeddedCluster:
         directory: Path | str,
         *,
         nodes: int = NODES,
+        lone_controller: bool = False,
         properties: Mapping[str, str] | None = None,
         heap: str = "384m",
     ) -> None:
         root = Path(directory).resolve()
-        folders = [root / f"node-{number}" for number in range(1, nodes + 1)]
-        for folder in folders:
+        numbers = range(1, nodes + 1 + lone_controller)
+        folders = {number: root / f"node-{number}" for number in numbers}
+        for folder in folders.values():
             folder.mkdir(parents=True, exist_ok=True)
-        controllers = [f"127.0.0.1:{Ports.of(folder).controller}" for folder in folders]
-        voters = [f"{number}@{at}:{cluster_id()}" for number, at in enumerate(controllers, 1)]
-        formatting = ("--initial-controllers", ",".join(voters), "-t", cluster_id())
-        self.brokers: dict[int, EmbeddedBroker] = {
+        electable = numbers[-1:] if lone_controller else numbers
+        controllers = {number: f"127.0.0.1:{Ports.of(folders[number]).controller}" for number in electable}
+        voters = [f"{number}@{at}:{cluster_id()}" for number, at in controllers.items()]
+        of_voters, of_others = ("--initial-controllers", ",".join(voters)), ("--no-initial-controllers",)
+        same = ("-t", cluster_id())
+        self.nodes: dict[int, EmbeddedBroker] = {
             number: EmbeddedBroker(
                 folder,
-                properties={**_properties(number, nodes, controllers), **(properties or {})},
+                properties={
+                    **_properties(number, nodes, list(controllers.values())),
+                    **(_only(number in electable, Ports.of(folder)) if lone_controller else {}),
+                    **(properties or {}),
+                },
                 heap=heap,
-                formatting=formatting,
+                formatting=(*(of_voters if number in electable else of_others), *same),
             )
-            for number, folder in enumerate(folders, 1)
+            for number, folder in folders.items()
         }
+        self.brokers = {number: node for number, node in self.nodes.items() if number <= nodes}
 
     @property
     def bootstrap_servers(self) -> str:
-        """Addresses of all nodes, for clients."""
+        """Addresses of all brokers, for clients."""
         return ",".join(broker.bootstrap_servers for broker in self.brokers.values())
 
     def client_config(self) -> dict[str, str]:
@@ -67,20 +78,30 @@ class EmbeddedCluster:
         return {"bootstrap.servers": self.bootstrap_servers}
 
     def start(self) -> EmbeddedCluster:
-        """Start every node, and return when all of them answer."""
-        with ThreadPoolExecutor(max_workers=len(self.brokers)) as pool:
-            list(pool.map(EmbeddedBroker.launch, self.brokers.values()))
+        """Start every node, and return when all brokers answer."""
+        with ThreadPoolExecutor(max_workers=len(self.nodes)) as pool:
+            list(pool.map(EmbeddedBroker.launch, self.nodes.values()))
             list(pool.map(EmbeddedBroker.await_ready, self.brokers.values()))
         self.await_healthy()
         return self
 
     def stop(self) -> None:
         """Kill every node: an orderly stop needs a majority to the end, and what they hold is of no more use."""
-        for broker in self.brokers.values():
-            broker.kill()
+        for node in self.nodes.values():
+            node.kill()
+
+    def start_again(self, number: int) -> None:
+        """Start a node that was killed, and return when it listens."""
+        node = self.nodes[number]
+        node.launch()
+        if number in self.brokers:
+            node.await_ready()
+        else:
+            port = node.ports.controller
+            wait_until(lambda: is_listening(port), timeout=HEALTHY_SECONDS, what="the controller to listen")
 
     def await_healthy(self) -> None:
-        """Return when every node is known to the cluster, and every partition has all of its replicas in sync.
+        """Return when every broker is known to the cluster, and every partition has all of its replicas in sync.
 
         :raises TimeoutError: they aren't in time.
         """
@@ -88,7 +109,7 @@ class EmbeddedCluster:
         wait_until(self._is_healthy, timeout=HEALTHY_SECONDS, what=_IN_SYNC, poll_seconds=0.5)
 
     def restart_each(self) -> None:
-        """Restart one node after the other, as an upgrade does: the next one when the cluster is whole again."""
+        """Restart one broker after the other, as an upgrade does: the next one when the cluster is whole again."""
         for broker in self.brokers.values():
             broker.restart()
             self.await_healthy()
@@ -125,6 +146,16 @@ def _properties(number: int, nodes: int, controllers: Sequence[str]) -> dict[str
         "transaction.state.log.min.isr": str(in_sync),
         # 9 s by default: so long nobody leads the partitions of a broker that has died.
         "broker.session.timeout.ms": "6000",
+    }
+
+
+def _only(controller: bool, ports: Ports) -> dict[str, str]:
+    """Return what makes a node a controller and no broker, or a broker and no controller."""
+    listener = f"CONTROLLER://127.0.0.1:{ports.controller}" if controller else f"CLIENT://127.0.0.1:{ports.client}"
+    return {
+        "process.roles": "controller" if controller else "broker",
+        "listeners": listener,
+        "advertised.listeners": listener,
     }
 
 

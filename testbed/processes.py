@@ -93,6 +93,15 @@ def started_at(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
 
 
+def is_listening(port: int) -> bool:
+    """Return whether a process accepts connections to a port of this machine."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
 def free_ports(count: int) -> list[int]:
     """``count`` different TCP ports that nobody listens on at 127.0.0.1."""
     found: list[int] = []

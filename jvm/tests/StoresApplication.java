@@ -6,6 +6,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
+import java.util.regex.Pattern;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
@@ -59,7 +60,8 @@ public final class StoresApplication {
 
     /**
      * @param options {@code renamed}, what the names of a later version of {@code suppress-window} begin with;
-     *     {@code left} and {@code right}, the topics that are read in their place; {@code counts}, whether those of the
+     *     {@code left} and {@code right}, the topics that are read in their place; {@code left-pattern}, what is read
+     *     in the place of {@code left}, unless it is empty; {@code counts}, whether those of the
      *     repartition topics are {@code enforced}, {@code derived} from the inputs, or there are none ({@code inputs})
      */
     private StoresApplication(final int partitions, final Map<String, String> options) {
@@ -164,8 +166,11 @@ public final class StoresApplication {
 
     /** With {@code --partitions}, state lies behind a repartition topic, so that its count is free of the input's. */
     private KStream<String, String> stream(final String topic) {
-        final KStream<String, String> input =
-            builder.stream(options.getOrDefault(topic, topic), Consumed.with(STRING, STRING).withName(topic + "-source"));
+        final Consumed<String, String> consumed = Consumed.with(STRING, STRING).withName(topic + "-source");
+        final String pattern = options.getOrDefault(topic + "-pattern", "");
+        final KStream<String, String> input = pattern.isEmpty()
+            ? builder.stream(options.getOrDefault(topic, topic), consumed)
+            : builder.stream(Pattern.compile(pattern), consumed);
         final String counts = options.getOrDefault("counts", "enforced");
         if (partitions == 0 || counts.equals("inputs")) {
             return input;

@@ -54,7 +54,7 @@ class Faults:
         """
         self.await_returned()
         number = ROLES[role](ClusterRoles(self.expansion.connection), self.expansion)
-        broker, away = self.cluster.brokers[number], AWAY_SECONDS[how]
+        broker, away = self.cluster.nodes[number], AWAY_SECONDS[how]
         getattr(broker, how)()
         self.done.append(f"{moment}: {how}, {away:.0f} s, broker {number}, {role}")
         print(self.done[-1], flush=True)
@@ -62,7 +62,7 @@ class Faults:
         def come_back() -> None:
             time.sleep(away)
             if how == "kill":
-                broker.start()
+                self.cluster.start_again(number)
             else:
                 broker.thaw()
 

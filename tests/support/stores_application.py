@@ -68,6 +68,8 @@ class StoresApplication:
     :param isolation: with which it reads; exactly once it is ``read_committed`` whatever is asked for.
     :param counts: of its repartition topics: ``enforced``, or ``derived`` from the inputs; ``inputs`` for no such
         topics.
+    :param pattern: what it reads in the place of ``left``, if it is not empty.
+    :param matching: the topics that the pattern matches, separated by commas.
     """
 
     store: str
@@ -77,10 +79,14 @@ class StoresApplication:
     protocol: str = "classic"
     isolation: str = "read_uncommitted"
     counts: str = "enforced"
+    pattern: str = ""
+    matching: str = ""
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Its input topics."""
+        if self.pattern:
+            return tuple(self.matching.split(","))
         return ("left", "right") if self.store in BOTH_INPUTS else ("left",)
 
     @property
@@ -100,6 +106,7 @@ class StoresApplication:
             "isolation-level": self.isolation,
             "partitions": str(partitions),
             "counts": self.counts,
+            "left-pattern": self.pattern,
         }
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
         java = [require_java(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
@@ -111,14 +118,20 @@ class StoresApplication:
         command = self.command("any", 1, "--describe", "yes")
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
+    @property
+    def patterns(self) -> dict[str, list[str]]:
+        """The topics that stand for what it reads by a pattern."""
+        return {self.pattern: list(self.inputs)} if self.pattern else {}
+
     def write_file(self, partitions: int, **changes: Any) -> Path:
         """Write the application file with some fields changed, and return its path."""
-        types = STORES[self.store]
+        types, sources = STORES[self.store], ("left",) if self.pattern else self.inputs
         fields: dict[str, Any] = {
             "application_id": "stores",
             "partitions": partitions,
             "inputs": [{"topic": t, "policy": "fixed"} for t in self.inputs],
-            "repartitions": [{"name": f"by-{t}", "count": "start_command"} for t in self.inputs],
+            "source_patterns": self.patterns,
+            "repartitions": [{"name": f"by-{t}", "count": "start_command"} for t in sources],
             "topology": self.describe(),
             "stores": [{"name": name, "type": kind, **_extractor(kind)} for name, kind in types.items()],
             "lifecycle": {"type": "python", "callable": f"{__name__}:StoresLifecycle"},
@@ -173,7 +186,7 @@ class StoresApplication:
         :param repartitions: the full names of its repartition topics, if they have another prefix.
         :param inputs: its input topics, if others have come in their place.
         """
-        admin, topology = ClusterAdmin(self.connection), parse_describe(self.describe())
+        admin, topology = ClusterAdmin(self.connection), parse_describe(self.describe(), self.patterns)
         if repartitions is None:
             repartitions = [internal_topic(application_id, t) for t in topology.repartitions]
         topics = [*(inputs or topology.inputs), *repartitions]

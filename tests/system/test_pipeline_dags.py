@@ -250,9 +250,6 @@ def test_a_past_interval_is_processed_once_more_and_nothing_else_is_touched(worl
     assert (live.outputs(), live.state()) == (outputs, state)
 
 
-# Both pass on clients that live; behind the test that loses one, the other was found in ERROR. In `make test`,
-# I/test_process_job.py waits for threads on a broker; the form is in U/test_process_dag.py.
-@pytest.mark.slow
 def test_operators_wait_until_a_thread_has_started_or_is_gone(world: World) -> None:
     world.run()
     client, before = world.airflow.client, world.threads
@@ -277,11 +274,10 @@ def test_operators_wait_until_a_thread_has_started_or_is_gone(world: World) -> N
         assert_success(client, *run, RUN_SECONDS)
     west = [thread for thread in world.threads if thread.startswith(WEST)]
     assert len(west) == 1, "one more, two less, one more"
-    both(world.live, world.control, world.live.counts.count, range(400, 500))
+    both(world.live, world.control, world.known, range(400, 500))
     world.assert_same_results()
 
 
-@pytest.mark.slow
 def test_an_operator_adds_processors(world: World) -> None:
     live, client = world.live, world.airflow.client
     world.run()

@@ -6,9 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 from threading import Barrier
 from types import SimpleNamespace
@@ -26,11 +24,9 @@ from kafka_rescale.core.errors import Fenced, LeaseHeld, Outage, Refused, Rescal
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.settings_files import CONFIG_VARIABLE
-from kafka_rescale.kafka.control import control_topic
 from kafka_rescale.kafka.control.control_topic import TOPIC, Change, ControlTopic
 from kafka_rescale.kafka.control.journal_store import advance, begin
 from kafka_rescale.kafka.control.lease import acquire, release
-from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 
 from tests.support import lease_race
 from tests.support.plans import plan_for
@@ -150,25 +146,6 @@ class TestCompareAndSet:
             written = {name for name in pool.map(append, "abcdefghijklmno") if name is not None}
         assert written
         assert ControlTopic(connection, unique).read().report.keys() >= written
-
-    @pytest.mark.parametrize("carried_out", [True, False])
-    def test_a_lost_answer_is_resolved_by_reading(
-        self, control: ControlTopic, monkeypatch: pytest.MonkeyPatch, carried_out: bool
-    ) -> None:
-        real = TransactionalWriter.write
-
-        def lossy(writer: TransactionalWriter, topic: str, records: Mapping[str, bytes | None]) -> None:
-            if carried_out:
-                real(writer, topic, records)
-            raise Outage("transaction", found="no answer", expected="one", remedy="")
-
-        control.ensure(1)
-        monkeypatch.setattr(TransactionalWriter, "write", lossy)
-        # Instead of a minute: one repetition shows as much.
-        monkeypatch.setattr(control_topic, "UPDATE_SECONDS", 1)
-        with nullcontext() if carried_out else pytest.raises(Outage):
-            control.update(lambda _: {"report": {"written": True}})
-        assert control.read().report == ({"written": True} if carried_out else {})
 
 
 def lose_the_next_answer(control: ControlTopic) -> None:

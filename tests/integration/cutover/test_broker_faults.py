@@ -122,6 +122,13 @@ def test_an_expansion_survives_a_coordinator_and_the_controller(case: Case, tmp_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("guarantee", [EXACTLY_ONCE, AT_LEAST_ONCE])
+def test_an_expansion_survives_the_death_of_the_only_controller(guarantee: str, tmp_path: Path) -> None:
+    # Nobody takes over: until it is back, no topic is made or grown, and no leader is elected.
+    run(harmed_throughout(guarantee, "kill", CONTROLLER, *PAUSE), tmp_path, lone_controller=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guarantee", [EXACTLY_ONCE, AT_LEAST_ONCE])
 def test_an_expansion_survives_rolling_restarts_all_the_time(guarantee: str, tmp_path: Path) -> None:
     with live_cluster(tmp_path, guarantee) as (stack, expansion, faults):
         with faults.restarting():
@@ -188,10 +195,12 @@ def processor_seconds(job: Popen[bytes]) -> float:
 
 
 @contextmanager
-def live_cluster(directory: Path, guarantee: str) -> Iterator[tuple[FlightsStack, Expansion, Faults]]:
+def live_cluster(
+    directory: Path, guarantee: str, lone_controller: bool = False
+) -> Iterator[tuple[FlightsStack, Expansion, Faults]]:
     """The flights application at work on three brokers."""
     with (
-        EmbeddedCluster(directory / "cluster") as cluster,
+        EmbeddedCluster(directory / "cluster", lone_controller=lone_controller) as cluster,
         live_application(
             directory, rate=RATE, guarantee=guarantee, cluster=cluster, settings=REPLACED_THREADS
         ) as (stack, expansion),
@@ -203,9 +212,9 @@ def live_cluster(directory: Path, guarantee: str) -> Iterator[tuple[FlightsStack
             faults.join()
 
 
-def run(case: Case, directory: Path) -> None:
+def run(case: Case, directory: Path, lone_controller: bool = False) -> None:
     """Expand a live application on three brokers, with the harm of a case; prints its row of the table."""
-    with live_cluster(directory, case.guarantee) as (stack, expansion, faults):
+    with live_cluster(directory, case.guarantee, lone_controller) as (stack, expansion, faults):
         restored(expansion, faults, case.restore)
         job = caught_up(expansion)
         if case.catch_up == ROLLING:

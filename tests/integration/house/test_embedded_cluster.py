@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, Producer
@@ -101,6 +102,23 @@ def test_another_controller_takes_over(cluster: EmbeddedCluster, roles: ClusterR
     finally:
         cluster.brokers[first].start()
     cluster.await_healthy()
+
+
+@pytest.mark.slow
+def test_while_the_only_controller_is_dead_records_are_written_and_no_topic_is_made(tmp_path: Path) -> None:
+    with EmbeddedCluster(tmp_path, lone_controller=True) as cluster:
+        admin = AdminClient(cluster.client_config())
+        admin.create_topics([NewTopic("written", 1)])["written"].result()
+        number = ClusterRoles(KafkaConnection(cluster.client_config())).controller()
+        assert number not in cluster.brokers
+        write(cluster, "written")
+        cluster.nodes[number].kill()
+        write(cluster, "written")
+        with pytest.raises(KafkaException):
+            admin.create_topics([NewTopic("missing", 1)], request_timeout=5)["missing"].result()
+        cluster.start_again(number)
+        admin.create_topics([NewTopic("made", 1)])["made"].result()
+        write(cluster, "made")
 
 
 @pytest.mark.parametrize(("text", "hashed"), [("", 0), ("hello", 99162322), ("flights", -771814909), ("é", 233)])

@@ -124,6 +124,7 @@ def totals(connection: KafkaConnection, unique: str) -> Store:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rolling, "PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(rolling, "KEPT_SECONDS", 0.2)
 
 
 @pytest.mark.parametrize("store_type", FORMATS)

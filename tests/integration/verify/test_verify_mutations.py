@@ -6,13 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
+from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.pairs import StorePair
 from kafka_rescale.core.verify.report import StoreReport
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.verify.delta import compare_stretch
+from kafka_rescale.kafka.verify.stretch import Stretch
 from kafka_rescale.spark.verify.compare import compare_store
 from kafka_rescale.spark.verify.live import BesideBlue, prove_store
 from pyspark.sql import SparkSession
 
+from tests.integration.copy_helpers import changelog, plan_of
 from tests.support.changelogs import POSITION, Placed, Record, changelog_key, copied, history, placed, write_log
 from tests.support.mutations import SINCE, Client, changed, moved, of_key, pair_of
 
@@ -206,14 +212,41 @@ def pair(client: Client) -> StorePair:
     return pair_of(blue, green, STORE_TYPE)
 
 
-@pytest.fixture(scope="module", params=["of a stopped blue", "beside a live blue"])
+@pytest.fixture(scope="module", params=["of a stopped blue", "beside a live blue", "as a last delta"])
 def report(request: pytest.FixtureRequest, spark: SparkSession, client: Client, pair: StorePair) -> StoreReport:
-    """What verify finds, and what the proof before the promotion finds."""
+    """What verify finds, what the proof before the promotion finds, and what is found of the last delta."""
+    if request.param == "as a last delta":
+        return as_a_delta(client, pair)
     if request.param == "of a stopped blue":
         return compare_store(spark, client, pair)
     fenced = pair.model_copy(update={"fence": dict(enumerate(pair.blue.ends))})
     found = prove_store(spark, client, fenced, BesideBlue(lambda _: set(), lambda: False))
     assert found.excused == 0
+    return found
+
+
+def as_a_delta(client: Client, pair: StorePair) -> StoreReport:
+    """Compare both logs as a stretch that begins with them: no Spark, and other code for the same oracles."""
+    ends = {log.topic: dict(enumerate(log.ends)) for log in (pair.blue, pair.green)}
+    begins = {topic: dict.fromkeys(of, 0) for topic, of in ends.items()}
+    fences = Fences(
+        begun=begins,
+        green_begun=begins,
+        fence=begins,
+        green_ends=ends,
+        green_begins=begins,
+        green_topics={},
+        blue_ends=ends,
+        as_of_ms=0,
+        copied_as_of_ms=dict.fromkeys(ends, now_ms()),
+    )
+    move = changelog("mutations", STORE_TYPE, pair.blue.partitions, pair.green.partitions)
+    move = move.model_copy(update={"store": pair.store, "source": pair.blue.topic, "target": pair.green.topic})
+    now = fences.model_copy(
+        update={"blue_ends": {move.source: ends[move.source]}, "green_ends": {move.target: ends[move.target]}}
+    )
+    stretch = Stretch(fences, now, is_last=True)
+    (found,) = compare_stretch(KafkaConnection(dict(client)), plan_of("mutations", move), stretch)
     return found
 
 

@@ -15,6 +15,7 @@ from tests.support.small_application import application, declared
 
 ORDERS, CUSTOMERS = declared("shop")["inputs"]
 SHELL = declared("shop")["lifecycle"]
+TOLD = ["{partitions}", "{internal_topic_prefix}", f"{{input:{ORDERS['topic']}}}"]
 GREEN = Instance("shop-g2", 2, 8, {"orders": "orders-p8"})
 
 
@@ -107,13 +108,13 @@ def test_a_command_without_a_beginning_or_an_end_is_refused(command: str) -> Non
 class TestDeclaration:
     @pytest.mark.parametrize("name", ["start", "start_gated", "stop", "status"])
     def test_every_command_says_which_generation_it_is_for(self, name: str) -> None:
-        assert of_shell(**{name: "run it"}) == [
+        assert of_shell(**{name: "run it {partitions}"}) == [
             f"lifecycle.{name}: found no {{application_id}} in the {name} command; expected a command that names "
             "its generation: both exist side by side, each with its own application.id. Let the command take the "
             "application.id from {application_id}. If the command uses another name for each generation, "
             "{generation} is enough."
         ]
-        assert of_shell(**{name: "run it-{generation}"}) == []
+        assert of_shell(**{name: "run it-{generation} {partitions}"}) == []
 
     def test_in_place_there_is_but_one(self) -> None:
         assert mistakes(mode="in_place", lifecycle={**SHELL, "stop": "run it"}) == []
@@ -127,6 +128,16 @@ class TestDeclaration:
         assert found.startswith(
             "lifecycle.start: found no {partitions} in the start command; expected the count of"
         )
+
+    @pytest.mark.parametrize("name", ["start_gated", "start_held"])
+    @pytest.mark.parametrize("placeholder", TOLD)
+    def test_behind_a_gate_the_program_is_told_what_start_tells_it(self, name: str, placeholder: str) -> None:
+        told = {"start": f"run {{application_id}} {placeholder}"}
+        shown = "{input:NAME}" if placeholder.startswith("{input") else placeholder
+        [found] = [f for f in of_shell(**told, **{name: "hold {application_id}"}) if f"lifecycle.{name}" in f]
+        assert found.startswith(f"lifecycle.{name}: found no {shown} in the {name} command; expected everything")
+        other = of_shell(**told, **{name: f"hold {{application_id}} {placeholder}"})
+        assert not [f for f in other if f"lifecycle.{name}" in f]
 
     def test_all_that_is_wrong_is_said_at_once(self) -> None:
         found = of_shell(start="run {name}", stop="run {application_id} | cat", status="run 'it")

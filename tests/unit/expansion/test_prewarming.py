@@ -52,16 +52,17 @@ def test_what_the_gate_is_shown_does_not_count_as_restored() -> None:
     assert not restoration(BEGINS, ENDS, {"orders": {0: 8}, "totals": {0: 100}}).is_open
 
 
-def test_a_task_with_an_empty_store_beside_a_full_one_restores_again() -> None:
-    def move(store: str) -> Move:
-        topic = {"source": f"shop-{store}", "target": store, "store": store}
+def test_a_task_with_an_empty_store_of_windows_beside_a_full_store_restores_again() -> None:
+    def move(store: str, kind: str) -> Move:
+        topic = {"source": f"shop-{store}", "target": store, "store": store, "store_type": kind}
         return Move(kind=MoveKind.CHANGELOG, **topic, source_partitions=1, target_partitions=3)
 
-    stage = Stage(index=1, name="stage_1", subtopology=2, moves=(move("totals"), move("visits")))
+    moves = (move("totals", "timestamped-key-value"), move("visits", "session"))
+    stage = Stage(index=1, name="stage_1", subtopology=2, moves=moves)
     plan = Plan(application="shop", generation=2, blue="shop", green="g", partitions=3, stages=(stage,), inputs=())
     begins = {"totals": {0: 0, 1: 5, 2: 0}, "visits": {0: 0, 1: 0, 2: 0}}
-    ends = {"totals": {0: 9, 1: 5, 2: 9}, "visits": {0: 9, 1: 9, 2: 9}}
-    assert restored_anew(plan, begins, ends) == ("2_1",)
+    ends = {"totals": {0: 9, 1: 5, 2: 9}, "visits": {0: 9, 1: 9, 2: 0}}
+    assert restored_anew(plan, begins, ends) == ("2_2",)
     assert restored_anew(plan, begins, begins) == ()
 
 

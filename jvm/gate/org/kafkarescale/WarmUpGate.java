@@ -11,7 +11,6 @@ import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -24,7 +23,6 @@ import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AdminClientConfig;
 import org.apache.kafka.clients.consumer.Consumer;
@@ -73,7 +71,6 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
     private static final long ADMIN_SECONDS = 30;
     /** Brokers take 4096 bytes of metadata, and offsets of many partitions are long. */
     private static final int LONGEST_MARK = 1000;
-    private static final String PROCESS_FILE = "kafka-streams-process-metadata";
 
     private final Map<TopicPartition, Long> positions = new ConcurrentHashMap<>();
     private final String instance = UUID.randomUUID().toString().substring(0, 8);
@@ -81,6 +78,8 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
     private long beatAtMs;
     private Admin admin;
     private Map<String, Object> adminConfig = Map.of();
+    private Path directory;
+    private boolean exactlyOnce;
     private Map<String, Integer> partitions = Map.of();
     private String group;
     private boolean marked;
@@ -95,8 +94,10 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
         final Object parent = config.containsKey(StreamsConfig.STATE_DIR_CONFIG)
             ? config.get(StreamsConfig.STATE_DIR_CONFIG)
             : StreamsConfig.configDef().defaultValues().get(StreamsConfig.STATE_DIR_CONFIG);
+        directory = Path.of(parent.toString(), config.get(StreamsConfig.APPLICATION_ID_CONFIG).toString());
+        exactlyOnce = String.valueOf(config.get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG)).startsWith("exactly_once");
         try {
-            deleteUnlessInUse(Path.of(parent.toString(), config.get(StreamsConfig.APPLICATION_ID_CONFIG).toString()));
+            deleteUnlessInUse(directory);
         } catch (final IOException error) {
             throw new UncheckedIOException(error);
         }
@@ -105,7 +106,7 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
     @Override
     public Admin getAdmin(final Map<String, Object> config) {
         adminConfig = config;
-        return Admin.create(config);
+        return exactlyOnce ? new ClosingAdmin(config, directory) : Admin.create(config);
     }
 
     @Override
@@ -219,19 +220,14 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
         if (!Files.isDirectory(directory)) {
             return;
         }
-        final Path file = directory.resolve(PROCESS_FILE);
-        // Kafka Streams locks this file as long as an instance uses the directory.
+        final Path file = directory.resolve(ClosingAdmin.PROCESS_FILE);
         try (FileChannel channel = FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
                 FileLock lock = channel.tryLock()) {
             if (lock == null) {
                 throw new IllegalStateException("another instance uses " + directory + ": stop it first");
             }
         }
-        try (Stream<Path> all = Files.walk(directory)) {
-            for (final Path path : (Iterable<Path>) all.sorted(Comparator.reverseOrder())::iterator) {
-                Files.delete(path);
-            }
-        }
+        ClosingAdmin.delete(directory);
     }
 
     /** Returns what is to be thrown, once it is known to whoever started the application: it may live on, or be gone. */

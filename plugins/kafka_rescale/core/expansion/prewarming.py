@@ -11,6 +11,7 @@ from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 from kafka_rescale.core.expansion import holding
 from kafka_rescale.core.expansion.lag import GateDecision, decide
 from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
+from kafka_rescale.core.formats.changelog_formats import SEGMENTED
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Plan
 
@@ -59,20 +60,21 @@ def restoration(begins: PartitionOffsets, ends: PartitionOffsets, positions: Par
 
 
 def restored_anew(plan: Plan, begins: PartitionOffsets, ends: PartitionOffsets) -> tuple[str, ...]:
-    """Return the tasks with an empty changelog, which restore everything again at an exactly-once start.
+    """Return the tasks that restore everything again at an exactly-once start.
 
-    Kafka Streams keeps no offset of a store into which it has restored no record. With exactly-once, local state
-    without an offset counts as corrupted, and the task's state is deleted
+    They have an empty store of windows or sessions beside a store with records. From 4.3 on, Kafka Streams finds
+    no offset of the empty one, which has no segment to keep it in, and does not use what the other stores have
     (``ProcessorStateManager.initializeStoreOffsets``).
 
     :returns: task ids, ``<sub-topology>_<partition>``.
     """
     found = []
     for stage in plan.stages:
-        topics = [m.target for m in stage.changelogs]
+        segmented = {move.target for move in stage.changelogs if move.store_type in SEGMENTED}
+        topics = [move.target for move in stage.changelogs]
         for partition in range(max((len(ends[t]) for t in topics), default=0)):
-            filled = {begins[t][partition] < ends[t][partition] for t in topics if partition in ends[t]}
-            if len(filled) > 1:
+            filled = {t: begins[t][partition] < ends[t][partition] for t in topics if partition in ends[t]}
+            if any(filled.values()) and not all(filled[t] for t in segmented & filled.keys()):
                 found.append(f"{stage.subtopology}_{partition}")
     return tuple(found)
 

@@ -96,6 +96,9 @@ FORMATS: dict[str, ChangelogFormat] = {
     )
 }
 
+SEGMENTED = frozenset({"window", "timestamped-window", "join-window", "session"})
+"""Store types that Kafka Streams keeps on disk in segments, one per span of time."""
+
 REFUSED: dict[str, tuple[str, str]] = {
     "stream-table-join-buffer": (
         "the buffer of a stream-table join with a grace period: Kafka Streams logs its keys with the time first "

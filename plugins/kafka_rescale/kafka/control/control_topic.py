@@ -57,6 +57,8 @@ _AS_WRITTEN: dict[str, str] = {
     Concern.ROLLING_PROOF: "rolling_proof",
 }
 """Concerns that are kept as they were written, with their fields: ``core.verify`` knows them."""
+_OF_JOBS = {Concern.BRIDGE, Concern.PROOF_PROGRESS, Concern.ROLLING_PROOF}
+"""Concerns that jobs write beside their results, again and again."""
 # Small segments: every controller reads the topic to its end, and only closed segments are compacted.
 _CONFIGS = {
     "cleanup.policy": "compact",
@@ -205,8 +207,12 @@ class ControlTopic:
 
 
 def _decided(values: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the part of the state that only controllers write; jobs write their results at any time."""
-    return {key: value for key, value in values.items() if not key.startswith(f"{Concern.RESULT}/")}
+    """Return the part of the state that is decided from; jobs write results and what is theirs at any time."""
+    return {
+        key: value
+        for key, value in values.items()
+        if key not in _OF_JOBS and not key.startswith(f"{Concern.RESULT}/")
+    }
 
 
 def _encoded(value: Value | Mapping[str, object] | None) -> bytes | None:

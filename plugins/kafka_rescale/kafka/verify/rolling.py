@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from threading import Event, Lock, Thread
 
@@ -21,8 +22,10 @@ from kafka_rescale.kafka.verify.stretch import Abandoned, Stretch
 
 log = logging.getLogger(__name__)
 
-PAUSE_SECONDS = 10.0
-"""Between two stretches. What was written since the last one is compared within the pause."""
+KEPT_SECONDS = 10.0
+"""Between two results that are taken: whoever reads the control topic reads all of them until it is compacted."""
+PAUSE_SECONDS = 5.0
+"""Between two stretches, until blue is about to stop. What was written since is compared within the pause."""
 
 
 class RollingComparison:
@@ -34,13 +37,18 @@ class RollingComparison:
     def __init__(self, connection: KafkaConnection, journal: Journal) -> None:
         self._connection, self._journal, self._plan = connection, journal, journal.plan
         self._control = ControlTopic(connection, journal.plan.application)
-        self._over, self._lock = Event(), Lock()
+        self._over, self._hurried, self._lock = Event(), Event(), Lock()
         self._latest: RollingProof | None = None
         self._taken: RollingProof | None = None
+        self._taken_at = -math.inf
 
     def start(self) -> None:
         """Begin to compare. The thread ends with ``finish`` or with the process."""
         Thread(target=self._go_on, name="rolling proof", daemon=True).start()
+
+    def hurry(self) -> None:
+        """Compare without a rest from now on: blue is about to stop, and what is left lengthens the pause."""
+        self._hurried.set()
 
     @property
     def has_begun(self) -> bool:
@@ -48,11 +56,12 @@ class RollingComparison:
         return self._latest is not None
 
     def take(self) -> RollingProof | None:
-        """Return the newest result; None if it was returned before, or if there is none."""
+        """Return the newest result; None if it, or another one a moment ago, was returned before."""
         with self._lock:
-            found = None if self._latest is self._taken else self._latest
-            self._taken = self._latest
-            return found
+            if self._latest is self._taken or time.monotonic() - self._taken_at < KEPT_SECONDS:
+                return None
+            self._taken, self._taken_at = self._latest, time.monotonic()
+            return self._latest
 
     def finish(self, ends: PartitionOffsets) -> RollingProof:
         """Compare everything up to the ends of a stopped blue. The copy has reached them.
@@ -61,6 +70,7 @@ class RollingComparison:
         :raises ClusterOutage: the brokers don't answer.
         """
         self._over.set()
+        self._hurried.set()
         return again_after_outage(lambda: self._last(ends))
 
     def _last(self, ends: PartitionOffsets) -> RollingProof:
@@ -80,7 +90,7 @@ class RollingComparison:
                 log.warning("what was written since is not compared yet, and is tried again: %s", outage)
             except RescaleError as error:
                 log.error("what was written since can't be compared, and is tried again: %s", error)
-            self._over.wait(PAUSE_SECONDS)
+            self._hurried.wait(PAUSE_SECONDS)
 
     def _next(self) -> None:
         began = time.monotonic()

@@ -17,7 +17,7 @@ from kafka_rescale.kafka.client.waiting import now_ms, wait_until
 from kafka_rescale.kafka.copy.fences import topics_now
 from kafka_rescale.operations.expansion.rescale import Rescale
 
-NEAR_SECONDS = 60.0
+NEAR_SECONDS = 30.0
 """How old the rolling proof may be when blue is stopped. What was written since is compared within the pause."""
 WAITED_SECONDS = 600.0
 

@@ -175,7 +175,9 @@ def _await_restored(rescale: Rescale, journal: Journal) -> float:
     ends: PartitionOffsets = {m.target: journal.gate_ends[m.target] for m in plan.changelogs}
     begins = admin.begin_offsets(ends)
     if again := restored_anew(plan, begins, ends):
-        log.warning("with exactly-once, tasks %s will restore again: some of their stores are empty", again)
+        log.warning(
+            "with exactly-once, tasks %s will restore again: some of their windowed stores are empty", again
+        )
     told = time.monotonic()
     watch = Restoring(admin, plan.green, begins, ends)
 

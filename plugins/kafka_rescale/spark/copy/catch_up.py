@@ -44,63 +44,83 @@ def catch_up(job: Job) -> None:
     )
     for line in stale:
         say(line)
-    progress = CopyProgress(job.connection, plan, changelogs)
     spark = job.spark()
     units = units_of(plan.moves)
     # An application without topics of its own has no units. An empty list of units also waits for the journal.
     lists = divided(units, job.parallelism(spark)) or [[]]
     spread = spark.sparkContext.parallelize(lists, len(lists))
-
-    rolling = RollingComparison(job.connection, journal) if needs_proof(plan) else None
-
-    def state_of(snapshot: Snapshot) -> str:
-        # Python workers take seconds to start. That must not become part of the pause.
-        near = snapshot.within(job.arguments.acceptable_lag) and progress.all_follow(follow.session, units)
-        # Whoever waits for this job may begin a proof next, which has to be continued from its fence on.
-        return "ready" if near and (rolling is None or rolling.has_begun) else "running"
-
-    def newest() -> Change:
-        found = rolling.take() if rolling else None
-        return {Concern.ROLLING_PROOF: found} if found else {}
-
-    if rolling:
-        rolling.start()
     with JournalFollower(job.connection, plan.application) as follower:
+        beside = _Beside(job, journal, follow, follower)
         verdicts = job.run_reported(
             lambda: spread.mapPartitions(follow).collect(),
-            progress,
-            state_of=state_of,
+            beside.progress,
+            state_of=beside.state_of,
             seconds=BEAT_SECONDS,
-            is_paused=follower.is_paused,
-            records=newest,
+            is_paused=beside.is_paused,
+            records=beside.newest,
         )
         journal = job.journal()
         if STOPPED in verdicts or _report_if_over(job, follow.verdict(journal)):
             job.put("stopped", detail=f"attempt {follow.attempt}")
             return
         # Give signs meanwhile: this may take a while, and the cutover gives up if the job is silent.
-        proof = job.run_beside(
-            lambda: _conclude(job, journal, rolling), lambda: None, is_paused=follower.is_paused
-        )
+        proof = job.run_beside(lambda: beside.conclude(journal), lambda: None, is_paused=beside.is_paused)
     changes: Change = {Concern.ROLLING_PROOF: proof} if proof else {}
     if proof and (unaccepted := proof.unaccepted(job.control.read().acceptances)):
         job.put("running", records=changes)
         raise proof.refused(unaccepted)
-    job.put("done", progress.read(), detail=f"attempt {follow.attempt}", records=changes)
+    job.put("done", beside.progress.read(), detail=f"attempt {follow.attempt}", records=changes)
     say(f"{job.key}: everything of attempt {follow.attempt} is in green")
 
 
-def _conclude(job: Job, journal: Journal, rolling: RollingComparison | None) -> RollingProof | None:
-    # The cutover captures green's ends as soon as this job is done.
-    wait_until_complete(ClusterAdmin(job.connection), [m.target for m in journal.plan.moves])
-    assert journal.captured is not None
-    proof = rolling.finish(journal.captured.changelog_ends) if rolling else None
-    if proof:
-        say(f"{job.key}: {proof.told}")
-    for move in journal.plan.repartitions:
-        count = prove(job.connection, move, journal.captured.in_flight[move.source])
-        say(f"{job.key}: {count:,} records in flight are in {move.target}, per key and in order")
-    return proof
+class _Beside:
+    """What the driver does beside its tasks: it tells how near the copies are, and compares them."""
+
+    def __init__(self, job: Job, journal: Journal, follow: Follow, follower: JournalFollower) -> None:
+        plan = journal.plan
+        self._job, self._follow, self._follower = job, follow, follower
+        self._units = units_of(plan.moves)
+        self.progress = CopyProgress(job.connection, plan, plan.changelogs)
+        self._rolling = RollingComparison(job.connection, journal) if needs_proof(plan) else None
+        if self._rolling:
+            self._rolling.start()
+
+    def state_of(self, snapshot: Snapshot) -> str:
+        """Return ``ready`` when the copies are near, all tasks follow, and what comes from now on is compared.
+
+        Python workers take seconds to start. That must not become part of the pause. Whoever waits for this job
+        may begin a proof next, which has to be continued from its fence on.
+        """
+        near = snapshot.within(self._job.arguments.acceptable_lag)
+        near = near and self.progress.all_follow(self._follow.session, self._units)
+        return "ready" if near and (self._rolling is None or self._rolling.has_begun) else "running"
+
+    def newest(self) -> Change:
+        """Return what was compared since the last call, to be written with a report."""
+        found = self._rolling.take() if self._rolling else None
+        return {Concern.ROLLING_PROOF: found} if found else {}
+
+    def is_paused(self) -> bool:
+        """Return whether a cutover has begun; from then on, compare without a rest."""
+        if (paused := self._follower.is_paused()) and self._rolling:
+            self._rolling.hurry()
+        return paused
+
+    def conclude(self, journal: Journal) -> RollingProof | None:
+        """Compare the last delta and the records in flight, when everything is copied.
+
+        :raises UnsafeState: records in flight did not arrive as they were.
+        """
+        # The cutover captures green's ends as soon as this job is done.
+        wait_until_complete(ClusterAdmin(self._job.connection), [m.target for m in journal.plan.moves])
+        assert journal.captured is not None
+        proof = self._rolling.finish(journal.captured.changelog_ends) if self._rolling else None
+        if proof:
+            say(f"{self._job.key}: {proof.told}")
+        for move in journal.plan.repartitions:
+            count = prove(self._job.connection, move, journal.captured.in_flight[move.source])
+            say(f"{self._job.key}: {count:,} records in flight are in {move.target}, per key and in order")
+        return proof
 
 
 def _report_if_over(job: Job, verdict: str) -> bool:

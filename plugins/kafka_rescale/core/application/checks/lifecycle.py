@@ -21,6 +21,8 @@ def lifecycle_commands(application: Application) -> Iterator[Mistake]:
     if not isinstance(application.lifecycle, ShellLifecycle):
         return
     blue, green = _generation(application, 1), _generation(application, 2)
+    start = application.lifecycle.start
+    has_gates = application.mode is Mode.BLUE_GREEN and _unusable(("lifecycle", "start"), start, blue) is None
     for name, template in application.lifecycle.commands.items():
         place = ("lifecycle", name)
         unusable = _unusable(place, template, blue)
@@ -31,6 +33,7 @@ def lifecycle_commands(application: Application) -> Iterator[Mistake]:
             yield _same_for_both(place, name)
         if name in STARTS:
             yield from _untold(application, place, template, green)
+            yield from _told_otherwise(start, place, template, green) if has_gates else ()
 
 
 def producer_commands(application: Application) -> Iterator[Mistake]:
@@ -77,7 +80,7 @@ def _untold(application: Application, place: Location, template: str, instance: 
     """Yield the placeholders that the program needs and that a start command lacks."""
 
     def tells(**changed: object) -> bool:
-        return filled(template, instance) != filled(template, replace(instance, **changed))  # type: ignore[arg-type]
+        return _tells(template, instance, **changed)
 
     if application.enforced_counts(1) and not tells(partitions=instance.partitions + 1):
         enforced = next(r.name for r in application.repartitions if r.count == "start_command")
@@ -95,3 +98,30 @@ def _untold(application: Application, place: Location, template: str, instance: 
             "Let the program set __internal.override.topic.prefix__ from {internal_topic_prefix}. Without it, "
             "both generations write the same topics.",
         )
+
+
+def _told_otherwise(start: str, place: Location, template: str, instance: Instance) -> Iterator[Mistake]:
+    """Yield what ``start`` tells the program and another start command does not.
+
+    Behind a gate, the program would then be another one than the one that is meant: it would fail for that after
+    the promotion, when it is let in.
+    """
+    others: dict[str, object] = {
+        "partitions": instance.partitions + 1,
+        "internal_topic_prefix": "another",
+        "inputs": {topic: "another" for topic in instance.inputs},
+    }
+    for name, value in others.items():
+        if _tells(start, instance, **{name: value}) and not _tells(template, instance, **{name: value}):
+            placeholder = "{input:NAME}" if name == "inputs" else f"{{{name}}}"
+            yield Mistake(
+                place,
+                f"no {placeholder} in the {place[-1]} command",
+                "everything that the start command tells the program",
+                f"Take over {placeholder} from `start`: behind a gate, the program has to be the same.",
+            )
+
+
+def _tells(template: str, instance: Instance, **changed: object) -> bool:
+    """Return whether a command differs with something else about the instance."""
+    return filled(template, instance) != filled(template, replace(instance, **changed))  # type: ignore[arg-type]
