@@ -27,7 +27,8 @@ from kafka_rescale.core.page.page import ApplicationPage
 from kafka_rescale.core.page.summary import unknown
 from kafka_rescale.core.page.topology_graph import Node, NodeKind, topology_graph
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.core.verify.key_distribution import skew
+from kafka_rescale.core.verify.key_distribution import key_distributions, skew
+from kafka_rescale.core.verify.report_text import render
 from kafka_rescale.operations.application.load import load_application, topology_of
 
 from tests.support.page.page_contents import (
@@ -304,6 +305,19 @@ def test_entries_per_partition_are_compared_before_and_after() -> None:
         ("per-region", 4, 8),
         ("per-customer", 4, 8),
     ]
+
+
+def test_counts_without_many_of_the_entries_are_not_shown_as_if_they_were_all() -> None:
+    world = complete("orders")
+    (first, second) = report(world, passed=True).stores
+    few, many = first.green.live // 20, second.green.live
+    told = report(world, passed=True).model_copy(
+        update={
+            "stores": (first.model_copy(update={"excused": few}), second.model_copy(update={"excused": many})),
+        }
+    )
+    assert [d.store for d in key_distributions(told)] == [first.store]
+    assert f"without {few:,} keys that were written meanwhile" in render(told)
 
 
 @pytest.mark.parametrize(

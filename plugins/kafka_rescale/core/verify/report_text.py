@@ -101,7 +101,8 @@ def _partitions(store: StoreReport) -> str:
         )
         for p in store.partitions
     ]
-    return f"\n{store.green_topic}, entries by green's partition\n{table(header, rows)}"
+    left_out = f", without {store.excused:,} keys that were written meanwhile" if store.excused else ""
+    return f"\n{store.green_topic}, entries by green's partition{left_out}\n{table(header, rows)}"
 
 
 def _findings(report: Report) -> list[str]:
