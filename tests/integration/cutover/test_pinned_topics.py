@@ -47,8 +47,8 @@ def test_before_the_pause_it_is_named_and_nothing_is_stopped(
     rescale: Rescale, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The jobs beside, the copies of positions and the proof have tests of their own.
-    monkeypatch.setattr(cutover, "assert_proven", lambda *_: None)
-    monkeypatch.setattr(cutover, "await_positions", lambda *_: None)
+    for looked_at in ("assert_begun", "await_near_proof", "await_positions"):
+        monkeypatch.setattr(cutover, looked_at, lambda *_: None)
     monkeypatch.setattr(cutover, "mode_of", lambda _: _Ready)
     rescale.admin.ensure_topic(f"{rescale.application.application_id}-customars", 3, 1, {})
     with pytest.raises(UnsafeState, match=r"source pattern .*: found .*-customars, new since the ex"):

@@ -119,7 +119,7 @@ def state(phase: Phase = Phase.WARMING, owner: str = OWNER, **words: Any) -> Con
     ("found", "over"),
     [
         (state(), False),
-        (state(order=Order.NOW, not_before_ms=now_ms() + 1_000_000), False),
+        (state(order=Order.NOW, not_before_ms=now_ms() + 10**10), False),
         (state(order=Order.NOW), True),
         (state(order=Order.CANCEL), True),
         (state(Phase.ROLLED_BACK), True),
