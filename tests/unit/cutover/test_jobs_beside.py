@@ -62,7 +62,8 @@ class World:
     ) -> None:
         self._clock, self._began, self._told, self._down = clock, clock.seconds, told, down
         self._signs_until, self._slow, self._answers = signs_until, slow, answers
-        self.asked = 0
+        self.asked = self.followers = 0
+        self.deaf_from: float | None = None
 
     @property
     def now(self) -> float:
@@ -70,16 +71,28 @@ class World:
 
     @property
     def jobs(self) -> JobsBeside:
-        control = SimpleNamespace(follow=lambda: SimpleNamespace(heard=self.heard))
+        control = SimpleNamespace(follow=self.follow)
         admin = SimpleNamespace(end_offsets=self.end_offsets, is_whole=self.is_whole)
         return JobsBeside(cast("Any", SimpleNamespace(control=control, admin=admin)), PLAN)
+
+    def follow(self) -> Any:
+        """The first follower may be deaf from a moment on; a later one hears everything."""
+        self.followers += 1
+        is_first, heard = self.followers == 1, self.heard
+
+        def hear(job: str) -> tuple[int, JobResult | None]:
+            is_deaf = is_first and self.deaf_from is not None and self.now > self.deaf_from
+            return heard(job, self.deaf_from if is_deaf else None)
+
+        return SimpleNamespace(heard=hear, close=lambda: None)
 
     def is_whole(self) -> bool:
         return not self._down[0] <= self.now < self._down[1]
 
-    def heard(self, job: str) -> tuple[int, JobResult | None]:
-        arrived = [(state, detail) for at, state, detail in self._told if at <= self.now]
-        signs = int(2 * min(self.now, self._signs_until))
+    def heard(self, job: str, until: float | None = None) -> tuple[int, JobResult | None]:
+        now = self.now if until is None else until
+        arrived = [(state, detail) for at, state, detail in self._told if at <= now]
+        signs = int(2 * min(now, self._signs_until))
         if not arrived:
             return signs, None
         state, detail = arrived[-1]
@@ -148,7 +161,7 @@ def test_one_broker_that_is_down_makes_its_silence_mute_although_all_leaders_ans
     silent = World(clock, (0, "ready", ""), signs_until=1, down=(0, 15))
     with pytest.raises(Outage, match="no sign of life"):
         waited(silent)
-    assert 15 + jobs_beside.AFTER_OUTAGE_SECONDS - 2 < silent.now < 15 + jobs_beside.AFTER_OUTAGE_SECONDS + 2
+    assert 15 + jobs_beside.AFTER_OUTAGE_SECONDS - 2 < silent.now < 15 + jobs_beside.AFTER_OUTAGE_SECONDS + 6
 
 
 def test_an_outage_that_another_step_has_seen_does_so_too(clock: Clock) -> None:
@@ -157,6 +170,20 @@ def test_an_outage_that_another_step_has_seen_does_so_too(clock: Clock) -> None:
     jobs.note_outage()
     await_copied(jobs, Journal(plan=PLAN, phase=Phase.QUIESCED), 300)
     assert world.now == pytest.approx(20, abs=0.2)
+
+
+def test_after_an_outage_it_doubts_its_own_reading_first(clock: Clock) -> None:
+    done = (60.0, "done", "attempt 1")
+    world = World(clock, (0.0, "ready", ""), done, signs_until=100, slow=(5, 40))
+    world.deaf_from = 20.0
+    assert waited(world) < 80
+    assert world.followers == 2
+    # A job that is dead is found by the second reading.
+    dead = World(clock, (0.0, "ready", ""), signs_until=5, slow=(5, 40))
+    with pytest.raises(Outage, match="no sign of life for 4 s"):
+        waited(dead)
+    assert dead.followers == 2
+    assert dead.now < 90
 
 
 def test_a_process_that_stood_still_itself_blames_nobody(clock: Clock) -> None:

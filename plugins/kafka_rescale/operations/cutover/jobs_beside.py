@@ -35,7 +35,8 @@ class JobsBeside:
         self._rescale, self._plan = rescale, plan
         self._follower = rescale.control.follow()
         self._heard: dict[str, tuple[int, float]] = {}
-        self._looked_at = self._probed_at = self._unwell_at = -math.inf
+        self._unread: dict[str, int] = {}
+        self._looked_at = self._probed_at = self._unwell_at = self._renewed_at = -math.inf
 
     def result(self, job: str) -> JobResult | None:
         """Return what a job has left so far."""
@@ -61,11 +62,14 @@ class JobsBeside:
             reason = " ".join(result.detail.split())[:REASON_SHOWN] or "no reason given"
             raise self._gone(job, f"{result.state}: {reason}", remedy)
         if time.monotonic() - self._heard[job][1] > SILENT_SECONDS and self._is_cluster_well():
+            if self._unwell_at > self._renewed_at:
+                return self._read_anew()
             last = f"its last was {result.state!r}" if result else "there was none before"
             raise self._gone(job, f"no sign of life for {SILENT_SECONDS:.0f} s ({last})", remedy)
 
     def _look(self, job: str) -> tuple[int, JobResult | None]:
         count, result = self._follower.heard(job)
+        count += self._unread.get(job, 0)
         now = time.monotonic()
         if now - self._looked_at > SLOW_SECONDS:
             # This process did something else, or stood still itself: it may not have read the job's signs yet.
@@ -74,6 +78,23 @@ class JobsBeside:
         if self._heard.get(job, (-1, 0.0))[0] != count:
             self._heard[job] = (count, now)
         return count, result
+
+    def _read_anew(self) -> None:
+        """Follow with a new client, and begin to listen again.
+
+        After an outage it may be this process's own client that stands still. It was seen not to read for 14 s
+        what a job had written when a frozen broker was back.
+        """
+        self._renewed_at = time.monotonic()
+        fresh = self._rescale.control.follow()
+        for job in self._heard:
+            before, newest = self._follower.heard(job)
+            now, found = fresh.heard(job)
+            # Compaction may have removed signs since: the number must not fall, and rises with a new word.
+            self._unread[job] = self._unread.get(job, 0) + before - now + (found != newest)
+        self._follower.close()
+        self._follower = fresh
+        self._heard.clear()
 
     def _is_cluster_well(self) -> bool:
         """Whether every broker is up, and all that lead partitions of this expansion have answered for a while.
