@@ -87,8 +87,9 @@ def _command(application: Application, master: str, directory: Path) -> list[str
     jars, packages = connector()
     libraries = ["--jars", jars] if jars else ["--packages", packages or ""]
     extra = [f for name, value in sorted(application.spark_conf.items()) for f in ("--conf", f"{name}={value}")]
-    job = [str(job_file("verify")), "--application", application.application_id, "--run", f"shell/{os.getpid()}"]
-    job.append("--whole")  # the task of a run compares only what is left
+    # The task of a run compares only what is left.
+    job = [str(job_file("verify")), "--application", application.application_id, "--whole"]
+    job += ["--run", f"shell/{os.getpid()}"]
     return [program, "--master", master, "--py-files", str(build(directory)), *libraries, *extra, *job]
 
 

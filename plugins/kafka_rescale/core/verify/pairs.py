@@ -115,9 +115,7 @@ def expansion_pair(
     :param now_ms: wall clock; brokers' clocks may be ahead of it by ``CLOCK_SKEW_MS``.
     :param fence: see ``StorePair``.
     """
-    kept = [r for r in (retention_ms(topics[t]) for t in (move.source, move.target)) if r is not None]
-    lag_ms = min(compaction_lag_ms(topics[t]) for t in (move.source, move.target))
-    is_versioned = format_of(move.store_type, move.partitioning_key).has(Content.VERSIONS)
+    versions_since_ms, expires_before_ms = kept_since(move, topics, now_ms)
     return StorePair(
         store=move.store,
         store_type=move.store_type,
@@ -125,10 +123,23 @@ def expansion_pair(
         partitioner=move.partitioner,
         key_topic=move.key_topic,
         left=move.left,
-        versions_since_ms=now_ms + CLOCK_SKEW_MS - lag_ms if is_versioned else None,
+        versions_since_ms=versions_since_ms,
         blue=ComparedLog.of(move.source, begins[move.source], blue_ends[move.source]),
         green=ComparedLog.of(move.target, begins[move.target], green_ends[move.target]),
         left_behind=bool(move.grown_from),
         fence=None if fence is None else dict(fence),
-        expires_before_ms=now_ms + CLOCK_SKEW_MS - min(kept) if kept else None,
+        expires_before_ms=expires_before_ms,
     )
+
+
+def kept_since(move: Move, topics: Mapping[str, TopicDescription], now_ms: int) -> tuple[int | None, int | None]:
+    """Return ``versions_since_ms`` and ``expires_before_ms`` of a store; see ``StorePair``.
+
+    :param topics: descriptions of blue's and green's topic.
+    :param now_ms: wall clock; brokers' clocks may be ahead of it by ``CLOCK_SKEW_MS``.
+    """
+    both, latest_ms = (topics[move.source], topics[move.target]), now_ms + CLOCK_SKEW_MS
+    kept = [r for r in map(retention_ms, both) if r is not None]
+    is_versioned = format_of(move.store_type, move.partitioning_key).has(Content.VERSIONS)
+    versions_since_ms = latest_ms - min(map(compaction_lag_ms, both)) if is_versioned else None
+    return versions_since_ms, latest_ms - min(kept) if kept else None

@@ -15,20 +15,18 @@ from dataclasses import dataclass
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.formats.changelog_formats import Content, format_of
-from kafka_rescale.core.formats.record_limits import compaction_lag_ms, retention_ms
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.verify.delta import DeltaRules, Judged, judge
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle, finding_of
-from kafka_rescale.core.verify.pairs import CLOCK_SKEW_MS
+from kafka_rescale.core.verify.pairs import kept_since
 from kafka_rescale.core.verify.report import MAX_FINDINGS, LogCount, StoreReport
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.reading.later_keys import later_keys
 from kafka_rescale.kafka.reading.source_rules import SourceRules
-from kafka_rescale.kafka.verify.stretch import Part, Stretch, read_blue, read_green
+from kafka_rescale.kafka.verify.stretch import KeyPart, Stretch, read_blue, read_green
 
 READINGS = 8
 STORES_AT_ONCE = 8
@@ -66,11 +64,11 @@ class StoreDelta:
         """Return the report. Without a difference, both stretches are read once per part of the keys."""
         offsets = sum(end - begin for begin, end in self.stretch.of_blue(self.move.source).values())
         parts = 1 + int(offsets) // RECORDS_AT_ONCE
-        found = Judged.sum(self._settled(Part(number, parts)) for number in range(parts))
+        found = Judged.sum(self._settled(KeyPart(number, parts)) for number in range(parts))
         self._assert_deletions_kept(found)
         return _report(self.move, found)
 
-    def _settled(self, part: Part) -> Judged:
+    def _settled(self, part: KeyPart) -> Judged:
         known: dict[bytes, frozenset[tuple[bool, int, int]]] = {}
         for _ in range(READINGS):
             found = self._judged(part)
@@ -86,7 +84,7 @@ class StoreDelta:
             remedy="Raise min.compaction.lag.ms of the topic until the expansion ends.",
         )
 
-    def _judged(self, part: Part) -> Judged:
+    def _judged(self, part: KeyPart) -> Judged:
         source, target = self.move.source, self.move.target
         blue = list(read_blue(self.connection, self.move, self.stretch, part, expires=self._rules(source).expires))
         green = list(
@@ -105,17 +103,14 @@ class StoreDelta:
         :param begins: log starts after the reading.
         """
         move, stretch = self.move, self.stretch
-        topics = [self.topics[move.source], self.topics[move.target]]
-        kept = [r for r in map(retention_ms, topics) if r is not None]
-        is_versioned = format_of(move.store_type, move.partitioning_key).has(Content.VERSIONS)
         blue, green = stretch.of_blue(move.source), stretch.of_green(move.target)
-        latest_ms = now_ms() + CLOCK_SKEW_MS
+        versions_since_ms, expires_before_ms = kept_since(move, self.topics, now_ms())
         return DeltaRules(
             since=stretch.before.fence[move.source],
             until=None if stretch.is_last else stretch.now.fence[move.source],
             complete=frozenset(p for p, (begin, end) in blue.items() if read.get(p, 0) == end - begin),
-            versions_since_ms=latest_ms - min(map(compaction_lag_ms, topics)) if is_versioned else None,
-            expires_before_ms=latest_ms - min(kept) if kept else None,
+            versions_since_ms=versions_since_ms,
+            expires_before_ms=expires_before_ms,
             trimmed_blue=any(begins[move.source][p] > begin for p, (begin, _) in blue.items()),
             trimmed_green=any(begins[move.target][p] > begin for p, (begin, _) in green.items()),
             modulus=_modulus(move),

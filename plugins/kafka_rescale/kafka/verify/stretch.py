@@ -28,7 +28,7 @@ BATCH = 2_000
 Ranges = dict[int, tuple[int, float]]
 
 
-class Part(NamedTuple):
+class KeyPart(NamedTuple):
     """Some of the keys, so that a long stretch is not held in memory at once.
 
     :param number: which part, from 0 on.
@@ -72,7 +72,7 @@ class Stretch:
 
 
 def read_blue(
-    connection: KafkaConnection, move: Move, stretch: Stretch, part: Part, *, expires: bool
+    connection: KafkaConnection, move: Move, stretch: Stretch, part: KeyPart, *, expires: bool
 ) -> Iterator[Seen]:
     """Yield what the copy has to write. It does not write what an earlier growth in place has left behind.
 
@@ -91,7 +91,7 @@ def read_blue(
 
 
 def read_green(
-    connection: KafkaConnection, move: Move, stretch: Stretch, part: Part, *, expires: bool
+    connection: KafkaConnection, move: Move, stretch: Stretch, part: KeyPart, *, expires: bool
 ) -> Iterator[Seen]:
     """Yield what the copy has written.
 
@@ -109,7 +109,7 @@ def read_green(
 
 
 def _batches(
-    connection: KafkaConnection, topic: str, ranges: Ranges, part: Part, over: Event, expires: bool
+    connection: KafkaConnection, topic: str, ranges: Ranges, part: KeyPart, over: Event, expires: bool
 ) -> Iterator[tuple[int, list[Message]]]:
     """Yield records of one partition at a time, each partition in the order of its offsets."""
     batches: dict[int, list[Message]] = {p: [] for p in ranges}

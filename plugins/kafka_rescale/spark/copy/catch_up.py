@@ -66,7 +66,8 @@ def catch_up(job: Job) -> None:
         # Give signs meanwhile: this may take a while, and the cutover gives up if the job is silent.
         proof = job.run_beside(lambda: beside.conclude(journal), lambda: None, is_paused=beside.is_paused)
     changes: Change = {Concern.ROLLING_PROOF: proof} if proof else {}
-    if proof and (unaccepted := proof.unaccepted(job.control.read().acceptances)):
+    # Without violations, nothing is read: this is within the pause.
+    if proof and proof.violations and (unaccepted := proof.unaccepted(job.control.read().acceptances)):
         job.put("running", records=changes)
         raise proof.refused(unaccepted)
     job.put("done", beside.progress.read(), detail=f"attempt {follow.attempt}", records=changes)
