@@ -19,7 +19,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.copy.fences import last_fences
 from kafka_rescale.kafka.verify.delta import compare_stretch
 from kafka_rescale.kafka.verify.stretch import Stretch
-from kafka_rescale.operations.verify.prove import compare_beside
+from kafka_rescale.operations.verify.proof_parts import ProofParts
 from kafka_rescale.spark.verify.source import read_log
 from pyspark.sql import SparkSession
 
@@ -38,10 +38,10 @@ def measure_proving(directory: Path, sizes: Sizes, tell: Callable[[str], None]) 
     """Compare stores of growing size with their copies; then twelve empty ones, for what no size changes."""
     with EmbeddedBroker(directory / "broker", heap="2g") as broker:
         connection, spark = KafkaConnection(broker.client_config()), _session()
-        compare_beside(spark, connection, *_store(connection, "warm-up", 1_000))
+        ProofParts(connection, *_store(connection, "warm-up", 1_000)).compare(spark)
         rows = [_row(spark, connection, sizes.records * share // 10, sizes.repeats, tell) for share in PROVEN]
         began = time.monotonic()
-        compare_beside(spark, connection, *_empty_stores(connection))
+        ProofParts(connection, *_empty_stores(connection)).compare(spark)
         fixed = round(time.monotonic() - began, 2)
         tell(f"{STORES} empty stores of {STORE_PARTITIONS} partitions: {fixed} s")
         spark.stop()
@@ -72,7 +72,7 @@ def _row(
     (move,) = journal.plan.changelogs
     contestants: dict[str, Callable[[], object]] = {
         READ: lambda: _read(spark, connection, move, fences),
-        PROOF: lambda: _assert_equal(compare_beside(spark, connection, journal, fences)),
+        PROOF: lambda: _assert_equal(ProofParts(connection, journal, fences).compare(spark)),
         DELTA: lambda: _assert_equal(compare_stretch(connection, journal.plan, _all_of_it(fences))),
     }
     seconds: dict[str, list[float]] = {name: [] for name in contestants}

@@ -14,7 +14,7 @@ from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.copy.fences import read_fences
-from kafka_rescale.operations.verify.prove import compare_beside
+from kafka_rescale.operations.verify.proof_parts import ProofParts
 from pyspark.sql import SparkSession
 
 from testbed.broker import EmbeddedBroker
@@ -43,7 +43,7 @@ def made(connection: KafkaConnection, name: str) -> Plan:
 
 
 def proven(spark: SparkSession, connection: KafkaConnection, plan: Plan) -> StoreReport:
-    (report,) = compare_beside(spark, connection, Journal(plan=plan), read_fences(connection, plan))
+    (report,) = ProofParts(connection, Journal(plan=plan), read_fences(connection, plan)).compare(spark)
     return report
 
 

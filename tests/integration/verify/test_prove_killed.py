@@ -24,7 +24,7 @@ from kafka_rescale.kafka.copy.fences import read_fences
 from kafka_rescale.kafka.copy.marks import Mark
 from kafka_rescale.kafka.copy.reset import restart
 from kafka_rescale.operations.verify import proof_parts
-from kafka_rescale.operations.verify.prove import compare_beside, prove
+from kafka_rescale.operations.verify.prove import prove
 from kafka_rescale.spark.jobs.arguments import Arguments
 from kafka_rescale.spark.jobs.job import Job
 from pyspark.sql import SparkSession
@@ -61,7 +61,7 @@ def run(expanded: Expanded, attempt: int) -> None:
 
 def compared_at_once(spark: SparkSession, expanded: Expanded) -> tuple[StoreReport, ...]:
     fences = read_fences(expanded.connection, expanded.plan)
-    return compare_beside(spark, expanded.connection, journal_of(expanded), fences)
+    return proof_parts.ProofParts(expanded.connection, journal_of(expanded), fences).compare(spark)
 
 
 def progress_of(expanded: Expanded) -> ProofProgress | None:
@@ -73,9 +73,7 @@ def progress_of(expanded: Expanded) -> ProofProgress | None:
 def test_parts_that_are_compared_are_not_compared_again(
     spark: SparkSession, copied: Expanded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = compare_beside(
-        spark, copied.connection, journal_of(copied), read_fences(copied.connection, copied.plan)
-    )
+    whole = compared_at_once(spark, copied)
     compared, compare = list[str](), proof_parts.prove_store
 
     def until_it_fails(*arguments: Any) -> Any:

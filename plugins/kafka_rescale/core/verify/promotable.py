@@ -17,7 +17,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.formats.changelog_formats import Content, format_of
 from kafka_rescale.core.verify.proof import CopiesCompared, Proof, needs_proof
 from kafka_rescale.core.verify.report import StoreReport
-from kafka_rescale.core.verify.rolling_proof import RollingProof, of_record
+from kafka_rescale.core.verify.rolling_proof import RollingProof
 
 
 def required_proofs(journal: Journal, state: ControlState) -> tuple[Proof, RollingProof] | None:
@@ -31,7 +31,7 @@ def required_proofs(journal: Journal, state: ControlState) -> tuple[Proof, Rolli
     if not needs_proof(journal.plan):
         return None
     proof = assert_proof(journal, state)
-    rolling = of_record(state.rolling_proof, journal)
+    rolling = RollingProof.of_record(state.rolling_proof, journal)
     if rolling is None:
         raise _unproven(journal, "no comparison of what was written since the proof")
     if not rolling.continues(proof.fences.fence):
@@ -104,8 +104,8 @@ def assert_same_topics(
 
 def proven_until(state: ControlState, journal: Journal) -> RollingProof | None:
     """Return the rolling proof that continues this attempt's proof; None if there is none, or no proof."""
-    proof = Proof.model_validate(state.proof) if state.proof else None
-    rolling = of_record(state.rolling_proof, journal)
+    proof = Proof.of_record(state.proof, journal)
+    rolling = RollingProof.of_record(state.rolling_proof, journal)
     if proof is None or rolling is None or not rolling.continues(proof.fences.fence):
         return None
     return rolling

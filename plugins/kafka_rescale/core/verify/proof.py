@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Self
 
 from pydantic import Field
 
@@ -38,6 +39,12 @@ class CopiesCompared(Value):
     seconds: float
     fences: Fences
     stores: tuple[StoreReport, ...] = ()
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, object], journal: Journal) -> Self | None:
+        """Return what the control topic has, if it is about the copies of this attempt."""
+        found = cls.model_validate(record) if record else None
+        return found if found is not None and found.is_about(journal) else None
 
     def is_about(self, journal: Journal) -> bool:
         """Whether it is about the copies of this attempt."""

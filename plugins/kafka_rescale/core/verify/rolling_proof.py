@@ -8,7 +8,7 @@ leaves nothing out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
@@ -85,12 +85,6 @@ class RollingProof(CopiesCompared):
             f"what was written since is compared up to {self.until}: {self.records:,} records of both "
             f"generations, in {self.stretches:,} stretches"
         )
-
-
-def of_record(record: Mapping[str, object], journal: Journal) -> RollingProof | None:
-    """Return what the control topic has, if it is about the copies of this attempt."""
-    found = RollingProof.model_validate(record) if record else None
-    return found if found is not None and found.is_about(journal) else None
 
 
 def _is_before(fence: PartitionOffsets, other: PartitionOffsets) -> bool:

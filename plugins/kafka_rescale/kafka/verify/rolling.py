@@ -8,11 +8,10 @@ import time
 from threading import Event, Lock, Thread
 
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
-from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Outage, RescaleError
 from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.core.verify.proof import Proof
-from kafka_rescale.core.verify.rolling_proof import RollingProof, of_record
+from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import again_after_outage
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -114,7 +113,8 @@ class RollingComparison:
         continued. If green has lost what was compared, or if there is nothing, everything begins at this fence.
         """
         state = self._control.read()
-        found, proof = known or of_record(state.rolling_proof, self._journal), self._proof(state)
+        found = known or RollingProof.of_record(state.rolling_proof, self._journal)
+        proof = Proof.of_record(state.proof, self._journal)
         if found is not None and found.fences.lost(now.green_topics, now.green_begins):
             log.warning("green's topics were begun anew: what was compared before counts no more")
             found = None
@@ -123,7 +123,3 @@ class RollingComparison:
         if found is None or not found.continues(proof.fences.fence):
             return RollingProof.begun(self._journal, proof.fences)
         return found
-
-    def _proof(self, state: ControlState) -> Proof | None:
-        proof = Proof.model_validate(state.proof) if state.proof else None
-        return proof if proof is not None and proof.is_about(self._journal) else None

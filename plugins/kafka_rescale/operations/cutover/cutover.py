@@ -234,9 +234,9 @@ class Cutover:
                 await_signs(jobs, self._signs or signs_of(jobs, needed), self._seconds_left(journal))
             begins, known = mode.offsets_at_promotion(self._rescale, journal, lambda: self._seconds_left(journal))
             assert_promotable(self._rescale, journal)
-            compared = assert_proven(self._rescale, journal)
-            if compared and "delta" in self._timings and "delta_proof" not in self._timings:
-                self._timings.split("delta", "delta_proof", compared)
+            last = assert_proven(self._rescale, journal)
+            if last and "delta" in self._timings and "delta_proof" not in self._timings:
+                self._timings.split("delta", "delta_proof", last.last_seconds)
             assert_as_pinned(self._rescale)
 
             def promoted(state: ControlState) -> dict[str, Generations]:

@@ -13,6 +13,7 @@ from kafka_rescale.core.verify.promotable import (
     required_proofs,
 )
 from kafka_rescale.core.verify.proof import CopiesCompared, needs_proof
+from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.client.waiting import now_ms, wait_until
 from kafka_rescale.kafka.copy.fences import topics_now
 from kafka_rescale.operations.expansion.rescale import Rescale
@@ -57,18 +58,18 @@ def await_near_proof(rescale: Rescale, journal: Journal) -> None:
     )
 
 
-def assert_proven(rescale: Rescale, journal: Journal) -> float:
+def assert_proven(rescale: Rescale, journal: Journal) -> RollingProof | None:
     """Check that everything is compared, and that green's topics still have it.
 
     The promotion's own transaction asks again for the proofs: see ``Cutover``.
 
-    :returns: how many seconds of the pause went into the proof of the last delta; 0 if none is needed.
+    :returns: what was compared last; None if nothing has to be.
     :raises UnsafeState: the promotion would be of copies that are not proven.
     """
     if (proofs := required_proofs(journal, rescale.control.read())) is None:
-        return 0.0
+        return None
     _assert_same(rescale, journal, proofs)
-    return proofs[1].last_seconds
+    return proofs[1]
 
 
 def _assert_same(rescale: Rescale, journal: Journal, proofs: Sequence[CopiesCompared]) -> None:

@@ -14,7 +14,7 @@ from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.expansion.late_writes import late_writes
 from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.core.verify.report import Report, is_about
-from kafka_rescale.core.verify.rolling_proof import of_record
+from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -121,7 +121,7 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
 
 def _compared(state: ControlState, journal: Journal) -> dict[str, int]:
     if not journal.is_promoted:
-        proof, rolling = Proof.model_validate(state.proof), of_record(state.rolling_proof, journal)
+        proof, rolling = Proof.model_validate(state.proof), RollingProof.of_record(state.rolling_proof, journal)
         return {**proof.compared, **(rolling.compared if rolling else {})}
     if not is_about(state.report, journal):
         return {}

@@ -11,9 +11,9 @@ from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.verify.fences import Fences
-from kafka_rescale.core.verify.parts import Part, ProofProgress, parts_of
+from kafka_rescale.core.verify.parts import Part, ProofProgress, parts_of, report_of
 from kafka_rescale.core.verify.report import StoreReport
-from kafka_rescale.core.verify.rolling_proof import of_record
+from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -58,7 +58,7 @@ class ProofParts:
         fences is compared by the job that copies, and if blue can't have lost deletions since.
         """
         known = ProofProgress.model_validate(state.proof_progress) if state.proof_progress else None
-        plan, rolling = journal.plan, of_record(state.rolling_proof, journal)
+        plan, rolling = journal.plan, RollingProof.of_record(state.rolling_proof, journal)
         if (
             known is not None
             and (known.plan, known.attempt) == (plan.fingerprint, journal.attempt)
@@ -75,6 +75,11 @@ class ProofParts:
         """The reports of what is compared, by the names of the parts."""
         with self._lock:
             return dict(self._done)
+
+    @property
+    def reports(self) -> tuple[StoreReport, ...]:
+        """The reports of all stores, when every part is compared."""
+        return report_of(self.done, self._journal.plan, self.fences)
 
     @property
     def progress(self) -> ProofProgress:
@@ -94,8 +99,8 @@ class ProofParts:
         left = f", {(total - ended) * (time.monotonic() - self._began) / ours:,.0f} s left" if ours else ""
         return f"{len(done)} of {len(self.parts)} parts compared, {ended:,} of {total:,} offsets{left}"
 
-    def compare(self, spark: SparkSession) -> dict[str, StoreReport]:
-        """Compare the parts that are left, some at a time, and return what is ``done`` then."""
+    def compare(self, spark: SparkSession) -> tuple[StoreReport, ...]:
+        """Compare the parts that are left, some at a time, and return the reports of all stores."""
         moves = {move.store: move for move in self._journal.plan.changelogs}
         left = [part for part in self.parts if part.name not in self.done]
 
@@ -106,7 +111,7 @@ class ProofParts:
             return report
 
         compare_each(lambda: spark, left, compared)
-        return self.done
+        return self.reports
 
     def _compared(self, spark: SparkSession, move: Move, part: Part) -> StoreReport:
         source, fences = move.source, self.fences

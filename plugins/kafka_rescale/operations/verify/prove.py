@@ -11,16 +11,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.core.verify.fences import Fences
-from kafka_rescale.core.verify.parts import report_of
 from kafka_rescale.core.verify.proof import Proof, needs_proof
-from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.core.verify.report_text import render_proof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
-from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import again_after_outage
 from kafka_rescale.kafka.control.control_topic import Change
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
@@ -57,17 +54,9 @@ def prove(job: Job) -> None:
         attempt=journal.attempt,
         seconds=round(time.monotonic() - began, 3),
         fences=parts.fences,
-        stores=report_of(parts.done, journal.plan, parts.fences),
+        stores=parts.reports,
     )
     _record(job, found.concluded(job.control.read().acceptances), began)
-
-
-def compare_beside(
-    spark: SparkSession, connection: KafkaConnection, journal: Journal, fences: Fences
-) -> tuple[StoreReport, ...]:
-    """Compare every store up to its fence, beside a running copy."""
-    parts = ProofParts(connection, journal, fences)
-    return report_of(parts.compare(spark), journal.plan, fences)
 
 
 def _compare(job: Job, spark: SparkSession, parts: ProofParts) -> None:
