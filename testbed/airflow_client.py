@@ -19,12 +19,12 @@ PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 class AirflowClient(AirflowApi):
     """Triggers, watches and answers the runs of one Airflow.
 
-    :param scheduler_log: the file that its scheduler writes to. Approvals need it.
+    :param log: the file that all its parts write to. Approvals need it.
     """
 
-    def __init__(self, url: str, scheduler_log: Path, token: str | None = None) -> None:
+    def __init__(self, url: str, log: Path, token: str | None = None) -> None:
         super().__init__(url, token)
-        self._scheduler_log = scheduler_log
+        self._log = log
 
     def is_healthy(self) -> bool:
         """Whether every part has reported itself healthy."""
@@ -173,10 +173,16 @@ class AirflowClient(AirflowApi):
         self.wait(lambda: state() in states, f"{task_id} of {run_id} to be {' or '.join(states)}", timeout)
         return state()
 
-    @staticmethod
-    def wait(condition: Callable[[], object], what: str, timeout: float) -> None:
-        """Return as soon as the condition holds; the API is asked at most twice a second."""
-        wait_until(condition, timeout=timeout, what=what, poll_seconds=0.5)
+    def wait(self, condition: Callable[[], object], what: str, timeout: float) -> None:
+        """Return as soon as the condition holds; the API is asked at most twice a second.
+
+        :param timeout: seconds
+        :raises TimeoutError: naming ``what`` was waited for, and the parts of this Airflow that don't work.
+        """
+        try:
+            wait_until(condition, timeout=timeout, what=what, poll_seconds=0.5)
+        except TimeoutError as error:
+            raise TimeoutError("\n".join([f"{error}. {self._condition()}", *self._ended_parts()])) from None
 
     def _answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
         path = f"{_run(dag_id, run_id)}/taskInstances/{task_id}/-1/hitlDetails"
@@ -199,10 +205,24 @@ class AirflowClient(AirflowApi):
         """Return whether the scheduler has read from its executor that the process of a try has ended."""
         key = f"dag_id={dag_id!r}, task_id={task_id!r}, run_id={run_id!r}, try_number={try_number},"
         word = f"Received executor event with state success for task instance TaskInstanceKey({key}"
-        return word in self._scheduler_log.read_text(errors="replace")
+        return word in self._log.read_text(errors="replace")
 
     def _dags(self) -> list[dict[str, Any]]:
         return list(self.request("GET", "/dags?limit=500")["dags"])
+
+    def _condition(self) -> str:
+        try:
+            health = self._health()
+        except (AirflowApiError, OSError) as error:
+            return f"Airflow does not say how it is: {error}"
+        return ", ".join(f"{part}: {(health.get(part) or {}).get('status')}" for part in PARTS)
+
+    def _ended_parts(self) -> list[str]:
+        """Return what parts have said as they ended: none of them is started again."""
+        if not self._log.exists():
+            return []
+        said = self._log.read_text(errors="replace").splitlines()
+        return [line for line in said if "Exception when executing" in line]
 
     def _health(self) -> dict[str, Any]:
         health: dict[str, Any] = self.send("GET", "/api/v2/monitor/health")

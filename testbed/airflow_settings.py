@@ -35,6 +35,13 @@ SMALL_MACHINE = {
     "USAGE_DATA_COLLECTION__ENABLED": "False",
 }
 
+LOCKED_DATABASE_SECONDS = 120
+"""How long each part waits for another one's transaction.
+
+SQLite's own 5 s are too short for a slow disk. The triggerer and the DAG processor of Airflow 3.3 then end for
+good, and every task that has been deferred waits in vain.
+"""
+
 
 @dataclass(frozen=True)
 class AirflowPorts:
@@ -75,7 +82,7 @@ def airflow_environment(
         "API__BASE_URL": f"http://127.0.0.1:{ports.api}",
         "API__SECRET_KEY": secrets.token_hex(16),
         "API_AUTH__JWT_SECRET": secrets.token_hex(32),
-        "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db",
+        "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout={LOCKED_DATABASE_SECONDS}",
         "LOGGING__WORKER_LOG_SERVER_PORT": str(ports.worker_logs),
         "LOGGING__TRIGGER_LOG_SERVER_PORT": str(ports.trigger_logs),
     }

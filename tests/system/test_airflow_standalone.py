@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -54,6 +57,17 @@ def test_every_dag_is_parsed_without_an_error(world: World) -> None:
     wanted |= {f"bridge_{BRIDGED}", f"watch_{SCALED}", f"watch_{NOT_SCALED}"}
     world.airflow.wait(lambda: wanted <= world.airflow.dag_ids(), "all DAGs to be parsed", LIMIT)
     assert world.airflow.import_errors() == {}
+
+
+def test_a_database_that_is_locked_for_longer_than_its_own_time_ends_no_part(world: World) -> None:
+    """What a slow disk does: with SQLite's own 5 s the triggerer ended, and what was deferred waited in vain."""
+    database = sqlite3.connect(world.airflow_home / "airflow.db", timeout=60, isolation_level=None)
+    with closing(database):
+        database.execute("BEGIN IMMEDIATE")
+        time.sleep(12)
+        database.execute("ROLLBACK")
+    said = (world.airflow_home / "airflow.log").read_text(errors="replace")
+    assert "database is locked" not in said
 
 
 def test_a_dry_run_shows_the_plan_and_changes_nothing(world: World) -> None:

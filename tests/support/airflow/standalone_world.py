@@ -57,6 +57,7 @@ class World:
 
     client: dict[str, str]
     airflow: AirflowClient
+    airflow_home: Path
     applications: Path
     told: Path
     stats: StatsdServer
@@ -118,4 +119,4 @@ def standalone_world(directory: Path) -> Iterator[World]:
             **stale,
         }
         with AirflowStandalone(directory / "airflow", dags=dags, connections=connections, env=env) as airflow:
-            yield World(client, airflow.client, applications, told_file, stats)
+            yield World(client, airflow.client, airflow.directory, applications, told_file, stats)

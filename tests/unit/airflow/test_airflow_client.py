@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from testbed.airflow_api import TRIES, AirflowApi, AirflowApiError
-from testbed.airflow_client import AirflowClient
+from testbed.airflow_client import PARTS, AirflowClient
 
 
 class ParsesLate(AirflowClient):
@@ -39,6 +39,25 @@ def test_a_dag_whose_file_is_parsed_after_others_is_triggered_then() -> None:
 def test_a_dag_that_never_appears_is_named() -> None:
     with pytest.raises(TimeoutError, match="DAG expand_stop to be parsed"):
         ParsesLate("expand_shop").await_dag("expand_stop", timeout=0.01)
+
+
+class HasLostItsTriggerer(AirflowClient):
+    """An Airflow that goes on without the part that resumes what has been deferred."""
+
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        return {part: {"status": "unhealthy" if part == "triggerer" else "healthy"} for part in PARTS}
+
+
+def test_a_wait_in_vain_names_the_part_that_has_ended_and_its_last_words(tmp_path: Path) -> None:
+    log = tmp_path / "airflow.log"
+    log.write_text("triggerer | all is well\ntriggerer | Exception when executing: database is locked\n")
+    airflow = HasLostItsTriggerer("http://nobody", log, token="t")
+    with pytest.raises(TimeoutError) as told:
+        airflow.wait(lambda: False, "a run", 0.01)
+    assert "waiting for a run. metadatabase: healthy" in str(told.value)
+    assert "triggerer: unhealthy" in str(told.value)
+    assert "all is well" not in str(told.value)
+    assert str(told.value).endswith("database is locked")
 
 
 HEARD = (
