@@ -25,7 +25,7 @@ def without_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start_green, "watch_first_output", lambda *_: {"restore": 0.0})
     monkeypatch.setattr(growing, "rehearse_unit", lambda *_: None)
     for module in (in_place, quiesce):
-        monkeypatch.setattr(module, "wait_until_complete", lambda *_, **__: None)
+        monkeypatch.setattr(module, "wait_until_complete", lambda admin, topics, **_: admin.end_offsets(topics))
 
 
 def use(world: GrowingWorld, monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
-from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.kafka.admin.offsets import OffsetAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -42,8 +41,8 @@ class Restarting(OffsetAdmin):
         super().__init__(KafkaConnection({"bootstrap.servers": "127.0.0.1:1"}))
         self.answers = list(offsets)
 
-    def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
-        return {name: TopicDescription(name, 1, 1, {}) for name in names}
+    def partition_counts(self, names: Iterable[str]) -> dict[str, int]:
+        return dict.fromkeys(names, 1)
 
     def _read(self, ask: Any, what: str, again: Any = ()) -> dict[Any, Any]:
         offset = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]

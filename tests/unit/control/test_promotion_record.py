@@ -59,7 +59,7 @@ def promoted(
     journal = Journal(plan=PLAN, phase=Phase.CAUGHT_UP, captured=captured, pause_started_ms=2**45)
     control = Control(journal, before)
     control.state = control.state.model_copy(update={} if proof is None else {"proof": proof})
-    monkeypatch.setattr(promotion, "wait_until_complete", lambda *_, **__: None)
+    monkeypatch.setattr(promotion, "wait_until_complete", lambda admin, topics, **_: admin.end_offsets(topics))
     monkeypatch.setattr(cutover, "assert_promotable", _nothing)
     monkeypatch.setattr(cutover, "assert_proven", _nothing)
     application: Any = SimpleNamespace(

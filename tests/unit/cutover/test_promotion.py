@@ -37,7 +37,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:
     monkeypatch.setattr(start_green, "watch_first_output", lambda *_: {"restore": 0.0})
     monkeypatch.setattr(growing, "rehearse_unit", lambda *_: None)
     for module in (in_place, quiesce):
-        monkeypatch.setattr(module, "wait_until_complete", lambda *_, **__: None)
+        monkeypatch.setattr(module, "wait_until_complete", lambda admin, topics, **_: admin.end_offsets(topics))
     return found
 
 

@@ -40,7 +40,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:
     found = GrowingWorld()
     monkeypatch.setattr(Rescale, "open", lambda *_: found.rescale)
     for module in (in_place, quiesce):
-        monkeypatch.setattr(module, "wait_until_complete", lambda *_, **__: None)
+        monkeypatch.setattr(module, "wait_until_complete", lambda admin, topics, **_: admin.end_offsets(topics))
     monkeypatch.setattr(growing, "rehearse_unit", lambda *_: None)
     return found
 

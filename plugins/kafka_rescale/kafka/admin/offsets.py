@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, TopicPartition
-from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import ClusterOutage, RescaleError
@@ -14,6 +15,10 @@ from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS, has_code, value_of
 from kafka_rescale.kafka.admin.group_commit import GroupCommit
 from kafka_rescale.kafka.admin.topic_reader import ABSENT, TopicReader
 from kafka_rescale.kafka.client.waiting import poll_until
+
+PARTITIONS_AT_ONCE = 500
+"""In one request. librdkafka's time for a request grows faster than its partitions: 5,000 of them took 0.15 s in
+one request and 0.06 s in ten."""
 
 NO_SUCH_RECORD = -1
 """Brokers' answer if the moment is after all records."""
@@ -113,21 +118,23 @@ class OffsetAdmin(TopicReader):
     def _list_offsets(
         self, topics: Iterable[str], spec: OffsetSpec, isolation: IsolationLevel, least: int = 0
     ) -> PartitionOffsets:
-        wanted = {
-            TopicPartition(name, partition): spec
-            for name, topic in self.describe_topics(topics).items()
-            for partition in range(topic.partitions)
-        }
+        counts = self.partition_counts(topics)
+        wanted = [TopicPartition(name, partition) for name, count in counts.items() for partition in range(count)]
         if not wanted:
             return {}
         found: dict[TopicPartition, ListOffsetsResultInfo] = {}
 
+        def ask(client: AdminClient, seconds: float) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
+            asked: dict[TopicPartition, Future[ListOffsetsResultInfo]] = {}
+            for begin in range(0, len(wanted), PARTITIONS_AT_ONCE):
+                some = dict.fromkeys(wanted[begin : begin + PARTITIONS_AT_ONCE], spec)
+                asked |= client.list_offsets(some, isolation_level=isolation, request_timeout=seconds)
+            return asked
+
         def complete() -> bool:
             found.update(
                 self._read(
-                    lambda client, seconds: client.list_offsets(
-                        wanted, isolation_level=isolation, request_timeout=seconds
-                    ),
+                    ask,
                     "offsets of",
                     # _NOENT: librdkafka's word for partitions that have no leader at the moment.
                     again=(*ABSENT, KafkaError._NOENT),

@@ -45,12 +45,7 @@ class TopicReader(AdminCalls):
 
         :raises Outage: the brokers don't answer in time.
         """
-        if not (wanted := sorted(filter(is_topic_name, set(names)))):
-            return {}
-        topics = self._present(
-            lambda client, seconds: client.describe_topics(TopicCollection(wanted), request_timeout=seconds),
-            "topics",
-        )
+        topics = self._described(names)
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
         if not resources:
             return {}
@@ -60,6 +55,21 @@ class TopicReader(AdminCalls):
         )
         by_name = {resource.name: entries for resource, entries in configs.items()}
         return {name: _description(topic, by_name[name]) for name, topic in topics.items() if name in by_name}
+
+    def partition_counts(self, names: Iterable[str]) -> dict[str, int]:
+        """Return the number of partitions by topic, without names that don't exist or that no topic can have.
+
+        :raises Outage: the brokers don't answer in time.
+        """
+        return {name: len(topic.partitions) for name, topic in self._described(names).items()}
+
+    def _described(self, names: Iterable[str]) -> dict[str, Any]:
+        if not (wanted := sorted(filter(is_topic_name, set(names)))):
+            return {}
+        return self._present(
+            lambda client, seconds: client.describe_topics(TopicCollection(wanted), request_timeout=seconds),
+            "topics",
+        )
 
     def _metadata(self, what: str) -> Any:
         """Return the metadata of the cluster, which any broker has: this does not wait for a controller."""

@@ -9,6 +9,7 @@ from typing import Any
 from kafka import TopicPartition
 from kafka.errors import KafkaError
 
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.group_members import admin_client
@@ -60,16 +61,19 @@ class OpenTransaction:
 
 def wait_until_complete(
     admin: ClusterAdmin, topics: Sequence[str], *, seconds: float = SECONDS, longest_pause: float = 0.1
-) -> None:
-    """Wait until ``read_committed`` ends are the real ends.
+) -> PartitionOffsets:
+    """Wait until ``read_committed`` ends are the real ends, and return them.
 
     A commit returns when the coordinator has decided. The markers that show it to readers follow (seen: some ms).
 
     :raises Outage: a transaction stays open; the error names it.
     """
 
+    ends: PartitionOffsets = {}
+
     def complete() -> bool:
-        return admin.end_offsets(topics) == admin.end_offsets(topics, read_committed=False)
+        ends.update(admin.end_offsets(topics))
+        return ends == admin.end_offsets(topics, read_committed=False)
 
     def outage() -> Outage:
         found = open_transactions(admin, topics)
@@ -81,6 +85,7 @@ def wait_until_complete(
         )
 
     poll_until(complete, seconds=seconds, otherwise=outage, longest_pause=longest_pause)
+    return ends
 
 
 def open_transactions(admin: ClusterAdmin, topics: Sequence[str]) -> list[OpenTransaction]:

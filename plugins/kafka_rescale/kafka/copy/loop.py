@@ -44,8 +44,6 @@ from kafka_rescale.kafka.reading.log_range import log_range
 
 log = logging.getLogger(__name__)
 
-STEP_SECONDS = 0.1
-
 
 class CopyWorker:
     """Copies some units round-robin in one process.
@@ -141,15 +139,16 @@ class CopyWorker:
             self._announce(session)
         self._session = session
 
-    def step(self, seconds: float = STEP_SECONDS) -> int:
+    def step(self, seconds: float | None = None) -> int:
         """Copy the records that can be read now, and return their number.
 
-        :param seconds: how long to wait for more records, at most.
+        :param seconds: how long to wait for more records, at most; by default ``step_seconds`` of the settings.
         :raises Fenced: a newer attempt has taken over; the whole attempt must stop.
         :raises ClusterOutage: the copy stands still, with new clients as well.
         :raises Outage: a partition has been silent for ``stall_seconds``.
         """
         began = time.monotonic()
+        seconds = self._settings.step_seconds if seconds is None else seconds
         messages = self._consumer.consume(self._settings.poll_records, seconds)
         try:
             count = self._take(messages, time.monotonic() - began)

@@ -24,6 +24,7 @@ class CopySettings:
     :param commit_seconds: it is also committed when it is this old.
     :param fetch_kib: how much the client reads ahead, per partition.
     :param fetch_wait_ms: how long a broker may hold an empty answer.
+    :param step_seconds: how long a step waits for that many records; the last step to given ends waits as long.
     :param look_seconds: how often the worker asks for the ends, to know how old the copy is.
     :param refresh_seconds: how old the recorded age of an idle partition may become.
     :param stall_seconds: if a partition sends neither a record nor its end for so long, that is an outage.
@@ -37,6 +38,7 @@ class CopySettings:
     commit_seconds: float = 5.0
     fetch_kib: int = 32 * 1024
     fetch_wait_ms: int = 100
+    step_seconds: float = 0.1
     look_seconds: float = 5.0
     refresh_seconds: float = 30.0
     stall_seconds: float = 120.0
@@ -58,6 +60,7 @@ LIVE = CopySettings(
     commit_seconds=0.0,
     fetch_kib=4 * 1024,
     fetch_wait_ms=20,
+    step_seconds=0.02,
     still_seconds=12.0,
 )
 """Small steps, committed at once, so that a record that blue wrote is soon in green."""

@@ -14,6 +14,8 @@ from kafka_rescale.kafka.client.error_classes import is_outage
 from kafka_rescale.kafka.client.failures import to_error
 
 STALL_SECONDS = 60.0
+STEP_SECONDS = 0.02
+"""The last records of a range come after a wait of this length; short ranges are read within a pause."""
 AS_FAR_AS_IT_GOES = math.inf
 SETTINGS = {
     # Nothing is committed, so this group never exists.
@@ -54,7 +56,7 @@ def read_ranges(
         consumer.assign([TopicPartition(topic, p, ranges[p][0]) for p in left])
         heard = time.monotonic()
         while left:
-            messages = consumer.consume(5_000, 0.05)
+            messages = consumer.consume(5_000, STEP_SECONDS)
             for message in messages:
                 yield from _within(message, topic, left)
             heard = time.monotonic() if messages else heard

@@ -86,10 +86,13 @@ class StoreDelta:
 
     def _judged(self, part: KeyPart) -> Judged:
         source, target = self.move.source, self.move.target
-        blue = list(read_blue(self.connection, self.move, self.stretch, part, expires=self._rules(source).expires))
-        green = list(
-            read_green(self.connection, self.move, self.stretch, part, expires=self._rules(target).expires)
-        )
+        expires = {topic: self._rules(topic).expires for topic in (source, target)}
+        with ThreadPoolExecutor(1) as beside:
+            copied = beside.submit(
+                lambda: list(read_green(self.connection, self.move, self.stretch, part, expires=expires[target]))
+            )
+            blue = list(read_blue(self.connection, self.move, self.stretch, part, expires=expires[source]))
+            green = copied.result()
         begins = self.admin.begin_offsets([source, target])
         return judge(blue, green, self._asked(Counter(r.partition for r in blue), begins))
 

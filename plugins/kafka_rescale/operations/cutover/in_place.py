@@ -99,12 +99,12 @@ def _record_ends(rescale: Rescale, journal: Journal, timings: Mapping[str, float
     fence(rescale.connection, plan, plan.moves)
     _assert_moved(rescale, journal)
     targets = [m.target for m in plan.moves]
-    wait_until_complete(admin, targets)
+    ends = wait_until_complete(admin, targets)
     starts = input_starts(plan.inputs, journal.captured.committed)
     carried = carried_starts(plan.repartitions, journal.captured)
     return rescale.advance(
         Phase.PROMOTED,
-        green_ends=admin.end_offsets(targets),
+        green_ends=ends,
         green_start={**starts, **carried},
         timings=dict(timings),
     )

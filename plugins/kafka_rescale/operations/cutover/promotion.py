@@ -35,10 +35,10 @@ def green_offsets(
     assert journal.captured is not None
     targets = [m.target for m in plan.moves]
     # The brokers may write a commit's markers after they have answered it. Until then the end is too low.
-    wait_until_complete(rescale.admin, targets, seconds=seconds, longest_pause=0.02)
+    ends = wait_until_complete(rescale.admin, targets, seconds=seconds, longest_pause=0.02)
     carried = {m.target: begins[m.target] for m in plan.repartitions}
     start = {**input_starts(plan.inputs, journal.captured.committed), **carried}
-    return {"green_ends": rescale.admin.end_offsets(targets), "green_start": start}
+    return {"green_ends": ends, "green_start": start}
 
 
 def _assert_counts(rescale: Rescale, plan: Plan) -> None:

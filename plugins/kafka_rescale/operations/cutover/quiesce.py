@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from kafka_rescale.core.application.generation_names import blue_names
 from kafka_rescale.core.application.topics import InputPolicy
@@ -91,10 +91,10 @@ def prove_gone(rescale: Rescale, plan: Plan, seconds: float) -> Captured:
             remedy="Mend the `stop` command: it must return only when all instances have ended.",
         )
     rescale.admin.remove_members(plan.blue)
-    wait_until_complete(rescale.admin, [m.source for m in plan.moves], seconds=seconds)
-    first = _left_behind(rescale, plan)
+    internal = [m.source for m in plan.moves]
+    first = _left_behind(rescale, plan, wait_until_complete(rescale.admin, internal, seconds=seconds))
     _assert_no_members(rescale, plan)
-    second = _left_behind(rescale, plan)
+    second = _left_behind(rescale, plan, rescale.admin.end_offsets(internal))
     _assert_no_members(rescale, plan)
     if first != second:
         raise UnsafeState(
@@ -118,13 +118,20 @@ def _assert_no_members(rescale: Rescale, plan: Plan) -> None:
         )
 
 
-def _left_behind(rescale: Rescale, plan: Plan) -> Captured:
-    ends = rescale.admin.end_offsets([m.source for m in plan.moves])
+def _left_behind(rescale: Rescale, plan: Plan, ends: PartitionOffsets) -> Captured:
+    """Return what blue has left.
+
+    :param ends: of its internal topics, read before.
+    """
+    inputs = [i.topic for i in plan.inputs]
     counts = {i.topic: i.current for i in plan.inputs} | {m.source: m.source_partitions for m in plan.repartitions}
     committed = rescale.admin.committed(plan.blue, counts)
-    begins = rescale.admin.begin_offsets([m.source for m in plan.repartitions])
+    begins = rescale.admin.begin_offsets([*inputs, *(m.source for m in plan.repartitions)])
+    input_ends = rescale.admin.end_offsets(inputs)
     return Captured(
-        committed={i.topic: _fence(rescale, i, committed) for i in plan.inputs},
+        committed={
+            i.topic: _fence(rescale, i, committed, begins[i.topic], input_ends[i.topic]) for i in plan.inputs
+        },
         changelog_ends={m.source: ends[m.source] for m in plan.changelogs},
         in_flight={
             m.source: {
@@ -136,7 +143,13 @@ def _left_behind(rescale: Rescale, plan: Plan) -> Captured:
     )
 
 
-def _fence(rescale: Rescale, read: InputPlan, committed: PartitionOffsets) -> dict[int, int]:
+def _fence(
+    rescale: Rescale,
+    read: InputPlan,
+    committed: PartitionOffsets,
+    begins: Mapping[int, int],
+    ends: Mapping[int, int],
+) -> dict[int, int]:
     """Return where blue stopped in every partition of an input.
 
     A partition in which blue has never committed is allowed only while it has no records: where blue would have
@@ -144,10 +157,11 @@ def _fence(rescale: Rescale, read: InputPlan, committed: PartitionOffsets) -> di
     were added by hand have no task in blue: none of their records has been read. Records that were
     deleted before blue read them are lost to both generations. The fence is therefore never below the log start,
     where neither a bridge nor a consumer could begin.
+
+    :param begins: log starts of the input's partitions.
+    :param ends: log ends of the same partitions.
     """
     topic = read.topic
-    begins = rescale.admin.begin_offsets([topic])[topic]
-    ends = rescale.admin.end_offsets([topic])[topic]
     fence = {p: max(committed.get(topic, {}).get(p, begins[p]), begins[p]) for p in ends}
     if unread := unread_partitions(rescale.connection, read, committed, begins, ends):
         raise never_read(topic, unread)

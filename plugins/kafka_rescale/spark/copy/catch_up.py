@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
-from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.control.journal import Captured, Journal
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.core.verify.proof import needs_proof
 from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -23,6 +25,8 @@ from kafka_rescale.spark.copy.tasks import FINISHED, STOPPED, Follow
 from kafka_rescale.spark.jobs.job import Job, say
 
 BEAT_SECONDS = 2.0
+PROVED_AT_ONCE = 8
+"""Topics of records in flight."""
 
 
 def catch_up(job: Job) -> None:
@@ -112,16 +116,20 @@ class _Beside:
 
         :raises UnsafeState: records in flight did not arrive as they were.
         """
-        # The cutover captures green's ends as soon as this job is done.
-        wait_until_complete(ClusterAdmin(self._job.connection), [m.target for m in journal.plan.moves])
-        assert journal.captured is not None
-        proof = self._rolling.finish(journal.captured.changelog_ends) if self._rolling else None
-        if proof:
-            say(f"{self._job.key}: {proof.told}")
-        for move in journal.plan.repartitions:
-            count = prove(self._job.connection, move, journal.captured.in_flight[move.source])
-            say(f"{self._job.key}: {count:,} records in flight are in {move.target}, per key and in order")
+        captured = journal.captured
+        assert captured is not None
+        # The application is stopped, and most of this is waiting for brokers: wait for all of them together.
+        with ThreadPoolExecutor(PROVED_AT_ONCE) as pool:
+            carried = pool.map(lambda move: self._carried(move, captured), journal.plan.repartitions)
+            proof = self._rolling.finish(captured.changelog_ends) if self._rolling else None
+            for line in [*([proof.told] if proof else []), *carried]:
+                say(f"{self._job.key}: {line}")
         return proof
+
+    def _carried(self, move: Move, captured: Captured) -> str:
+        wait_until_complete(ClusterAdmin(self._job.connection), [move.target])
+        count = prove(self._job.connection, move, captured.in_flight[move.source])
+        return f"{count:,} records in flight are in {move.target}, per key and in order"
 
 
 def _report_if_over(job: Job, verdict: str) -> bool:
