@@ -94,6 +94,21 @@ def test_offsets_are_there_at_once_for_partitions_that_were_just_added(admin: Cl
     assert admin.end_offsets([unique]) == {unique: dict.fromkeys(range(8), 0)}
 
 
+def test_offsets_of_more_partitions_than_one_request_asks_for_are_all_there(
+    admin: ClusterAdmin, client: dict[str, str], unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_rescale.kafka.admin.offsets.PARTITIONS_AT_ONCE", 3)
+    other = f"{unique}-other"
+    for topic, partitions in ((unique, 7), (other, 1)):
+        admin.ensure_topic(topic, partitions, 1, {})
+    producer = Producer(client)
+    for partition in range(7):
+        for _ in range(partition):
+            producer.produce(unique, b"v", partition=partition)
+    producer.flush()
+    assert admin.end_offsets([unique, other, "no-such-topic"]) == {unique: dict(enumerate(range(7))), other: {0: 0}}
+
+
 def test_deleting_is_idempotent(admin: ClusterAdmin, unique: str) -> None:
     admin.ensure_topic(unique, 1, 1, {})
     admin.delete_topics([unique, f"{unique}-absent"])
