@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
-import time
 from collections.abc import Iterator
-from contextlib import closing
-from typing import Any
 
 import pytest
 from kafka_rescale.core.control.journal import Captured, Journal, Phase
-from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.verify.report import Report
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.operations.application.load import topology_of
 
 from testbed.airflow_api import AirflowApiError
 from tests.support.airflow.airflow_runs import assert_success, failures
@@ -31,12 +24,14 @@ from tests.support.airflow.standalone_world import (
     SCALED,
     SCHEDULED,
     World,
+    lock_database,
+    planned,
     repartitioned,
     standalone_world,
 )
 from tests.support.made_topics import commit, ends
 from tests.support.page.page_contents import complete
-from tests.support.small_application import KEYS, application, topic_configs
+from tests.support.small_application import KEYS
 
 REAL_RUN = {"dry_run": False, "approve_plan": True}
 LIMIT = 300
@@ -61,11 +56,7 @@ def test_every_dag_is_parsed_without_an_error(world: World) -> None:
 
 def test_a_database_that_is_locked_for_longer_than_its_own_time_ends_no_part(world: World) -> None:
     """What a slow disk does: with SQLite's own 5 s the triggerer ended, and what was deferred waited in vain."""
-    database = sqlite3.connect(world.airflow_home / "airflow.db", timeout=60, isolation_level=None)
-    with closing(database):
-        database.execute("BEGIN IMMEDIATE")
-        time.sleep(12)
-        database.execute("ROLLBACK")
+    lock_database(world.airflow_home, 12)
     said = (world.airflow_home / "airflow.log").read_text(errors="replace")
     assert "database is locked" not in said
 
@@ -212,13 +203,6 @@ def test_an_approved_switch_waits_for_its_window_and_hears_the_form_and_the_shel
     assert "has said so (it suits)" in world.airflow.log(dag, run, "await_window")
     refused = world.shell("cancel", GATED, fails=True)
     assert "expected an expansion whose application has not been stopped yet" in refused
-
-
-def planned(name: str, **changes: Any) -> Plan:
-    """The plan of its first expansion, from 4 partitions to 8."""
-    declared = application(name, **changes)
-    counts = dict.fromkeys(topic_configs(name), 4)
-    return build_plan(declared, topology_of(declared), blue=name, generation=2, current=counts, target=8)
 
 
 def test_a_bridge_waits_for_work_carries_on_ends_by_itself_and_waits_again(world: World) -> None:

@@ -106,7 +106,8 @@ def test_offsets_of_more_partitions_than_one_request_asks_for_are_all_there(
         for _ in range(partition):
             producer.produce(unique, b"v", partition=partition)
     producer.flush()
-    assert admin.end_offsets([unique, other, "no-such-topic"]) == {unique: dict(enumerate(range(7))), other: {0: 0}}
+    found = admin.end_offsets([unique, other, "no-such-topic"])
+    assert found == {unique: dict(enumerate(range(7))), other: {0: 0}}
 
 
 def test_deleting_is_idempotent(admin: ClusterAdmin, unique: str) -> None:

@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from kafka_rescale.core.application.windows import DAYS
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.operations.application.load import topology_of
 
 from testbed.airflow_client import AirflowClient
 from testbed.airflow_standalone import AirflowStandalone
@@ -24,8 +29,8 @@ from testbed.broker import EmbeddedBroker
 from tests.support.airflow.recorded_notices import declared
 from tests.support.airflow.statsd_server import StatsdServer
 from tests.support.made_topics import make_topics
+from tests.support.small_application import application, topic_configs, write
 from tests.support.small_application import declared as small
-from tests.support.small_application import write
 
 ROOT = Path(__file__).resolve().parents[3]
 PLAIN, GATED, SCHEDULED, NO_SPARK, BRIDGED = "plain", "gated", "scheduled", "sparkless", "bridged"
@@ -44,6 +49,21 @@ def repartitioned(name: str) -> dict[str, Any]:
             "start": f"true {{application_id}} {{input:{name}-customers}}",
         },
     }
+
+
+def planned(name: str, **changes: Any) -> Plan:
+    """The plan of its first expansion, from 4 partitions to 8."""
+    declared = application(name, **changes)
+    counts = dict.fromkeys(topic_configs(name), 4)
+    return build_plan(declared, topology_of(declared), blue=name, generation=2, current=counts, target=8)
+
+
+def lock_database(home: Path, seconds: float) -> None:
+    """Keep every part of an Airflow from writing for some seconds, as a slow disk does."""
+    with closing(sqlite3.connect(home / "airflow.db", timeout=60, isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")
+        time.sleep(seconds)
+        database.execute("ROLLBACK")
 
 
 def closed_window() -> str:
