@@ -21,6 +21,7 @@ from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.describe import describe
+from kafka_rescale.kafka.admin.log_dirs import read_disks
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.lease import refuse_if_held
 from kafka_rescale.kafka.copy.bridging import ends_of_bridged
@@ -146,7 +147,9 @@ def look_around(
     names = [*known.green_topics, *(name for name in known.successors().values() if name not in cluster.topics)]
     green = admin.describe_topics(names)
     sampled, codecs = _sample(known, admin, connection)
-    known = replace(known, cluster=replace(cluster, topics={**cluster.topics, **green}, codecs=codecs))
+    topics = {**cluster.topics, **green}
+    disks = read_disks(connection, {name: topics[name].partitions for name in _on_disk(known) if name in topics})
+    known = replace(known, cluster=replace(cluster, topics=topics, codecs=codecs, disks=disks))
     situation = Situation(
         application=known.application,
         topology=known.topology,
@@ -164,6 +167,15 @@ def look_around(
         deployment=asked(known, admin),
     )
     return situation, tuple(f"{topic}-{p}: could not be sampled in time." for topic, p in sampled.unread)
+
+
+def _on_disk(known: Described) -> list[str]:
+    """Return the topics whose sizes tell what is written: what is copied, and what earlier copies have left."""
+    return [
+        *map(known.full_name, [*sorted(known.topology.repartitions), *known.successors()]),
+        *map(known.changelog, known.topology.stores),
+        *known.green_topics,
+    ]
 
 
 def _not_asked(_: Described, __: ClusterAdmin) -> Deployment:
