@@ -10,12 +10,14 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.preflight import check as checks
 from kafka_rescale.core.preflight.counts import changes_anything
 from kafka_rescale.core.preflight.deployment import NOT_ASKED, Deployment
 from kafka_rescale.core.preflight.described import Described, Target
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.preflight.placed_keys import MayHaveGrown
+from kafka_rescale.core.preflight.prediction import predicted, prediction_messages
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topology import Topology
@@ -39,11 +41,13 @@ class Preflight:
     :param plan: what to do; None if there is nothing to do.
     :param noop: whether the application is already at the target.
     :param messages: hints for a person, one line each.
+    :param predicted: what the plan will take; None if there is nothing to do, or if it goes on.
     """
 
     plan: Plan | None
     noop: bool
     messages: tuple[str, ...]
+    predicted: Prediction | None = None
 
 
 def preflight(
@@ -88,7 +92,7 @@ def preflight(
     )
     situation, unread = _checked(look, connection)
     lacking = lacking_to_retire(application, topology, connections, control)
-    messages = (*checks.messages(situation), *unread, *lacking)
+    messages = (*checks.messages(situation), *prediction_messages(situation), *unread, *lacking)
     if checks.is_continued(situation):
         journal = situation.control.journal
         assert journal is not None
@@ -97,7 +101,7 @@ def preflight(
         return Preflight(
             None, True, (f"{application.application_id} is already at {target} partitions", *messages)
         )
-    return Preflight(situation.plan, False, messages)
+    return Preflight(situation.plan, False, messages, predicted(situation))
 
 
 def _checked(
