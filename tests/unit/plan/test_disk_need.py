@@ -47,12 +47,15 @@ def even_placement(partitions: int, replicas: int, brokers: int, log_dirs: int) 
         (40, 3, 6, 4),
     ],
 )
-def test_no_log_dir_gets_more_than_is_said_and_one_gets_it(
+def test_no_log_dir_gets_more_than_is_said_even_if_one_broker_gets_one_replica_more(
     partitions: int, replicas: int, brokers: int, log_dirs: int
 ) -> None:
     need = TopicNeed("a", "b", 1000 * partitions, 1000 * partitions, partitions, replicas)
     counts = even_placement(partitions, replicas, brokers, log_dirs)
-    assert need.on_one(brokers, log_dirs) == 1000 * max(counts.values())
+    share, one_more = 1000 * max(counts.values()), 1000 * (replicas < brokers)
+    assert share <= need.on_one(brokers, log_dirs) <= min(need.written, share + one_more)
+    if log_dirs == 1:
+        assert need.on_one(brokers, 1) == min(need.written, share + one_more)
     assert need.everywhere == 1000 * sum(counts.values())
 
 

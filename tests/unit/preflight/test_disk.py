@@ -150,7 +150,7 @@ def test_what_is_unknown_is_told_once_and_refuses_nothing(given: Any, told: str)
 
 def test_an_unknown_broker_takes_its_share_of_the_replicas() -> None:
     given = on(log_dir(1, 10**6, {CHANGELOGS[0]: 8_000}), untold={2: "RequestTimedOutError"})
-    assert [room.needed for room in rooms(given)] == [4_000]
+    assert [room.needed for room in rooms(given)] == [5_000]
 
 
 def test_it_tells_the_figures_when_everything_fits() -> None:

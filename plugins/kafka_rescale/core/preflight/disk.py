@@ -1,8 +1,8 @@
 """Preflight: would the disks of the brokers hold what the expansion writes?
 
 Brokers place new replicas, so what falls to a single log dir is not known beforehand. It is taken that they spread
-every topic evenly over all brokers that are up and over the log dirs of each, and a remainder counts on each of
-them. Log dirs that share one volume are looked at one by one.
+every topic over all brokers that are up and over the log dirs of each, so that none gets more than one replica
+beyond its share. Log dirs that share one volume are looked at one by one.
 """
 
 from __future__ import annotations
@@ -197,4 +197,6 @@ def _assumed(situation: Situation) -> str:
         if situation.is_in_place
         else "the whole log of each changelog as it lies on disk, and what is in flight"
     )
-    return f"Assumed: {what}, spread evenly over the log dirs of {counted(count, 'broker')}; nothing is compacted."
+    over = f"over the log dirs of {counted(count, 'broker')}"
+    spread = f"spread evenly {over}" if count == 1 else f"spread {over}, up to a replica beyond an even share"
+    return f"Assumed: {what}, {spread}; nothing is compacted."
