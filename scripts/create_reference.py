@@ -25,6 +25,7 @@ from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
 from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.history import JobSpan, PastExpansion, Proven
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Captured, Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
@@ -32,6 +33,7 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing, ThreadRecord
 from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts, SourceTopic
 from kafka_rescale.core.control.switch import Switch
+from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.core.verify.parts import ProofProgress
 from kafka_rescale.core.verify.proof import Proof
@@ -70,6 +72,7 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.PROOF_PROGRESS: (ProofProgress,),
     Concern.ROLLING_PROOF: (RollingProof,),
     Concern.ACCEPTANCES: (Acceptances, Acceptance),
+    Concern.HISTORY: (PastExpansion, JobSpan, Proven, Prediction),
 }
 
 
@@ -154,7 +157,8 @@ def _records() -> Iterator[str]:
 
 
 def _key(concern: Concern) -> str:
-    return f"`<application>/{concern}`" if concern is not Concern.RESULT else f"`<application>/{concern}/<job>`"
+    detail = {Concern.RESULT: "/<job>", Concern.HISTORY: "/<plan>-<attempt>"}.get(concern, "")
+    return f"`<application>/{concern}{detail}`"
 
 
 def main() -> None:

@@ -98,7 +98,15 @@ class Expansion:
             application, topology, connection, target=asked, owner=owner, now_ms=at, owner_is_finished=_is_finished
         )
         assert found.plan is not None, found.messages
-        begin(application, connection, found.plan, owner=owner, now_ms=at, owner_is_finished=_is_finished)
+        begin(
+            application,
+            connection,
+            found.plan,
+            owner=owner,
+            now_ms=at,
+            owner_is_finished=_is_finished,
+            predicted=found.predicted,
+        )
         return found.plan
 
     def run(self, target: int | None = None) -> dict[str, float]:

@@ -77,6 +77,7 @@ _RESOURCES = {
     "topic": ResourceType.TOPIC,
     "group": ResourceType.GROUP,
     "transactional-id": ResourceType.TRANSACTIONAL_ID,
+    "cluster": ResourceType.BROKER,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from kafka_rescale.cli.output import Document, Rows
 from kafka_rescale.core.acls.acls import Acl, Operation, Pattern, commands
@@ -11,28 +12,34 @@ from kafka_rescale.core.roles import Role
 HEADER = ("role", "principal", "resource", "pattern", "name", "operations")
 
 
+@dataclass(frozen=True)
+class Apart:
+    """Permissions that no expansion needs.
+
+    :param key: Where ``--json`` prints them.
+    :param title: What they are for.
+    """
+
+    key: str
+    title: str
+    acls: Sequence[Acl]
+
+
 def acls_view(
-    acls: Sequence[Acl],
-    principals: Mapping[Role, str],
-    servers: str,
-    to_retire: Sequence[Acl] = (),
-    application_id: str = "",
+    acls: Sequence[Acl], principals: Mapping[Role, str], servers: str, apart: Sequence[Apart] = ()
 ) -> Document:
     """Show permissions.
 
     :param principals: The principal of each role.
     :param servers: The ``bootstrap.servers`` that the printed commands use.
-    :param to_retire: Permissions that only ``retire`` needs. Grant them while it has something to delete.
-    :param application_id: The application that ``retire`` would clean up.
     """
     data: dict[str, object] = _data(acls, principals, servers)
     tables = [Rows("Permissions", HEADER, _rows(acls, principals))]
     closing = commands(acls, principals, servers)
-    if to_retire:
-        title = f"Only for retire_{application_id}, while generations from before the growth exist"
-        data["retire"] = _data(to_retire, principals, servers)
-        tables.append(Rows(title, HEADER, _rows(to_retire, principals)))
-        closing += ["", f"# {title}", *commands(to_retire, principals, servers)]
+    for each in apart:
+        data[each.key] = _data(each.acls, principals, servers)
+        tables.append(Rows(each.title, HEADER, _rows(each.acls, principals)))
+        closing += ["", f"# {each.title}", *commands(each.acls, principals, servers)]
     return Document(data, tables=tables, closing="\n".join(closing))
 
 

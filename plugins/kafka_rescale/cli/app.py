@@ -15,6 +15,7 @@ from kafka_rescale.cli.bridge import bridge
 from kafka_rescale.cli.connections import connections_of_others, opened
 from kafka_rescale.cli.declared import described_pipeline, permissions, validated
 from kafka_rescale.cli.exit_codes import FINDINGS
+from kafka_rescale.cli.history import past
 from kafka_rescale.cli.options import AsJson, Config, File, OfRole, Principal
 from kafka_rescale.cli.output import Document, show
 from kafka_rescale.cli.own_files import own_files
@@ -58,6 +59,7 @@ app.add_typer(people)
 app.add_typer(pipelines)
 app.add_typer(own_files)
 app.add_typer(bridge)
+app.add_typer(past)
 
 
 @app.command()
@@ -151,7 +153,7 @@ def plan(
     wide = overreach(file, application.application_id, needed_acls(application, topology))
     remarks = [*filter(None, [unchecked, _not_looked_at(application)]), *map(str, wide)]
     steps = cutover_steps(result.plan, application) if result.plan is not None else ()
-    document = plan_view(result.plan, [*result.messages, *remarks], steps)
+    document = plan_view(result.plan, [*result.messages, *remarks], steps, result.predicted)
     show(with_advice(document, advice) if recommend else document, as_json)
 
 

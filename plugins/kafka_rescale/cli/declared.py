@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from kafka_rescale.cli.acls_view import acls_view
+from kafka_rescale.cli.acls_view import Apart, acls_view
 from kafka_rescale.cli.file_views import application_view, pipeline_view, topology_view
 from kafka_rescale.cli.output import Document
 from kafka_rescale.core.acls.acls import Acl
-from kafka_rescale.core.acls.needed import needed_acls, retirement_acls
+from kafka_rescale.core.acls.needed import DISK_SPACE, needed_acls, retirement_acls
 from kafka_rescale.core.acls.pipeline import pipeline_acls
 from kafka_rescale.core.application.common import ApplicationFile
 from kafka_rescale.core.application.runtimes import SPARK
@@ -55,8 +55,8 @@ def permissions(file: Path, principals: Mapping[Role, str], servers: str) -> Doc
 
     :raises InvalidInput: the file, or the pipeline that it names, can't be used.
     """
-    application, acls, to_retire = _needed(file)
-    view = acls_view(acls, principals, servers, to_retire, application.application_id)
+    application, acls, apart = _needed(file)
+    view = acls_view(acls, principals, servers, apart)
     return _warning(view, overreach(file, application.application_id, acls))
 
 
@@ -69,14 +69,20 @@ def described_pipeline(file: Path) -> Document:
     return topology_view(application, pipeline_named(application.pipeline))
 
 
-def _needed(file: Path) -> tuple[ApplicationFile, tuple[Acl, ...], tuple[Acl, ...]]:
-    """Return the application, the permissions of its roles, and the permissions that only ``retire`` needs."""
+def _needed(file: Path) -> tuple[ApplicationFile, tuple[Acl, ...], tuple[Apart, ...]]:
+    """Return the application, the permissions of its roles, and those that no expansion needs."""
     if runtime_of(file) == SPARK:
         pipeline = load_pipeline_application(file)
         return pipeline, pipeline_acls(pipeline, pipeline_named(pipeline.pipeline).topology), ()
     application = load_application(file)
     topology = topology_of(application)
-    return application, needed_acls(application, topology), retirement_acls(application, topology)
+    disk = "Only for preflight to check the free space of the brokers, which is unknown without it"
+    retire = f"Only for retire_{application.application_id}, while generations from before the growth exist"
+    apart = (
+        Apart("disk_space", disk, (DISK_SPACE,)),
+        Apart("retire", retire, retirement_acls(application, topology)),
+    )
+    return application, needed_acls(application, topology), tuple(each for each in apart if each.acls)
 
 
 def _warning(document: Document, findings: Iterable[Finding]) -> Document:

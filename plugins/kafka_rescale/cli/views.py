@@ -19,6 +19,7 @@ from kafka_rescale.core.expansion.cutover_steps import CutoverStep
 from kafka_rescale.core.expansion.prewarming import remark_on
 from kafka_rescale.core.expansion.switch_wait import switch_to_come
 from kafka_rescale.core.plan.plan import Move, Plan
+from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.verify.promotable import proven_until
 from kafka_rescale.core.verify.proof import Proof, is_of
@@ -70,10 +71,16 @@ def _counts(found: ClusterDescription, name: str, *, is_read: bool) -> tuple[obj
     return (topic.partitions, topic.replication_factor, records, lag if is_read else "")
 
 
-def plan_view(plan: Plan | None, messages: Sequence[str], steps: Sequence[CutoverStep] = ()) -> Document:
+def plan_view(
+    plan: Plan | None,
+    messages: Sequence[str],
+    steps: Sequence[CutoverStep] = (),
+    predicted: Prediction | None = None,
+) -> Document:
     """Show a plan, or that there is nothing to do.
 
     :param steps: What the cutover will do.
+    :param predicted: What the expansion will take. The messages say it for people.
     """
     text = "\n".join(messages)
     if plan is None:
@@ -96,6 +103,7 @@ def plan_view(plan: Plan | None, messages: Sequence[str], steps: Sequence[Cutove
         "fingerprint": plan.fingerprint,
         "messages": list(messages),
         "cutover": [asdict(step) for step in steps],
+        "predicted": predicted.model_dump(mode="json") if predicted is not None else None,
     }
     way = f"{plan.blue}, in place" if plan.is_in_place else f"{plan.blue} -> {plan.green}"
     title = f"{way}, {plan.partitions} partitions (plan {plan.fingerprint})"

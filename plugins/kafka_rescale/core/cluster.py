@@ -39,6 +39,36 @@ class TopicDescription:
 
 
 @dataclass(frozen=True)
+class LogDir:
+    """A directory in which a broker keeps replicas.
+
+    :param broker: its node id.
+    :param total: bytes of the volume that it is on; None if the broker doesn't tell (KIP-827: Kafka 3.3).
+    :param usable: bytes of that volume which the broker can still write; None if the broker doesn't tell.
+    :param sizes: bytes of the replicas in it, of the partitions that were asked for.
+    :param takes_replicas: whether new replicas may be placed there: it is neither offline nor cordoned.
+    """
+
+    broker: int
+    path: str
+    total: int | None
+    usable: int | None
+    sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
+    takes_replicas: bool = True
+
+
+@dataclass(frozen=True)
+class Disks:
+    """The log dirs of the brokers that are up.
+
+    :param untold: by broker that tells none, its reason.
+    """
+
+    log_dirs: tuple[LogDir, ...] = ()
+    untold: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class GroupDescription:
     """The group of an application.
 
@@ -69,6 +99,7 @@ class ClusterDescription:
     :param begins: log start offsets.
     :param ends: end offsets as a ``read_committed`` reader sees them.
     :param codecs: codecs of topics whose records are compressed, as far as preflight has looked.
+    :param disks: what the brokers tell of their disks, as far as preflight has looked.
     """
 
     cluster_id: str
@@ -79,3 +110,4 @@ class ClusterDescription:
     begins: Offsets = field(default_factory=dict)
     ends: Offsets = field(default_factory=dict)
     codecs: Mapping[str, str] = field(default_factory=dict)
+    disks: Disks = Disks()

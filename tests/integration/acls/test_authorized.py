@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from kafka_rescale.core.acls.acls import Acl, command
-from kafka_rescale.core.acls.needed import needed_acls
+from kafka_rescale.core.acls.needed import DISK_SPACE, needed_acls
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.journal import Journal, Phase
@@ -106,6 +106,36 @@ def test_preflight_names_the_one_that_is_missing(shop: Secured, acl: Acl) -> Non
 
 def test_with_all_of_them_it_refuses_nothing(shop: Secured) -> None:
     wait_until(lambda: not any(refused(shop, role) for role in Role), timeout=20, what="no refusal")
+
+
+def test_free_space_is_told_only_with_the_permission_for_it(shop: Secured) -> None:
+    """Without it nothing is refused: preflight says once that it is unknown."""
+
+    def told() -> list[str]:
+        found = preflight(
+            shop.application,
+            shop.topology,
+            shop.connections[Role.PLAN],
+            target=AFTER,
+            owner=OWNER,
+            now_ms=now_ms(),
+            owner_is_finished=lambda _: False,
+        )
+        return [message for message in found.messages if message.startswith("Disk: ")]
+
+    assert told() == [
+        "Disk: unknown, and not checked: broker 1 (the role plan has no Describe on the cluster). "
+        "`python -m kafka_rescale acls FILE` prints the permission."
+    ]
+    shop.grant([DISK_SPACE])
+    try:
+        wait_until(
+            lambda: [line.startswith("Disk: at most ") for line in told()] == [True],
+            timeout=20,
+            what="the figures of the broker's disk",
+        )
+    finally:
+        shop.revoke(DISK_SPACE)
 
 
 def test_nobody_else_may_do_anything(shop: Secured) -> None:

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 import pytest
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.plan.disk_need import TopicNeed
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.group_members import describe_unseen
+from kafka_rescale.kafka.admin.log_dirs import read_disks
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
@@ -130,3 +132,28 @@ def test_a_broker_that_restarts_is_waited_for_and_counted(
         created, grown, _, live = (future.result(timeout=120) for future in waiting)
     assert (created, grown, live) == (True, {f"{unique}-grown": 1}, 3)
     assert admin.describe_topics([unique])[unique].replication_factor == 3
+
+
+@pytest.mark.parametrize(("partitions", "replicas"), [(8, 2), (5, 1), (1, 3)])
+def test_brokers_spread_replicas_as_the_need_of_disk_takes_it(
+    cluster: EmbeddedCluster, partitions: int, replicas: int
+) -> None:
+    connection, name = KafkaConnection(cluster.client_config()), f"spread-{partitions}"
+
+    def held() -> list[int]:
+        return [sum(t == name for t, _ in d.sizes) for d in read_disks(connection, {name: partitions}).log_dirs]
+
+    ClusterAdmin(connection).ensure_topic(name, partitions, replicas, {})
+    wait_until(lambda: sum(held()) == partitions * replicas, timeout=30, what="each replica to have its log")
+    need = TopicNeed(name, name, partitions, partitions, partitions, replicas)
+    assert max(held()) <= need.on_one(3, 1)
+
+
+def test_a_frozen_broker_tells_nothing_of_its_disk_and_the_others_do(cluster: EmbeddedCluster) -> None:
+    connection = KafkaConnection(cluster.client_config())
+    with away(cluster, 2, "freeze"):
+        disks = read_disks(connection, {DATA: 6})
+        assert {each.broker for each in disks.log_dirs} == {1, 3}
+        assert list(disks.untold) == [2]
+        assert disks.untold[2]
+        assert {at for each in disks.log_dirs for at in each.sizes} == {(DATA, p) for p in range(6)}

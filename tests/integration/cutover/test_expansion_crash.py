@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kafka_rescale.core.control.history import newest_first
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -68,6 +69,9 @@ def test_copies_without_a_proof_are_not_cut_over_and_blue_is_not_stopped(warm: W
     journal = journal_of(expansion)
     assert (journal.phase, journal.pause_started_ms) == (Phase.ROLLED_BACK, 0)
     assert stack.run("status") == 0
+    past = next(iter(newest_first(expansion.state().history.values())))
+    assert (past.outcome, past.attempt, past.reason) == ("rolled_back", journal.attempt, journal.rollback_reason)
+    assert (past.timings.get("total"), past.proven.passed) == (None, None)
 
 
 def test_an_application_that_can_not_start_is_found_before_the_pause(

@@ -68,7 +68,25 @@ def test_a_rescaled_application_equals_its_control_run(
         pre_warm_and_cut_over(stack, expansion)
         expansion.assert_verified()
         expansion.finish()
+        assert_kept(expansion, before, after)
         print(f"{before}→{after} {guarantee}: {expansion.timings}")
+
+
+def assert_kept(expansion: Expansion, before: int, after: int) -> None:
+    """The history has what this expansion has copied and proven, and what had been predicted of it."""
+    (past,) = expansion.state().history.values()
+    assert (past.outcome, past.before, past.after) == ("complete", before, after)
+    assert past.timings == expansion.timings
+    assert (past.proven.passed, past.proven.verified, past.proven.accepted) == (True, True, 0)
+    assert past.proven.entries > 0
+    records, seconds = past.restored
+    assert min(records, seconds) > 0
+    assert past.predicted is not None
+    assert past.predicted.records is not None
+    assert past.predicted.records > 0
+    assert past.predicted.copied_bytes is not None
+    assert past.predicted.copied_bytes > 0
+    assert past.predicted.copy_seconds is None
 
 
 def told_its_count(lifecycle: dict[str, str]) -> dict[str, str]:

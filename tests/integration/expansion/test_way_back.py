@@ -46,6 +46,11 @@ def test_four_to_eight_and_back_to_the_declared_four_equals_a_control_run(tmp_pa
         assert [stack.run("status", name) for name in GENERATIONS] == [3, 3, 0]
         print(f"4→8: {timings[0]}; 8→4: {timings[1]}")
         assert admin.describe_topics(EXTERNAL) == external
+        first, second = sorted(back.state().history.values(), key=lambda past: past.ended_ms)
+        assert second.predicted is not None
+        assert second.predicted.pause == first.timings == timings[0]
+        assert second.predicted.copy_seconds is not None
+        print(f"copy: {second.predicted.copy_seconds} s predicted, {second.restored} in fact")
 
 
 def counts(admin: ClusterAdmin, application_id: str) -> set[int]:

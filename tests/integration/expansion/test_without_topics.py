@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from confluent_kafka import Producer
+from kafka_rescale.cli.main import main
 from kafka_rescale.core.application.streams import Application, Mode
 from kafka_rescale.core.control.journal import Captured, Phase
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -89,7 +92,11 @@ def filtering(broker: EmbeddedBroker, unique: str, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("mode", Mode)
 def test_it_is_expanded_and_hands_on_every_record_once(
-    mode: Mode, broker: EmbeddedBroker, filtering: Application
+    mode: Mode,
+    broker: EmbeddedBroker,
+    filtering: Application,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     application, connection = filtering.model_copy(update={"mode": mode}), KafkaConnection(broker.client_config())
     name, output = application.application_id, application.outputs[0].topic
@@ -100,7 +107,7 @@ def test_it_is_expanded_and_hands_on_every_record_once(
     named: Any = {"owner": RUN, "now_ms": now_ms(), "owner_is_finished": lambda _: True}
     plan = preflight(application, topology_of(application), connection, target=8, **named).plan
     assert plan is not None
-    begin_expansion(application, connection, plan, **named)
+    begin_expansion(application, connection, plan, **named, triggered_by="ada (expand/run-1)")
     for stage in plan.stages:
         expand_stage(application, connection, owner=RUN, stage=stage.index)
     beside = "move" if mode is Mode.IN_PLACE else "catch_up"
@@ -123,6 +130,28 @@ def test_it_is_expanded_and_hands_on_every_record_once(
         *range(3 * RECORDS)
     ]
     assert len(read(connection, application.inputs[0].topic)) == 8
+    (past,) = history_by_command(application, broker, tmp_path, capsys)
+    assert (past["outcome"], past["before"], past["after"]) == ("complete", 4, 8)
+    assert (past["triggered_by"], past["approved_by"], past["run"]) == ("ada (expand/run-1)", "", RUN)
+    assert (past["timings"], past["proven"]["verified"]) == (journal.timings, True)
+    assert past["begun_ms"] < past["ended_ms"]
+
+
+def history_by_command(
+    application: Application, broker: EmbeddedBroker, directory: Path, capsys: pytest.CaptureFixture[str]
+) -> list[dict[str, Any]]:
+    """What ``history`` prints as JSON; as a table it names the same run."""
+    file, config = directory / "filtering.yaml", directory / "client.json"
+    file.write_text(yaml.safe_dump(application.model_dump(mode="json", exclude_unset=True)))
+    config.write_text(json.dumps(broker.client_config()))
+    capsys.readouterr()
+    assert main(["history", str(file), "--config", str(config)]) == 0
+    shown = capsys.readouterr().out
+    assert "complete" in shown
+    assert RUN in shown
+    assert main(["history", str(file), "--config", str(config), "--json"]) == 0
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["expansions"]
+    return found
 
 
 def send(connection: KafkaConnection, application: Application, first: int) -> None:

@@ -17,6 +17,7 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Switch
+from kafka_rescale.core.page.history import past_of
 from kafka_rescale.core.page.page import ApplicationPage, application_page
 from kafka_rescale.core.page.summary import Summary, unknown
 from kafka_rescale.core.plan.plan import Plan
@@ -148,11 +149,15 @@ def complete(name: str, current: int = 4, target: int = 8, *, passed: bool = Tru
     results = [r for r in world.control.results.values() if r.state != "running"]
     every = [each for m in world.plan.changelogs for each in progress(m.source, current, 0)]
     results.append(result("catch_up", "done", every, 60, 1_000_000))
-    found = control(world, phase, results, timings=TIMINGS, prewarmed={"restore": 21.0})
+    found = control(world, phase, results, timings=TIMINGS, prewarmed={"restore": 21.0}, begun_ms=NOW_MS - 95_000)
     assert found.journal is not None
     changes: dict[str, Any] = {"generations": promoted_generations(found.journal)}
     changes["report"] = report(world, passed).model_dump(mode="json")
-    return replace(world, control=found.model_copy(update=changes))
+    kept = found.model_copy(update=changes)
+    if passed:
+        past = past_of(kept, found.journal, phase, NOW_MS - 5_000)
+        kept = kept.model_copy(update={"history": {past.key: past}})
+    return replace(world, control=kept)
 
 
 def quiet(name: str, *, live: bool = True) -> World:

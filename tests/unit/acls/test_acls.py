@@ -206,6 +206,7 @@ def test_a_prefix_of_topics_is_asked_about_by_those_that_exist() -> None:
         TOPIC: ["orders", "shop-a"],
         GROUP: [f"shop-{EXAMPLE}"],
         TRANSACTIONAL_ID: [],
+        Resource.CLUSTER: [],
     }
 
 
@@ -231,6 +232,20 @@ class TestCommand:
             "operation": "Write",
         } in printed["acls"]
         assert all(line.startswith("kafka-acls.sh --bootstrap-server k:9 --add ") for line in printed["commands"])
+
+    def test_it_prints_apart_what_only_tells_the_free_space(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        file = str(write_application(tmp_path))
+        assert main(["acls", file]) == 0
+        shown = capsys.readouterr().out
+        assert "Only for preflight to check the free space of the brokers, which is unknown without it" in shown
+        assert shown.strip().splitlines()[-1].endswith(" --operation Describe --cluster")
+        assert main(["acls", file, "--json"]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        assert "cluster" not in {acl["resource"] for acl in printed["acls"]}
+        (only,) = printed["disk_space"]["acls"]
+        assert (only["role"], only["resource"], only["operation"]) == ("plan", "cluster", "Describe")
 
     def test_in_place_it_prints_apart_what_only_retire_needs(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

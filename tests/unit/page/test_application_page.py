@@ -58,6 +58,14 @@ def test_it_goes_to_json_and_back() -> None:
     assert ApplicationPage.model_validate_json(page.model_dump_json()) == page
 
 
+def test_what_has_ended_stays_in_the_table_of_earlier_expansions() -> None:
+    table = complete("orders").page().history
+    (row,) = table.rows
+    shown = dict(zip(table.header, row, strict=True))
+    assert (shown["partitions"], shown["outcome"], shown["took"]) == ("4 → 8", "complete", "90.0 s")
+    assert copying("orders").page().history.rows == ()
+
+
 def test_an_application_that_was_never_rescaled_shows_its_own_counts() -> None:
     page = World("orders", current=6).page()
     assert (page.summary.running, page.summary.generation, page.summary.partitions) == ("orders", 1, 6)

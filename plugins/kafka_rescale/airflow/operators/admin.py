@@ -20,11 +20,13 @@ from kafka_rescale.airflow.runs import (
     airflow_id,
     owner_is_finished,
     owner_of,
+    triggered_by,
 )
 from kafka_rescale.airflow.spark.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.core.application.config_files import SPARK_ROLES
 from kafka_rescale.core.expansion.cutover_steps import cutover_steps
 from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.roles import Role
 from kafka_rescale.spark.jobs.files import require_spark_files
@@ -49,7 +51,7 @@ class PreflightOperator(RescaleOperator):
         self.expected = expected
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Return ``plan`` (or None), ``noop`` (whether there is nothing to do) and ``messages``."""
+        """Return ``plan`` and ``predicted`` (or None), ``noop`` (whether nothing is to do) and ``messages``."""
         from kafka_rescale.core.acls.needed import needed_acls
         from kafka_rescale.kafka.client.waiting import now_ms
         from kafka_rescale.operations.application.load import topology_of
@@ -82,7 +84,8 @@ class PreflightOperator(RescaleOperator):
         for message in messages:
             self.log.info("%s", message)
         plan = result.plan.model_dump(mode="json") if result.plan else None
-        return {"plan": plan, "noop": result.noop, "messages": messages}
+        predicted = result.predicted.model_dump(mode="json") if result.predicted else None
+        return {"plan": plan, "noop": result.noop, "messages": messages, "predicted": predicted}
 
     @staticmethod
     def _paused_bridge(plan: Plan | None, context: Context) -> Iterator[str]:
@@ -121,7 +124,8 @@ class PlanOperator(RescaleOperator, SkipMixin):
             self.log.info("\n%s", steps)
             context["ti"].xcom_push(key=PLAN_STEPS_KEY, value=steps)
         if plan is not None and not found["noop"] and str(self.only_show).lower() != "true":
-            self._begin(plan, context)
+            said = found.get("predicted")  # a run that an earlier version has begun has none
+            self._begin(plan, context, Prediction.model_validate(said) if said else None)
             return plan.model_dump(mode="json")
         self.log.info("Nothing to do." if plan is None or found["noop"] else "Dry run: the run ends here.")
         context["ti"].xcom_push(key="return_value", value=found["plan"])  # skip() leaves by an exception
@@ -135,7 +139,7 @@ class PlanOperator(RescaleOperator, SkipMixin):
         application = declared.model_copy(update={"max_pause_seconds": limit}) if limit else declared
         return steps_markdown(cutover_steps(plan, application))
 
-    def _begin(self, plan: Plan, context: Context) -> None:
+    def _begin(self, plan: Plan, context: Context, predicted: Prediction | None) -> None:
         from kafka_rescale.kafka.client.waiting import now_ms
         from kafka_rescale.operations.expansion.begin import begin
 
@@ -148,6 +152,8 @@ class PlanOperator(RescaleOperator, SkipMixin):
             now_ms=now_ms(),
             owner_is_finished=owner_is_finished,
             airflow=airflow_id(),
+            triggered_by=triggered_by(context),
+            predicted=predicted,
         )
 
 

@@ -16,6 +16,7 @@ class Resource(StrEnum):
     TOPIC = "topic"
     GROUP = "group"
     TRANSACTIONAL_ID = "transactional-id"
+    CLUSTER = "cluster"
 
 
 class Operation(StrEnum):
@@ -64,6 +65,8 @@ class Pattern:
     @property
     def options(self) -> str:
         """The pattern as options of ``kafka-acls.sh``."""
+        if self.resource is Resource.CLUSTER:
+            return f"--{self.resource}"
         kind = f" --resource-pattern-type {self.kind}" if self.prefixed else ""
         return f"--{self.resource} {shlex.quote(self.name)}{kind}"
 

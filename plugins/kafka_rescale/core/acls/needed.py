@@ -2,7 +2,8 @@
 
 They follow from the requests to the brokers. A test on an authorizing broker takes each permission away in turn.
 No role needs a permission on the cluster: Create on the topics themselves is enough, and since Kafka 2.8 brokers
-ask no permission for idempotent producers (KIP-679).
+ask no permission for idempotent producers (KIP-679). One is of use: without it brokers don't tell
+their free space.
 """
 
 from __future__ import annotations
@@ -46,6 +47,10 @@ def retirement_acls(application: Application, topology: Topology) -> tuple[Acl, 
     if not of.in_place:
         return ()
     return without_needless(Acl(Role.ADMIN, each, Operation.DELETE) for each in (of.internal, *of.groups))
+
+
+DISK_SPACE = Acl(Role.PLAN, Pattern(Resource.CLUSTER, "kafka-cluster"), DESCRIBE)
+"""The permission with which preflight learns how much space brokers have. Without it, this is unknown."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ class OtherApplication:
             Resource.TOPIC: (f"{self.internal_prefix}-",),
             Resource.GROUP: (name,),
             Resource.TRANSACTIONAL_ID: (f"{name}-", f"kafka-rescale-{name}"),
+            Resource.CLUSTER: (),
         }
         return pattern.prefixed and any(pattern.covers(pattern.resource, each) for each in names[pattern.resource])
 

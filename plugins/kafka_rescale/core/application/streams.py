@@ -67,6 +67,8 @@ class Application(ApplicationFile):
         an older version of its program has left. Preflight refuses other topics that the topology does not
         explain.
     :param max_restore_seconds: how long green may restore its stores behind the warm-up gate.
+    :param free_disk_percent: the part of what a broker can still write that the copies must leave free. Preflight
+        refuses an expansion that would not. With `null` it only tells the figures.
     :param bridge_cores: cores of a standalone Spark cluster that the bridge of a repartitioned input keeps for
         weeks.
     :param autoscaling_enabled: whether ``watch_<application>`` expands it when an input has grown (KIP-878).
@@ -99,6 +101,7 @@ class Application(ApplicationFile):
     max_restore_seconds: WholeNumber = Field(default=3600, ge=10)
     cutover_windows: CutoverWindows | None = None
     max_wait_seconds: WholeNumber = Field(default=7 * 24 * 3600, ge=60)
+    free_disk_percent: WholeNumber | None = Field(default=10, ge=0, le=99)
     bridge_cores: WholeNumber = Field(default=1, ge=1)
     chain: ChainName | None = None
     autoscaling_bounds: Bounds = Bounds()

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.values import Value
 
 
@@ -98,6 +99,9 @@ class Journal(Value):
     :param max_compaction_lags: the same for ``max.compaction.lag.ms``, which brokers refuse below the other.
     :param callback_begun_ms: wall clock when ``on_partition_expansion`` was about to be called, 0 before.
     :param rollback_reason: why this attempt is rolled back, in a sentence; empty if it isn't.
+    :param begun_ms: wall clock when this attempt began; 0 if an earlier version has begun it.
+    :param triggered_by: who has triggered the run that has begun it; empty if that is not known.
+    :param predicted: what was predicted of it; None if an earlier version has begun it.
     """
 
     plan: Plan
@@ -122,6 +126,9 @@ class Journal(Value):
     max_compaction_lags: dict[str, str] = Field(default_factory=dict)
     callback_begun_ms: int = 0
     rollback_reason: str = ""
+    begun_ms: int = 0
+    triggered_by: str = ""
+    predicted: Prediction | None = None
 
     def advanced(self, phase: Phase, *, now_ms: int, **changes: object) -> Journal:
         """Return the journal in its next phase; a repeated step may set the same phase again.

@@ -24,3 +24,4 @@ class Concern(StrEnum):
     PROOF_PROGRESS = "proof-progress"
     ROLLING_PROOF = "rolling-proof"
     ACCEPTANCES = "acceptances"
+    HISTORY = "history"

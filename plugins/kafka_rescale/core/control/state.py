@@ -8,6 +8,7 @@ from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.history import PastExpansion
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.lease import Lease
@@ -34,3 +35,4 @@ class ControlState(Value):
     proof_progress: dict[str, object] = Field(default_factory=dict)
     rolling_proof: dict[str, object] = Field(default_factory=dict)
     acceptances: Acceptances = Field(default_factory=Acceptances)
+    history: dict[str, PastExpansion] = Field(default_factory=dict)

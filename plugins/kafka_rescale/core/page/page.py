@@ -13,6 +13,7 @@ from kafka_rescale.core.expansion.switch_wait import switch_to_come, told
 from kafka_rescale.core.page.autoscaling import AutoscalingState, autoscaling_state
 from kafka_rescale.core.page.carried import carried_inputs
 from kafka_rescale.core.page.copy_estimate import BRIDGE, JobProgress, Work, in_order, job_progress, work_of
+from kafka_rescale.core.page.history import HEADER, history_rows
 from kafka_rescale.core.page.summary import Summary, summary, topic_counts
 from kafka_rescale.core.page.topology_graph import Graph, topology_graph
 from kafka_rescale.core.topology.topology import Topology
@@ -77,6 +78,13 @@ class ProvenBefore(Value):
     since_findings: int = 0
 
 
+class PastExpansions(Value):
+    """The attempts that have ended, as a table."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str | int | None, ...], ...]
+
+
 class ApplicationPage(Value):
     """Everything about one application but its verification report.
 
@@ -108,6 +116,7 @@ class ApplicationPage(Value):
     proven: ProvenBefore | None
     distributions: tuple[KeyDistribution, ...]
     autoscaling: AutoscalingState
+    history: PastExpansions
 
 
 def application_page(
@@ -151,6 +160,7 @@ def application_page(
         proven=_proven_before(control),
         distributions=key_distributions(report) if report else (),
         autoscaling=autoscaling_state(application, topology, control, found),
+        history=PastExpansions(header=HEADER, rows=history_rows(control.history.values())),
     )
 
 

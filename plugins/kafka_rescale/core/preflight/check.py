@@ -18,6 +18,7 @@ from kafka_rescale.core.preflight.counts import (
     shrinking_inputs,
 )
 from kafka_rescale.core.preflight.deployment import implausible, standstill
+from kafka_rescale.core.preflight.disk import disk_messages, disk_space
 from kafka_rescale.core.preflight.formats import (
     foreign_key_joins,
     grace_buffers,
@@ -127,6 +128,7 @@ def _counts(situation: Situation) -> list[Finding]:
         *successor_topics(situation),
         *targets_as_found(situation),
         *refused_records(situation),
+        *disk_space(situation),
         *unfinished_bridge(situation),
     ]
 
@@ -148,5 +150,6 @@ def messages(situation: Situation) -> list[str]:
         *history_messages(situation),
         *null_key_messages(situation),
         *unchecked_declarations(situation),
+        *disk_messages(situation),
         *standstill(situation.deployment, situation.blue),
     ]

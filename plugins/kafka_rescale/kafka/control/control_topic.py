@@ -15,6 +15,7 @@ from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.history import PastExpansion
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
@@ -226,6 +227,7 @@ def _encoded(value: Value | Mapping[str, object] | None) -> bytes | None:
 def _changed(state: ControlState, records: Mapping[str, bytes | None]) -> ControlState:
     """Return the state as the next reader will see it."""
     present: dict[str, bytes | None] = {f"{Concern.RESULT}/{job}": _encoded(r) for job, r in state.results.items()}
+    present |= {f"{Concern.HISTORY}/{key}": _encoded(past) for key, past in state.history.items()}
     present |= {concern: _encoded(getattr(state, concern)) for concern in _MODELS}
     present |= {concern: _encoded(getattr(state, field) or None) for concern, field in _AS_WRITTEN.items()}
     return _state({key: value for key, value in {**present, **records}.items() if value is not None})
@@ -234,6 +236,7 @@ def _changed(state: ControlState, records: Mapping[str, bytes | None]) -> Contro
 def _state(values: Mapping[str, bytes]) -> ControlState:
     fields: dict[str, object] = {}
     results: dict[str, JobResult] = {}
+    history: dict[str, PastExpansion] = {}
     for key, value in values.items():
         concern, _, detail = key.partition("/")
         try:
@@ -241,6 +244,8 @@ def _state(values: Mapping[str, bytes]) -> ControlState:
                 fields[concern] = _MODELS[concern].model_validate_json(value)
             elif concern == Concern.RESULT:
                 results[detail] = JobResult.model_validate_json(value)
+            elif concern == Concern.HISTORY:
+                history[detail] = PastExpansion.model_validate_json(value)
             elif concern in _AS_WRITTEN:
                 fields[_AS_WRITTEN[concern]] = json.loads(value)
         except (ValidationError, ValueError) as error:
@@ -250,4 +255,4 @@ def _state(values: Mapping[str, bytes]) -> ControlState:
                 expected="a record of this version of the program",
                 remedy="Use the version that began the expansion until it is complete.",
             ) from None
-    return ControlState.model_validate({**fields, "results": results})
+    return ControlState.model_validate({**fields, "results": results, "history": history})

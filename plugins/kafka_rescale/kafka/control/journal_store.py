@@ -8,18 +8,29 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
 from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.control.lease import require_owner
 
 
-def begin(control: ControlTopic, plan: Plan, owner: str, now_ms: int) -> Journal:
+def begin(
+    control: ControlTopic,
+    plan: Plan,
+    owner: str,
+    now_ms: int,
+    *,
+    triggered_by: str = "",
+    predicted: Prediction | None = None,
+) -> Journal:
     """Begin an expansion, or go on with the one in progress.
 
     A plan that was rolled back begins anew as the next attempt. Results of jobs of another plan are deleted, so
     that they can't be taken for results of this expansion.
 
     :param owner: must hold the lease, if it is held.
+    :param triggered_by: who has triggered its run; an attempt that goes on keeps who has begun it.
+    :param predicted: what was predicted of it.
     :raises Refused: an expansion by another plan is in progress, or has been promoted since this one was made.
     :raises Fenced: another run holds the lease.
     """
@@ -27,7 +38,15 @@ def begin(control: ControlTopic, plan: Plan, owner: str, now_ms: int) -> Journal
     def change(state: ControlState) -> Change:
         if state.lease is not None:
             require_owner(state, control.application, owner)
-        journal = _begun(state.journal, plan, owner, now_ms)
+        fresh = Journal(
+            plan=plan,
+            owner=owner,
+            changed_at_ms=now_ms,
+            begun_ms=now_ms,
+            triggered_by=triggered_by,
+            predicted=predicted,
+        )
+        journal = _begun(state.journal, fresh)
         if journal.phase is Phase.WARMING:
             _assert_next(state.generations, plan)
         other_plan = state.journal is None or state.journal.plan.fingerprint != plan.fingerprint
@@ -77,20 +96,23 @@ def assert_current(connection: KafkaConnection, plan: Plan, attempt: int) -> Non
         )
 
 
-def _begun(known: Journal | None, plan: Plan, owner: str, now_ms: int) -> Journal:
+def _begun(known: Journal | None, fresh: Journal) -> Journal:
+    """Return the journal to be written.
+
+    :param fresh: of a first attempt.
+    """
     if known is None:
-        return Journal(plan=plan, owner=owner, changed_at_ms=now_ms)
-    same_plan = known.plan.fingerprint == plan.fingerprint
+        return fresh
+    plan = fresh.plan
     if known.phase is Phase.ROLLED_BACK:
         # Attempts are counted on even for another plan, because its generation may have the same topics. Offsets
         # that an earlier attempt captured are dropped. A rollback does not undo local state on disk.
         was_warm = known.was_warm if known.was_warm == plan.green else ""
-        attempt = known.attempt + 1
-        return Journal(plan=plan, attempt=attempt, owner=owner, changed_at_ms=now_ms, was_warm=was_warm)
-    if same_plan:
-        return known.model_copy(update={"owner": owner})
+        return fresh.model_copy(update={"attempt": known.attempt + 1, "was_warm": was_warm})
+    if known.plan.fingerprint == plan.fingerprint:
+        return known.model_copy(update={"owner": fresh.owner})
     if known.phase is Phase.COMPLETE:
-        return Journal(plan=plan, owner=owner, changed_at_ms=now_ms)
+        return fresh
     raise Refused(
         f"expansion of {plan.application}",
         found=f"another one in progress, to {known.plan.partitions} partitions (phase {known.phase})",

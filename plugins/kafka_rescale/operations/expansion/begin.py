@@ -8,6 +8,7 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control import journal_store, lease
 from kafka_rescale.kafka.copy.bridging import assert_ended
@@ -26,6 +27,8 @@ def begin(
     now_ms: int,
     owner_is_finished: Callable[[Lease], bool | None],
     airflow: str = "",
+    triggered_by: str = "",
+    predicted: Prediction | None = None,
 ) -> Journal:
     """Take the lease and write or continue the journal.
 
@@ -33,6 +36,7 @@ def begin(
     run died during a pre-warming, or before the pause, green is stopped behind the gate.
 
     :param airflow: the Airflow that the owner is a run of.
+    :param triggered_by: who has triggered that run; goes to the history, as does ``predicted``.
     :raises LeaseHeld: another run that has not ended rescales this application.
     :raises Refused: an expansion with another plan is in progress, or the bridge of the last one has not ended.
     """
@@ -51,7 +55,9 @@ def begin(
     journal = rescale.control.read().journal
     if journal is not None and journal.phase in {*BLUE_STOPPED, Phase.ROLLING_BACK}:
         roll_back(application, connection, owner=owner, reason=f"{owner} takes over an interrupted cutover")
-    journal = journal_store.begin(rescale.control, plan, owner, now_ms=now_ms)
+    journal = journal_store.begin(
+        rescale.control, plan, owner, now_ms=now_ms, triggered_by=triggered_by, predicted=predicted
+    )
     if journal.phase is Phase.WARMING:
         close_gate(rescale, journal)
         journal = send_away(rescale, journal)

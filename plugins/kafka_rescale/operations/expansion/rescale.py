@@ -24,8 +24,8 @@ from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 LEASE_MS = 24 * 3600 * 1000
 """If an owner can't be asked whether it has finished, its lease lasts a day after its last step."""
 
-Records = Callable[[ControlState], Mapping[str, Value]]
-"""Returns the records that are written beside the journal, from the present state."""
+Records = Callable[[ControlState], Mapping[str, Value | None]]
+"""Returns the records that are written beside the journal, from the present state; ``None`` deletes one."""
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Rescale:
         :param records: gets the present control state and returns further records.
         """
 
-        def under_lease(state: ControlState) -> Mapping[str, Value]:
+        def under_lease(state: ControlState) -> Mapping[str, Value | None]:
             journal = change(self._owned(state))
             assert state.lease is not None
             lease = renewed(state.lease, now_ms(), LEASE_MS)

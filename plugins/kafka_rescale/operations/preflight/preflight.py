@@ -10,17 +10,20 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.preflight import check as checks
 from kafka_rescale.core.preflight.counts import changes_anything
 from kafka_rescale.core.preflight.deployment import NOT_ASKED, Deployment
 from kafka_rescale.core.preflight.described import Described, Target
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.preflight.placed_keys import MayHaveGrown
+from kafka_rescale.core.preflight.prediction import predicted, prediction_messages
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.describe import describe
+from kafka_rescale.kafka.admin.log_dirs import read_disks
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.lease import refuse_if_held
 from kafka_rescale.kafka.copy.bridging import ends_of_bridged
@@ -38,11 +41,13 @@ class Preflight:
     :param plan: what to do; None if there is nothing to do.
     :param noop: whether the application is already at the target.
     :param messages: hints for a person, one line each.
+    :param predicted: what the plan will take; None if there is nothing to do, or if it goes on.
     """
 
     plan: Plan | None
     noop: bool
     messages: tuple[str, ...]
+    predicted: Prediction | None = None
 
 
 def preflight(
@@ -87,7 +92,7 @@ def preflight(
     )
     situation, unread = _checked(look, connection)
     lacking = lacking_to_retire(application, topology, connections, control)
-    messages = (*checks.messages(situation), *unread, *lacking)
+    messages = (*checks.messages(situation), *prediction_messages(situation), *unread, *lacking)
     if checks.is_continued(situation):
         journal = situation.control.journal
         assert journal is not None
@@ -96,7 +101,7 @@ def preflight(
         return Preflight(
             None, True, (f"{application.application_id} is already at {target} partitions", *messages)
         )
-    return Preflight(situation.plan, False, messages)
+    return Preflight(situation.plan, False, messages, predicted(situation))
 
 
 def _checked(
@@ -146,7 +151,9 @@ def look_around(
     names = [*known.green_topics, *(name for name in known.successors().values() if name not in cluster.topics)]
     green = admin.describe_topics(names)
     sampled, codecs = _sample(known, admin, connection)
-    known = replace(known, cluster=replace(cluster, topics={**cluster.topics, **green}, codecs=codecs))
+    topics = {**cluster.topics, **green}
+    disks = read_disks(connection, {name: topics[name].partitions for name in _on_disk(known) if name in topics})
+    known = replace(known, cluster=replace(cluster, topics=topics, codecs=codecs, disks=disks))
     situation = Situation(
         application=known.application,
         topology=known.topology,
@@ -164,6 +171,15 @@ def look_around(
         deployment=asked(known, admin),
     )
     return situation, tuple(f"{topic}-{p}: could not be sampled in time." for topic, p in sampled.unread)
+
+
+def _on_disk(known: Described) -> list[str]:
+    """Return the topics whose sizes tell what is written: what is copied, and what earlier copies have left."""
+    return [
+        *map(known.full_name, [*sorted(known.topology.repartitions), *known.successors()]),
+        *map(known.changelog, known.topology.stores),
+        *known.green_topics,
+    ]
 
 
 def _not_asked(_: Described, __: ClusterAdmin) -> Deployment:

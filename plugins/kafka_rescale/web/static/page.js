@@ -2,7 +2,7 @@
 
 import { change, clock, el, runLink, section, whole } from "./dom.js";
 import { drawGraph } from "./graph.js";
-import { badge, drawAutoscaling, drawCutover, drawDistributions, drawDowntime, drawHead, drawJobs, lagSection, proofSection } from "./sections.js";
+import { badge, drawAutoscaling, drawCutover, drawDistributions, drawDowntime, drawHead, drawHistory, drawJobs, lagSection, proofSection } from "./sections.js";
 import { table } from "./tables.js";
 
 const BUSY_MS = 2000;
@@ -51,6 +51,7 @@ function applicationPage(name) {
     proof: section("verification", "Verification", proofSection()),
     distributions: section("distribution", "Entries per partition, before and after", drawDistributions),
     autoscaling: section("autoscaling", "Autoscaling", drawAutoscaling),
+    history: section("history", "Expansions that have ended", drawHistory),
   };
   main.replaceChildren(el("nav", { class: "back", "aria-label": "All applications" }, el("a", { href: "./" }, "‹ All applications")),
     ...Object.values(parts).map((part) => part.node));
@@ -68,6 +69,7 @@ function applicationPage(name) {
     parts.proof.update({ proof, proven, report: report.data, now_ms: proven === null ? null : page.as_of_ms });
     parts.distributions.update({ distributions });
     parts.autoscaling.update({ autoscaling: page.autoscaling });
+    parts.history.update({ history: page.history });
     return BUSY.includes(summary.health.state);
   };
 }

@@ -192,6 +192,13 @@ export function drawAutoscaling({ autoscaling }) {
   ];
 }
 
+export function drawHistory({ history }) {
+  if (!history.rows.length) return null;
+  const cell = (value) => (value === null ? "–" : typeof value === "number" ? whole(value) : value);
+  const numeric = history.header.flatMap((name, i) => (name.endsWith("copied") ? [i] : []));
+  return paged("Expansions that have ended", history.header, history.rows.length, (i) => history.rows[i].map(cell), { numeric });
+}
+
 export function drawDistributions({ distributions }) {
   if (!distributions.length) return null;
   return distributions.map(({ store, before, after, skew_before, skew_after }) => {

@@ -1,0 +1,119 @@
+"""The history of an application: what is kept of every attempt at an expansion when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pydantic import Field
+
+from kafka_rescale.core.plan.prediction import Prediction
+from kafka_rescale.core.values import Value
+
+MOST = 100
+"""How many attempts are kept of an application. The oldest is deleted when another one ends."""
+
+
+class JobSpan(Value):
+    """What one job of an attempt has done.
+
+    :param job: as in ``JobResult``.
+    :param seconds: how long its last run took.
+    """
+
+    job: str
+    state: str
+    seconds: float
+    records: int
+    bytes: int
+
+
+class Proven(Value):
+    """What was proven of an attempt.
+
+    :param passed: whether the proof before the promotion has passed; None without one.
+    :param until_ms: as of when the copies were compared last, before the promotion; None if they were not.
+    :param entries: how many live entries were found equal.
+    :param verified: whether verify has passed; None if it has not been reached.
+    :param accepted: how many findings a person has accepted.
+    """
+
+    passed: bool | None = None
+    until_ms: int | None = None
+    entries: int = 0
+    verified: bool | None = None
+    accepted: int = 0
+
+
+class PastExpansion(Value):
+    """One attempt at an expansion that has ended, as complete or rolled back.
+
+    :param plan: fingerprint of the plan.
+    :param attempt: the journal's.
+    :param outcome: the journal's last phase.
+    :param before: partitions that the application was started with.
+    :param after: partitions wanted.
+    :param run: the run that has ended it.
+    :param triggered_by: who has triggered the run that has begun it; empty if that is not known.
+    :param approved_by: who has said last when the switch may begin; empty if nobody was asked.
+    :param begun_ms: wall clock; 0 for an attempt that an earlier version has begun.
+    :param reason: why it was rolled back.
+    :param timings: seconds per part of the pause, as the journal has them.
+    """
+
+    plan: str
+    attempt: int
+    outcome: str
+    blue: str
+    green: str
+    in_place: bool
+    before: int
+    after: int
+    run: str
+    triggered_by: str = ""
+    approved_by: str = ""
+    begun_ms: int = 0
+    ended_ms: int
+    reason: str = ""
+    jobs: tuple[JobSpan, ...] = ()
+    timings: dict[str, float] = Field(default_factory=dict)
+    prewarmed: dict[str, float] = Field(default_factory=dict)
+    proven: Proven = Proven()
+    predicted: Prediction | None = None
+
+    @property
+    def key(self) -> str:
+        """Its name in the control topic. Each attempt at each plan has one, so that compaction keeps it."""
+        return f"{self.plan}-{self.attempt}"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it was brought to its end."""
+        return self.outcome == "complete"
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took as a whole; None if its beginning is not known."""
+        return (self.ended_ms - self.begun_ms) / 1000 if self.begun_ms else None
+
+    @property
+    def restored(self) -> tuple[int, float]:
+        """Records of the restore jobs, which copy one after the other, and how many seconds these took."""
+        of = [job for job in self.jobs if job.job.partition("/")[0] == "restore"]
+        return sum(job.records for job in of), sum(job.seconds for job in of)
+
+    @property
+    def copied(self) -> tuple[int, int]:
+        """Records and bytes of all jobs that copy or move."""
+        of = [job for job in self.jobs if job.job.partition("/")[0] in {"restore", "warm_up", "catch_up", "move"}]
+        return sum(job.records for job in of), sum(job.bytes for job in of)
+
+
+def newest_first(history: Iterable[PastExpansion]) -> list[PastExpansion]:
+    """Return the attempts in the order in which people ask for them."""
+    return sorted(history, key=lambda each: (-each.ended_ms, each.key))
+
+
+def surplus(history: Mapping[str, PastExpansion], coming: PastExpansion) -> list[str]:
+    """Return the keys of the oldest attempts, which have to go for the coming one."""
+    others = newest_first(each for each in history.values() if each.key != coming.key)
+    return [each.key for each in others[MOST - 1 :]]

@@ -1,0 +1,28 @@
+"""What is predicted of an expansion before anything begins; what is not known is None, never zero."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from kafka_rescale.core.values import Value
+
+
+class Prediction(Value):
+    """A prediction, to be shown beside what came of it.
+
+    :param written_bytes: bytes to be written on all brokers at most, replicas included.
+    :param copied_bytes: size of what is copied, as it lies on disk, each partition once.
+    :param records: how many records are copied at most: the offsets of the changelogs.
+    :param records_per_second: the pace that is assumed.
+    :param pace_of: where that pace comes from, in words; empty if it is unknown.
+    :param copy_seconds: how long the restore jobs will take at that pace.
+    :param pause: seconds per part of the pause of the expansion before.
+    """
+
+    written_bytes: int | None = None
+    copied_bytes: int | None = None
+    records: int | None = None
+    records_per_second: float | None = None
+    pace_of: str = ""
+    copy_seconds: float | None = None
+    pause: dict[str, float] = Field(default_factory=dict)

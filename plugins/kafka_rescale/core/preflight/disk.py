@@ -1,0 +1,202 @@
+"""Preflight: would the disks of the brokers hold what the expansion writes?
+
+Brokers place new replicas, so what falls to a single log dir is not known beforehand. It is taken that they spread
+every topic over all brokers that are up and over the log dirs of each, so that none gets more than one replica
+beyond its share. Log dirs that share one volume are looked at one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kafka_rescale.core.acls.needed import DISK_SPACE
+from kafka_rescale.core.cluster import Disks, LogDir, TopicPartition
+from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.plan.disk_need import TopicNeed, carried_share, topic_need
+from kafka_rescale.core.plan.plan import Move, MoveKind
+from kafka_rescale.core.preflight.counts import changes_anything
+from kafka_rescale.core.preflight.situation import Situation, counted
+
+NAMED = 5
+"""How many log dirs or topics a sentence names; it counts the others."""
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+@dataclass(frozen=True)
+class Room:
+    """One log dir, and what is to be written there.
+
+    :param needed: bytes at most; without what an earlier attempt has written there already.
+    """
+
+    log_dir: LogDir
+    needed: int
+
+    def allowed(self, free_percent: int) -> int:
+        """Return how many bytes may be written.
+
+        :param free_percent: the part of the usable bytes that must stay free.
+        """
+        return (self.log_dir.usable or 0) * (100 - free_percent) // 100
+
+    @property
+    def taken(self) -> float:
+        """The part of the usable bytes that is written, as a number from 0 on."""
+        return self.needed / self.log_dir.usable if self.log_dir.usable else float(self.needed > 0)
+
+    def __str__(self) -> str:
+        return f"log dir {self.log_dir.path!r} of broker {self.log_dir.broker}"
+
+
+def bytes_text(number: int) -> str:
+    """Return a number of bytes for a person, to be read at a glance and not to be compared."""
+    size, unit = float(number), 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{number:,} B" if not unit else f"{size:.1f} {_UNITS[unit]}"
+
+
+def needs(situation: Situation) -> list[TopicNeed]:
+    """Return what is written to each topic whose source's size some broker tells."""
+    sizes = _sizes(situation.cluster.disks)
+    found = []
+    for move in (*situation.plan.moves, *situation.plan.bridges):
+        source = situation.cluster.topics.get(move.source)
+        size = sizes.get(move.source)
+        if source is not None and size is not None:
+            found.append(topic_need(move, size, source.replication_factor, _share(situation, move)))
+    return found
+
+
+def rooms(situation: Situation) -> list[Room]:
+    """Return the log dirs that take replicas, those that are filled most first; of unknown space are none."""
+    disks, needed = situation.cluster.disks, needs(situation)
+    taking = [each for each in disks.log_dirs if each.takes_replicas]
+    brokers = {each.broker for each in taking} | set(disks.untold)
+    found = []
+    for each in taking:
+        beside = sum(other.broker == each.broker for other in taking)
+        written = sum(max(0, n.on_one(len(brokers), beside) - _there(each, n)) for n in needed)
+        if each.usable is not None:
+            found.append(Room(each, written))
+    return sorted(found, key=lambda room: (-room.taken, room.log_dir.broker, room.log_dir.path))
+
+
+def disk_space(situation: Situation) -> Iterator[Finding]:
+    """Yield one finding if a log dir would not hold what may come to lie there."""
+    percent = situation.application.free_disk_percent
+    if percent is None:
+        return
+    full = [room for room in rooms(situation) if room.needed > room.allowed(percent)]
+    if not full:
+        return
+    worst, *others = full
+    beside = f", and {len(others)} more: {_named(list(map(str, others)))}" if others else ""
+    usable = worst.log_dir.usable or 0
+    yield Finding(
+        f"log dir {worst.log_dir.path!r} of broker {worst.log_dir.broker}",
+        f"{usable:,} usable bytes ({bytes_text(usable)}){beside}",
+        f"room for {worst.needed:,} bytes of copies ({bytes_text(worst.needed)}), with {percent} % left free",
+        f"{_assumed(situation)} Free space there, add a disk or a broker, or lower `min.cleanable.dirty.ratio` of "
+        f"the largest changelogs until they are compacted: {_named(_largest(situation))}. If it is enough "
+        "nevertheless, lower `free_disk_percent:` in the application file; `null` turns this check off.",
+    )
+
+
+def disk_messages(situation: Situation) -> Iterator[str]:
+    """Yield what is written and what is free, and once what brokers don't tell."""
+    journal = situation.control.journal
+    if (journal is not None and journal.in_progress) or not changes_anything(situation):
+        return
+    found = rooms(situation)
+    if found:
+        total, worst = sum(n.everywhere for n in needs(situation)), found[0]
+        yield (
+            f"Disk: at most {bytes_text(total)} are written, replicas included. Most is taken of {worst}: "
+            f"{bytes_text(worst.needed)} of {bytes_text(worst.log_dir.usable or 0)} usable. "
+            f"{_assumed(situation)}"
+        )
+    if unknown := sorted(_unknown(situation)):
+        yield f"Disk: unknown, and not checked: {_named(unknown)}. {_to_know(situation.cluster.disks)}".rstrip()
+
+
+def _sizes(disks: Disks) -> dict[str, int]:
+    """Return the bytes of each topic's log: of each partition, those of its largest replica."""
+    largest: dict[TopicPartition, int] = {}
+    for log_dir in disks.log_dirs:
+        for at, size in log_dir.sizes.items():
+            largest[at] = max(size, largest.get(at, 0))
+    sizes: dict[str, int] = {}
+    for (topic, _), size in largest.items():
+        sizes[topic] = sizes.get(topic, 0) + size
+    return sizes
+
+
+def _share(situation: Situation, move: Move) -> float:
+    """Return the part of a topic that is carried: of changelogs everything, of others what is unprocessed."""
+    if move.kind is MoveKind.CHANGELOG:
+        return 1.0
+    cluster = situation.cluster
+    begins, committed, ends = (
+        {p: offset for (topic, p), offset in offsets.items() if topic == move.source}
+        for offsets in (cluster.begins, cluster.committed, cluster.ends)
+    )
+    return carried_share(begins, committed, ends)
+
+
+def _there(log_dir: LogDir, need: TopicNeed) -> int:
+    """Return the bytes of a copy that an earlier attempt has left; in place the topic's own are no copy."""
+    if need.source == need.target:
+        return 0
+    return sum(size for (topic, _), size in log_dir.sizes.items() if topic == need.target)
+
+
+def _unknown(situation: Situation) -> Iterator[str]:
+    disks = situation.cluster.disks
+    reasons: dict[str, list[int]] = {}
+    for broker, reason in disks.untold.items():
+        reasons.setdefault(reason, []).append(broker)
+    for reason, brokers in reasons.items():
+        yield f"{_brokers(brokers)} ({reason})"
+    silent = sorted({d.broker for d in disks.log_dirs if d.takes_replicas and d.usable is None})
+    if silent:
+        yield f"{_brokers(silent)} (its version does not tell usable bytes: Kafka 3.3 does, KIP-827)"
+    if disks.log_dirs:
+        sizes = _sizes(disks)
+        absent = {m.source for m in situation.plan.moves} - sizes.keys()
+        yield from (f"the size of {topic}" for topic in sorted(absent))
+
+
+def _to_know(disks: Disks) -> str:
+    if any(f"{DISK_SPACE.operation} on the cluster" in reason for reason in disks.untold.values()):
+        return "`python -m kafka_rescale acls FILE` prints the permission."
+    return ""
+
+
+def _brokers(ids: list[int]) -> str:
+    return f"broker{'s' if len(ids) > 1 else ''} {_named([str(each) for each in sorted(ids)])}"
+
+
+def _largest(situation: Situation) -> list[str]:
+    found = sorted(needs(situation), key=lambda need: -need.everywhere)
+    return [f"{need.source} ({bytes_text(need.source_bytes)})" for need in found if need.everywhere]
+
+
+def _named(names: list[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _assumed(situation: Situation) -> str:
+    brokers = {d.broker for d in situation.cluster.disks.log_dirs if d.takes_replicas}
+    count = len(brokers | set(situation.cluster.disks.untold))
+    what = (
+        "in place, the records of keys that move and as many bytes of tombstones"
+        if situation.is_in_place
+        else "the whole log of each changelog as it lies on disk, and what is in flight"
+    )
+    over = f"over the log dirs of {counted(count, 'broker')}"
+    spread = f"spread evenly {over}" if count == 1 else f"spread {over}, up to a replica beyond an even share"
+    return f"Assumed: {what}, {spread}; nothing is compacted."

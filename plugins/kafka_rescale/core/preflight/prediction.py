@@ -1,0 +1,78 @@
+"""What an expansion will take, as far as that is known before anything begins.
+
+The pace and the pause are those of the newest complete expansion of the same application. Of a first expansion
+both are unknown: they depend on this application's records, on Spark's cores and on how long its program starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from kafka_rescale.core.control.history import PastExpansion, newest_first
+from kafka_rescale.core.expansion.downtime import TOTAL, parts_of
+from kafka_rescale.core.plan.prediction import Prediction
+from kafka_rescale.core.preflight.counts import changes_anything
+from kafka_rescale.core.preflight.disk import bytes_text, needs
+from kafka_rescale.core.preflight.situation import Situation
+
+
+def predicted(situation: Situation) -> Prediction:
+    """Return what is predicted of the expansion of this plan."""
+    needed = needs(situation)
+    past = _newest(situation)
+    records, (before, seconds) = _records(situation), past.restored if past else (0, 0.0)
+    pace = before / seconds if before and seconds else None
+    return Prediction(
+        written_bytes=sum(need.everywhere for need in needed) if needed else None,
+        copied_bytes=sum(need.source_bytes for need in needed) if needed else None,
+        records=records,
+        records_per_second=pace,
+        pace_of=_of(past) if past and pace else "",
+        copy_seconds=round(records / pace, 1) if records is not None and pace else None,
+        pause=dict(past.timings) if past else {},
+    )
+
+
+def prediction_messages(situation: Situation) -> Iterator[str]:
+    """Yield what is predicted, each with what it assumes."""
+    journal = situation.control.journal
+    if (journal is not None and journal.in_progress) or not changes_anything(situation):
+        return
+    said, past = predicted(situation), _newest(situation)
+    if said.records is not None:
+        size = f" ({bytes_text(said.copied_bytes)} on disk)" if said.copied_bytes is not None else ""
+        yield f"Copies: at most {said.records:,} records{size}. {_duration(said)}"
+    if past is not None and TOTAL in said.pause:
+        parts = ", ".join(f"{part.name} {part.seconds:.1f} s" for part in parts_of(said.pause))
+        yield f"Pause: {said.pause[TOTAL]:.1f} s in {_of(past)} ({parts}). Expect about as much."
+    else:
+        yield "Pause: unknown, as no expansion of this application is complete yet."
+
+
+def _duration(said: Prediction) -> str:
+    if said.records_per_second is None or said.copy_seconds is None:
+        return "How long they take is unknown, as no expansion of this application with copies is complete yet."
+    return (
+        f"At {said.records_per_second:,.0f} records/s, the pace of {said.pace_of}, their bulk takes some "
+        f"{said.copy_seconds:,.0f} s."
+    )
+
+
+def _newest(situation: Situation) -> PastExpansion | None:
+    """Return the newest complete expansion of the same mode: what another mode took says nothing of this one."""
+    past = newest_first(situation.control.history.values())
+    return next((each for each in past if each.is_complete and each.in_place == situation.is_in_place), None)
+
+
+def _records(situation: Situation) -> int | None:
+    """Return the offsets of all changelogs, with those that compaction has removed and those of markers."""
+    cluster = situation.cluster
+    topics = {move.source for move in situation.plan.changelogs}
+    ends = {at: end for at, end in cluster.ends.items() if at[0] in topics}
+    return sum(end - cluster.begins.get(at, 0) for at, end in ends.items()) if ends else None
+
+
+def _of(past: PastExpansion) -> str:
+    at = datetime.fromtimestamp(past.ended_ms / 1000, UTC).isoformat(timespec="seconds")
+    return f"the expansion from {past.before} to {past.after} that ended at {at}"

@@ -1,0 +1,98 @@
+"""What brokers tell of their disks (DescribeLogDirs, KIP-113; totals and usable bytes since KIP-827, Kafka 3.3).
+
+confluent-kafka has no such call, so this uses kafka-python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kafka.errors import ClusterAuthorizationFailedError, KafkaError, for_code
+from kafka.protocol.admin import DescribeLogDirsRequest
+
+from kafka_rescale.core.cluster import Disks, LogDir
+from kafka_rescale.kafka.admin.group_members import asked
+from kafka_rescale.kafka.client.connection import KafkaConnection
+
+REQUEST_SECONDS = 10.0
+"""How long a broker may take. One that takes longer has told nothing."""
+
+NOT_TOLD = -1
+"""What a broker gives that does not know a number of bytes, and kafka-python if the answer has no such field."""
+
+NOT_PERMITTED = "the role plan has no Describe on the cluster"
+
+
+def read_disks(connection: KafkaConnection, counts: Mapping[str, int]) -> Disks:
+    """Return the log dirs of all brokers that are up, with the sizes of some topics' replicas in them.
+
+    Brokers in the metadata are neither fenced nor down. Those that don't answer, or must not, are untold.
+
+    :param counts: partitions of each of these topics.
+    :raises ClusterOutage: no broker answers.
+    """
+    return asked(connection, "log dirs", lambda client: _told(client._manager.run(_ask, client, counts)))
+
+
+async def _ask(client: Any, counts: Mapping[str, int]) -> dict[int, Any]:
+    """Return each broker's answer, or its error; all are asked at once."""
+    topic = DescribeLogDirsRequest.DescribableLogDirTopic
+    waiting = {}
+    for broker in sorted(each.node_id for each in client._manager.cluster.brokers()):
+        # A request of its own for each: encoding adapts it to the version that the broker knows.
+        wanted = [topic(topic=name, partitions=list(range(count))) for name, count in counts.items()]
+        request = DescribeLogDirsRequest(topics=wanted)
+        timeout_ms = round(REQUEST_SECONDS * 1000)
+        waiting[broker] = client._manager.send(request, node_id=broker, request_timeout_ms=timeout_ms)
+    answers: dict[int, Any] = {}
+    for broker, answer in waiting.items():
+        try:
+            answers[broker] = await answer
+        except KafkaError as error:
+            answers[broker] = error
+    return answers
+
+
+def _told(answers: Mapping[int, Any]) -> Disks:
+    untold = {broker: why for broker, answer in answers.items() if (why := _reason(answer))}
+    dirs = [_log_dir(n, each) for n, a in answers.items() if n not in untold for each in a.results]
+    return Disks(tuple(dirs), untold)
+
+
+def _reason(answer: Any) -> str:
+    """Return why a broker has told nothing; empty if it has told something."""
+    error = answer if isinstance(answer, KafkaError) else _error_of(answer)
+    if isinstance(error, ClusterAuthorizationFailedError):
+        return NOT_PERMITTED
+    return type(error).__name__ if error is not None else ""
+
+
+def _error_of(answer: Any) -> KafkaError | None:
+    if answer.error_code:
+        return for_code(answer.error_code)()
+    # Before version 3 the answer has no code of its own: to a principal without the right it is empty.
+    return None if answer.results else ClusterAuthorizationFailedError()
+
+
+def _log_dir(broker: int, told: Any) -> LogDir:
+    return LogDir(
+        broker=broker,
+        path=told.log_dir,
+        total=_bytes(told.total_bytes),
+        usable=_bytes(told.usable_bytes),
+        sizes=dict(_sizes(told.topics)),
+        takes_replicas=not told.error_code and not told.is_cordoned,
+    )
+
+
+def _bytes(told: int | None) -> int | None:
+    return None if told is None or told == NOT_TOLD else told
+
+
+def _sizes(topics: Iterable[Any]) -> Iterable[tuple[tuple[str, int], int]]:
+    """Yield the size of each replica. One on its way to this log dir is counted where it comes from."""
+    for topic in topics or ():
+        for partition in topic.partitions:
+            if not partition.is_future_key:
+                yield (topic.name, partition.partition_index), partition.partition_size

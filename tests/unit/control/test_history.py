@@ -1,0 +1,130 @@
+"""Every attempt that ends leaves one record; the oldest go, and what is not known stays unknown."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from kafka_rescale.core.control.history import MOST, PastExpansion, newest_first, surplus
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.switch import Order, Switch
+from kafka_rescale.core.page.history import HEADER, history_rows, kept_of, pause_text
+from kafka_rescale.core.plan.prediction import Prediction
+from kafka_rescale.kafka.control.control_topic import _changed, _encoded, _state
+
+from tests.support.situations import situation
+
+PLAN = situation().plan
+TIMINGS = {"quiesce": 1.0, "start": 5.5, "total": 7.0}
+
+
+def past(attempt: int, ended_ms: int, **changes: Any) -> PastExpansion:
+    fields = {"plan": "p", "outcome": "complete", "blue": "a", "green": "a-g2", "in_place": False, "run": "r"}
+    return PastExpansion(attempt=attempt, ended_ms=ended_ms, before=4, after=8, **{**fields, **changes})
+
+
+def result(job: str, records: int, seconds: float) -> JobResult:
+    return JobResult(
+        job=job, run="expand/run-1", attempt=1, state="done", records=records, bytes=10 * records, seconds=seconds
+    )
+
+
+def ending(**changes: Any) -> ControlState:
+    """What the control topic has just before an attempt ends."""
+    journal = Journal(
+        plan=PLAN,
+        phase=Phase.VERIFIED,
+        owner="expand/run-1",
+        begun_ms=1_000,
+        triggered_by="ada (expand/run-1)",
+        timings=TIMINGS,
+        predicted=Prediction(records=900, copy_seconds=3.0, pause={"total": 6.0}),
+    )
+    results = [
+        result("catch_up", 5, 9.0),
+        result("gate_all", 0, 1.0),
+        result("restore/2", 300, 2.0),
+        result("restore/1", 600, 2.5),
+    ]
+    known = {"journal": journal, "results": {r.job: r for r in results}, **changes}
+    return ControlState(**known)
+
+
+def ended(state: ControlState, outcome: Phase, now_ms: int) -> ControlState:
+    """What the control topic has afterwards."""
+    changes = {key: _encoded(value) for key, value in kept_of(state, outcome, now_ms).items()}
+    return _changed(state, changes)
+
+
+def test_an_attempt_keeps_who_how_long_how_much_and_what_was_predicted() -> None:
+    said = Switch.of(ending().journal or Journal(plan=PLAN), None).said(Order.NOW, "grace (expand/run-1)", 2_000)
+    (found,) = ended(ending(switch=said), Phase.COMPLETE, 61_000).history.values()
+    assert (found.before, found.after, found.outcome) == (4, 8, "complete")
+    assert (found.triggered_by, found.approved_by) == ("ada (expand/run-1)", "grace (expand/run-1)")
+    assert [job.job for job in found.jobs] == ["restore/1", "restore/2", "catch_up"]
+    assert found.restored == (900, 4.5)
+    assert found.copied == (905, 9_050)
+    assert found.seconds == 60.0
+    assert pause_text(found) == "start 5.5 s, quiesce 1.0 s, between 0.5 s"
+    (row,) = history_rows([found])
+    shown = dict(zip(HEADER, row, strict=True))
+    assert shown["pause (predicted)"] == "7.0 s (6.0 s)"
+    assert shown["copy (predicted)"] == "4.5 s (3.0 s)"
+    assert shown["took"] == "60.0 s"
+
+
+def test_an_approval_of_an_earlier_attempt_does_not_count() -> None:
+    other = Switch(plan=PLAN.fingerprint, attempt=7, by="grace")
+    (found,) = ended(ending(switch=other), Phase.COMPLETE, 61_000).history.values()
+    assert found.approved_by == ""
+
+
+def test_a_rollback_is_kept_with_its_reason_and_the_next_attempt_beside_it() -> None:
+    journal = Journal(plan=PLAN, phase=Phase.ROLLING_BACK, rollback_reason="no more disk")
+    state = ended(ending(journal=journal), Phase.ROLLED_BACK, 10_000)
+    again = state.model_copy(update={"journal": journal.model_copy(update={"attempt": 2})})
+    state = ended(again, Phase.COMPLETE, 20_000)
+    assert [(each.attempt, each.reason) for each in newest_first(state.history.values())] == [
+        (2, "no more disk"),
+        (1, "no more disk"),
+    ]
+
+
+def test_the_end_that_is_recorded_twice_is_kept_once() -> None:
+    once = ended(ending(), Phase.COMPLETE, 61_000)
+    assert len(ended(once, Phase.COMPLETE, 62_000).history) == 1
+
+
+def test_the_oldest_go_when_there_are_too_many() -> None:
+    history = {each.key: each for each in (past(n, 1_000 + n) for n in range(MOST))}
+    assert surplus(history, past(MOST, 9_000)) == ["p-0"]
+    assert surplus(history, past(3, 9_000)) == []
+    full = ended(ending(history=history), Phase.COMPLETE, 9_000).history
+    assert len(full) == MOST
+    assert "p-0" not in full
+    assert min(each.ended_ms for each in full.values()) == 1_001
+
+
+def test_each_has_a_key_of_its_own_which_an_older_version_ignores() -> None:
+    (key,) = kept_of(ending(), Phase.COMPLETE, 1)
+    assert key == f"{Concern.HISTORY}/{PLAN.fingerprint}-1"
+    known = _state({key: json.dumps(past(1, 5).model_dump(mode="json")).encode(), "to-come/x": b"{}"})
+    assert list(known.history) == [f"{PLAN.fingerprint}-1"]
+
+
+def test_what_is_not_known_is_a_dash_and_no_number() -> None:
+    (row,) = history_rows([past(1, 5)])
+    shown = dict(zip(HEADER, row, strict=True))
+    unknown = ("triggered by", "approved by", "took", "pause (predicted)", "copy (predicted)", "proven")
+    assert [shown[name] for name in unknown] == [None] * len(unknown)
+    (half,) = history_rows([past(1, 5, timings={"total": 2.0})])
+    assert dict(zip(HEADER, half, strict=True))["pause (predicted)"] == "2.0 s (–)"
+
+
+@pytest.mark.parametrize("moment", [0, 1])
+def test_an_attempt_that_an_earlier_version_has_begun_has_no_duration(moment: int) -> None:
+    assert past(1, 61_000, begun_ms=1_000 * moment).seconds == (60.0 if moment else None)

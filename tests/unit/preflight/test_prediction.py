@@ -1,0 +1,75 @@
+"""What an expansion will take: from what was measured before, else unknown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka_rescale.core.cluster import Disks, LogDir
+from kafka_rescale.core.control.history import JobSpan, PastExpansion
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.preflight.prediction import predicted, prediction_messages
+from kafka_rescale.core.preflight.situation import Situation
+
+from tests.support.situations import NAME, journal, situation
+
+TOPIC = f"{NAME}-customers-changelog"
+NOTHING = ("How long they take is unknown, as no expansion of this application with copies is complete yet.",)
+
+
+def past(ended_ms: int, **changes: Any) -> PastExpansion:
+    jobs = (JobSpan(job="restore/1", state="done", seconds=4.0, records=2_000, bytes=1),)
+    fields = {"plan": "p", "outcome": "complete", "blue": NAME, "green": f"{NAME}-g2", "in_place": False}
+    more = {"run": "r", "before": 2, "after": 4, "jobs": jobs, "timings": {"start": 5.0, "total": 6.0}}
+    return PastExpansion(attempt=1, ended_ms=ended_ms, **{**fields, **more, **changes})
+
+
+def after(*expansions: PastExpansion, **changes: Any) -> Situation:
+    """The sound application with 4,000 offsets of state on disk, after these expansions."""
+    offsets = {(TOPIC, p): 1_000 * (p + 1) for p in range(4)}
+    sizes = dict.fromkeys(offsets, 2**20)
+    cluster = {
+        "ends": offsets,
+        "begins": dict.fromkeys(offsets, 1_000) | {(TOPIC, 0): 0, (TOPIC, 1): 1_000},
+        "disks": Disks((LogDir(1, "/data", 2**40, 2**40, sizes),)),
+    }
+    state = ControlState(history={str(n): each for n, each in enumerate(expansions)})
+    return situation(cluster=cluster, **{"control": state, **changes})
+
+
+def test_the_pace_and_the_pause_of_the_newest_complete_one_are_taken() -> None:
+    rolled_back = past(9_000, outcome="rolled_back", timings={})
+    given = after(past(1_000, timings={"total": 99.0}), past(2_000), rolled_back)
+    said = predicted(given)
+    assert (said.records, said.copied_bytes, said.written_bytes) == (7_000, 4 * 2**20, 4 * 2**20)
+    assert (said.records_per_second, said.copy_seconds) == (500.0, 14.0)
+    assert said.pause == {"start": 5.0, "total": 6.0}
+    assert list(prediction_messages(given)) == [
+        "Copies: at most 7,000 records (4.0 MiB on disk). At 500 records/s, the pace of the expansion from 2 to 4 "
+        "that ended at 1970-01-01T00:00:02+00:00, their bulk takes some 14 s.",
+        "Pause: 6.0 s in the expansion from 2 to 4 that ended at 1970-01-01T00:00:02+00:00 (start 5.0 s, "
+        "between 1.0 s). Expect about as much.",
+    ]
+
+
+def test_of_a_first_expansion_both_are_unknown() -> None:
+    said = predicted(after())
+    assert (said.records_per_second, said.copy_seconds, said.pause) == (None, None, {})
+    assert list(prediction_messages(after())) == [
+        f"Copies: at most 7,000 records (4.0 MiB on disk). {NOTHING[0]}",
+        "Pause: unknown, as no expansion of this application is complete yet.",
+    ]
+
+
+def test_what_another_mode_took_and_copies_of_nothing_say_nothing() -> None:
+    assert predicted(after(past(1, in_place=True))).pause == {}
+    assert predicted(after(past(1, jobs=()))).copy_seconds is None
+
+
+def test_without_sizes_the_bytes_are_unknown_and_not_zero() -> None:
+    said = predicted(situation())
+    assert (said.copied_bytes, said.written_bytes, said.records) == (None, None, None)
+
+
+def test_nothing_is_said_of_one_that_goes_on_or_changes_nothing() -> None:
+    assert list(prediction_messages(after(control=journal(8)))) == []
+    assert list(prediction_messages(after(target=4))) == []
