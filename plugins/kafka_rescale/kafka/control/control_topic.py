@@ -19,6 +19,7 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.pace import Pace, Rate
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.control.state import ControlState
@@ -43,6 +44,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     Concern.LEASE: Lease,
     Concern.JOURNAL: Journal,
     Concern.SWITCH: Switch,
+    Concern.PACE: Pace,
     Concern.GENERATIONS: Generations,
     Concern.BRIDGE: Bridge,
     Concern.AUTOSCALING: Autoscaling,
@@ -208,11 +210,8 @@ class ControlTopic:
 
 def _decided(values: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the part of the state that is decided from; jobs write results and what is theirs at any time."""
-    return {
-        key: value
-        for key, value in values.items()
-        if key not in _OF_JOBS and not key.startswith(f"{Concern.RESULT}/")
-    }
+    own = (f"{Concern.RESULT}/", f"{Concern.RATE}/")
+    return {k: value for k, value in values.items() if k not in _OF_JOBS and not k.startswith(own)}
 
 
 def _encoded(value: Value | Mapping[str, object] | None) -> bytes | None:
@@ -226,6 +225,7 @@ def _encoded(value: Value | Mapping[str, object] | None) -> bytes | None:
 def _changed(state: ControlState, records: Mapping[str, bytes | None]) -> ControlState:
     """Return the state as the next reader will see it."""
     present: dict[str, bytes | None] = {f"{Concern.RESULT}/{job}": _encoded(r) for job, r in state.results.items()}
+    present |= {f"{Concern.RATE}/{job}": _encoded(rate) for job, rate in state.rates.items()}
     present |= {concern: _encoded(getattr(state, concern)) for concern in _MODELS}
     present |= {concern: _encoded(getattr(state, field) or None) for concern, field in _AS_WRITTEN.items()}
     return _state({key: value for key, value in {**present, **records}.items() if value is not None})
@@ -234,6 +234,7 @@ def _changed(state: ControlState, records: Mapping[str, bytes | None]) -> Contro
 def _state(values: Mapping[str, bytes]) -> ControlState:
     fields: dict[str, object] = {}
     results: dict[str, JobResult] = {}
+    rates: dict[str, Rate] = {}
     for key, value in values.items():
         concern, _, detail = key.partition("/")
         try:
@@ -241,6 +242,8 @@ def _state(values: Mapping[str, bytes]) -> ControlState:
                 fields[concern] = _MODELS[concern].model_validate_json(value)
             elif concern == Concern.RESULT:
                 results[detail] = JobResult.model_validate_json(value)
+            elif concern == Concern.RATE:
+                rates[detail] = Rate.model_validate_json(value)
             elif concern in _AS_WRITTEN:
                 fields[_AS_WRITTEN[concern]] = json.loads(value)
         except (ValidationError, ValueError) as error:
@@ -250,4 +253,4 @@ def _state(values: Mapping[str, bytes]) -> ControlState:
                 expected="a record of this version of the program",
                 remedy="Use the version that began the expansion until it is complete.",
             ) from None
-    return ControlState.model_validate({**fields, "results": results})
+    return ControlState.model_validate({**fields, "results": results, "rates": rates})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from kafka_rescale.core.application.pacing import Pacing
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
 from kafka_rescale.core.plan.plan import Plan
@@ -13,13 +15,14 @@ from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.control.lease import require_owner
 
 
-def begin(control: ControlTopic, plan: Plan, owner: str, now_ms: int) -> Journal:
+def begin(control: ControlTopic, plan: Plan, owner: str, now_ms: int, *, pacing: Pacing | None = None) -> Journal:
     """Begin an expansion, or go on with the one in progress.
 
     A plan that was rolled back begins anew as the next attempt. Results of jobs of another plan are deleted, so
     that they can't be taken for results of this expansion.
 
     :param owner: must hold the lease, if it is held.
+    :param pacing: the limit of the application file, unless a person has said another one of this plan.
     :raises Refused: an expansion by another plan is in progress, or has been promoted since this one was made.
     :raises Fenced: another run holds the lease.
     """
@@ -32,7 +35,10 @@ def begin(control: ControlTopic, plan: Plan, owner: str, now_ms: int) -> Journal
             _assert_next(state.generations, plan)
         other_plan = state.journal is None or state.journal.plan.fingerprint != plan.fingerprint
         stale = [f"{Concern.RESULT}/{job}" for job in state.results] if other_plan else []
-        return {Concern.JOURNAL: journal, **dict.fromkeys(stale)}
+        stale += [f"{Concern.RATE}/{job}" for job in state.rates] if other_plan else []
+        pace = Pace.of(plan.fingerprint, state.pace).declared(pacing)
+        paced: Change = {Concern.PACE: pace} if state.pace is not None or pace.limit is not None else {}
+        return {Concern.JOURNAL: journal, **paced, **dict.fromkeys(stale)}
 
     return _journal(control.update(change), control.application)
 

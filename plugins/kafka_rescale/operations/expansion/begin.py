@@ -51,7 +51,7 @@ def begin(
     journal = rescale.control.read().journal
     if journal is not None and journal.phase in {*BLUE_STOPPED, Phase.ROLLING_BACK}:
         roll_back(application, connection, owner=owner, reason=f"{owner} takes over an interrupted cutover")
-    journal = journal_store.begin(rescale.control, plan, owner, now_ms=now_ms)
+    journal = journal_store.begin(rescale.control, plan, owner, now_ms=now_ms, pacing=application.pacing)
     if journal.phase is Phase.WARMING:
         close_gate(rescale, journal)
         journal = send_away(rescale, journal)
