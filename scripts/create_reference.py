@@ -15,6 +15,7 @@ from kafka_rescale.core.application.autoscaling import Bounds
 from kafka_rescale.core.application.clients import DeclaredClient
 from kafka_rescale.core.application.lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
 from kafka_rescale.core.application.notifications import Notification
+from kafka_rescale.core.application.pacing import Pacing
 from kafka_rescale.core.application.pipeline import DeclaredBackfill, PipelineApplication
 from kafka_rescale.core.application.snapshots import Snapshots, StoreSnapshot
 from kafka_rescale.core.application.stores import Store
@@ -30,6 +31,7 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Captured, Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.pace import Pace, Rate, Word
 from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing, ThreadRecord
 from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts, SourceTopic
 from kafka_rescale.core.control.switch import Switch
@@ -54,6 +56,7 @@ SECTIONS = {
     "lifecycle": (ShellLifecycle, PythonLifecycle, ManualLifecycle),
     "autoscaling_bounds": (Bounds,),
     "cutover_windows": (CutoverWindows,),
+    "pacing": (Pacing,),
     "notifications": (Notification,),
     "snapshots": (Snapshots, StoreSnapshot),
 }
@@ -61,6 +64,8 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.LEASE: (Lease,),
     Concern.JOURNAL: (Journal, Captured),
     Concern.SWITCH: (Switch,),
+    Concern.PACE: (Pace, Word),
+    Concern.RATE: (Rate,),
     Concern.GENERATIONS: (Generations,),
     Concern.BRIDGE: (Bridge,),
     Concern.AUTOSCALING: (Autoscaling,),

@@ -107,7 +107,7 @@ def _example_dags() -> list[tuple[str, DAG]]:
     from kafka_rescale.airflow.dags.bridge import bridge_dag
     from kafka_rescale.airflow.dags.expansion import expansion_dag
     from kafka_rescale.airflow.dags.keep_warm import keep_warm_dag
-    from kafka_rescale.airflow.dags.maintenance import accept_dag, retire_dag, roll_back_dag, switch_dag
+    from kafka_rescale.airflow.dags.maintenance import accept_dag, pace_dag, retire_dag, roll_back_dag, switch_dag
     from kafka_rescale.airflow.dags.process import process_dag
     from kafka_rescale.airflow.dags.snapshot import snapshot_dag
     from kafka_rescale.airflow.dags.watch import watch_dag
@@ -115,7 +115,17 @@ def _example_dags() -> list[tuple[str, DAG]]:
     file, application = Path("FILE"), Application.model_validate(EXAMPLE)
     inputs = [{"topic": "orders", "policy": "unkeyed"}]
     in_place = Application.model_validate(EXAMPLE | {"mode": Mode.IN_PLACE, "inputs": inputs})
-    kinds = (expansion_dag, roll_back_dag, switch_dag, accept_dag, retire_dag, bridge_dag, watch_dag, snapshot_dag)
+    kinds = (
+        expansion_dag,
+        roll_back_dag,
+        switch_dag,
+        pace_dag,
+        accept_dag,
+        retire_dag,
+        bridge_dag,
+        watch_dag,
+        snapshot_dag,
+    )
     made = [dag for kind in kinds if (dag := kind(application, file)) is not None]
     pipeline = PipelineApplication.model_validate(PIPELINE_EXAMPLE)
     made += [dag for kind in (process_dag, keep_warm_dag) if (dag := kind(pipeline, file)) is not None]

@@ -12,7 +12,7 @@ from kafka_rescale.airflow.dags.chain import chain_dags
 from kafka_rescale.airflow.dags.expansion import expansion_dag
 from kafka_rescale.airflow.dags.factory import build_dags
 from kafka_rescale.airflow.dags.keep_warm import keep_warm_dag
-from kafka_rescale.airflow.dags.maintenance import accept_dag, retire_dag, roll_back_dag, switch_dag
+from kafka_rescale.airflow.dags.maintenance import accept_dag, pace_dag, retire_dag, roll_back_dag, switch_dag
 from kafka_rescale.airflow.dags.process import process_dag
 from kafka_rescale.airflow.dags.snapshot import snapshot_dag
 from kafka_rescale.airflow.dags.watch import watch_dag
@@ -23,6 +23,7 @@ KINDS: dict[str, Callable[[], dict[str, DAG]]] = {
     "expand_chain": chain_dags,
     "rollback": partial(build_dags, roll_back_dag, "rollback"),
     "switch": partial(build_dags, switch_dag, "switch"),
+    "pace": partial(build_dags, pace_dag, "pace"),
     "accept": partial(build_dags, accept_dag, "accept"),
     "retire": partial(build_dags, retire_dag, "retire"),
     "bridge": partial(build_dags, bridge_dag, "bridge"),

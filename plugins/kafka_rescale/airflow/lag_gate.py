@@ -8,10 +8,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.errors import Outage, RescaleError
 from kafka_rescale.core.expansion.bridge_progress import HEARTBEAT_MS
 from kafka_rescale.core.expansion.bridge_progress import JOB as BRIDGE
 from kafka_rescale.core.expansion.lag import GateDecision, decide, expected_sources
+from kafka_rescale.core.expansion.pacing_words import told_pause
 
 if TYPE_CHECKING:
     from kafka_rescale.core.control.job_results import JobResult
@@ -28,6 +30,7 @@ class GateReason(StrEnum):
     WARMED = "warmed"
     PAST = "past"
     HOLDING = "holding"
+    PAUSED = "paused"
     JOB_NOT_READY = "job_not_ready"
     LEASE_LOST = "lease_lost"
     REFUSED = "refused"
@@ -138,6 +141,9 @@ def look(connection: KafkaConnection, gate: Gate) -> Reading:
     reason = GateReason.OPEN if decision.is_open else GateReason.WARMED if measured else GateReason.HOLDING
     awaited = _awaited(state.journal, state.results, gate, now_ms()) if reason.passes else ""
     reason = GateReason.JOB_NOT_READY if awaited else reason
+    if paused := told_pause(Pace.of(state.journal.plan.fingerprint, state.pace)):
+        # What comes next would not copy either.
+        return Reading(GateReason.PAUSED, measured or decision, f"the copy is {paused}", progress)
     return Reading(reason, measured or decision, awaited, progress)
 
 

@@ -48,9 +48,10 @@ from kafka_rescale.operations.preflight.preflight import preflight
 from kafka_rescale.operations.preflight.sizing import advise
 
 app = typer.Typer(
-    help="Inspect applications. Most commands change nothing. These do: verify, accept, postpone, cut-over-now "
-    "and cancel write to the control topic; stopped removes members from a consumer group; add-stream-thread, "
-    "remove-stream-thread, remove-client, start-client, expand-processors and set-offset change a pipeline.",
+    help="Inspect applications. Most commands change nothing. These do: verify, accept, postpone, cut-over-now, "
+    "cancel, pace, pause and resume write to the control topic; stopped removes members from a consumer group; "
+    "add-stream-thread, remove-stream-thread, remove-client, start-client, expand-processors and set-offset "
+    "change a pipeline.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

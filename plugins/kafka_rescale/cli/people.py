@@ -1,4 +1,4 @@
-"""Commands by which a person states something: of a finding, a program that has stopped, or the switch."""
+"""Commands by which a person states something: of a finding, a stopped program, the switch, or the pace."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import typer
 from kafka_rescale.cli.connections import opened
 from kafka_rescale.cli.options import AsJson, Config, File
 from kafka_rescale.cli.output import Document, show
+from kafka_rescale.core.expansion.pacing_say import LIMIT, PAUSE, RESUME
 from kafka_rescale.core.expansion.switch_words import CANCEL, CUT_OVER_NOW, POSTPONE
 from kafka_rescale.core.roles import Role
+from kafka_rescale.operations.expansion.pace import say_pace
 from kafka_rescale.operations.expansion.stopped import say_stopped
 from kafka_rescale.operations.expansion.switch import say_action
 from kafka_rescale.operations.verify.accept import accept as accept_findings
@@ -75,6 +77,50 @@ def cut_over_now(file: File, reason: Reason = "", config: Config = None, as_json
 def cancel(file: File, reason: Reason = "", config: Config = None, as_json: AsJson = False) -> None:
     """End the expansion in progress before its switch. Nothing was stopped, and the copies stay."""
     _say(file, config, as_json, CANCEL, reason=reason)
+
+
+@people.command()
+def pace(
+    file: File,
+    bytes_per_second: Annotated[
+        int | None, typer.Option(min=1, help="Of keys and values, over all tasks of a job. Without it: no limit.")
+    ] = None,
+    reason: Reason = "",
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Limit the copy and the proof of the expansion in progress. It is heard within seconds."""
+    _pace(file, config, as_json, LIMIT, bytes_per_second=bytes_per_second, reason=reason)
+
+
+@people.command()
+def pause(file: File, reason: Reason = "", config: Config = None, as_json: AsJson = False) -> None:
+    """Pause the copy and the proof of the expansion in progress. They keep their positions."""
+    _pace(file, config, as_json, PAUSE, reason=reason)
+
+
+@people.command()
+def resume(file: File, reason: Reason = "", config: Config = None, as_json: AsJson = False) -> None:
+    """Let a paused copy go on from where it is."""
+    _pace(file, config, as_json, RESUME, reason=reason)
+
+
+def _pace(
+    file: Path,
+    config: Path | None,
+    as_json: bool,
+    action: str,
+    bytes_per_second: int | None = None,
+    reason: str = "",
+) -> None:
+    told = say_pace(
+        *opened(file, config, Role.ADMIN),
+        action,
+        by=_person(),
+        bytes_per_second=bytes_per_second,
+        reason=reason,
+    )
+    show(Document({"said": told}, told), as_json)
 
 
 def _say(file: Path, config: Path | None, as_json: bool, action: str, until: str = "", reason: str = "") -> None:

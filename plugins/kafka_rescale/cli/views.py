@@ -16,6 +16,7 @@ from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB, NOT_AT_WORK
 from kafka_rescale.core.expansion.cutover_steps import CutoverStep
+from kafka_rescale.core.expansion.pacing_words import told_pace
 from kafka_rescale.core.expansion.prewarming import remark_on
 from kafka_rescale.core.expansion.switch_wait import switch_to_come
 from kafka_rescale.core.plan.plan import Move, Plan
@@ -144,6 +145,8 @@ def status_view(
             for name, n, worst, open_ in stages
         ],
         "switch": waited.model_dump(mode="json") if (waited := switch_to_come(control)) else None,
+        "pace": control.pace.model_dump(mode="json") if control.pace and told_pace(control) else None,
+        "rates": {job: rate.model_dump(mode="json") for job, rate in control.rates.items()},
         "proven": _proven(control),
         "verified": control.report.get("passed"),
         "acceptances": control.acceptances.model_dump(mode="json")["accepted"],
@@ -169,8 +172,7 @@ def _summary(application: Application, control: ControlState, switch: str) -> st
         else "expansion: none",
         f"lease: {lease.owner}, for {lease.target} partitions" if lease and not lease.released else "lease: free",
     ]
-    if switch:
-        lines.append(switch)
+    lines += filter(None, [switch, told_pace(control)])
     if journal and journal.rollback_reason:
         lines.append(f"rolled back because: {journal.rollback_reason}")
     if journal and "total" in journal.timings:

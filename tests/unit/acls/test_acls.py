@@ -20,7 +20,7 @@ from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading import log_reader, range_reader, sampling
 from kafka_rescale.operations.application.load import load_application, topology_of
 
-from tests.support.application_files import write_application
+from tests.support.application_files import CHAIN, write_application
 from tests.support.secured import BEFORE, SHOP, TOPICS
 
 TOPIC, GROUP, TRANSACTIONAL_ID = Resource.TOPIC, Resource.GROUP, Resource.TRANSACTIONAL_ID
@@ -104,6 +104,15 @@ def retiring(**changes: Any) -> tuple[Acl, ...]:
 
 
 IN_PLACE = [i for i in SHOP["inputs"] if i["policy"] != "repartitioned"]
+
+
+def test_a_copy_with_a_limit_may_see_the_lag_of_the_inputs_and_any_other_may_not() -> None:
+    def seen(**changes: object) -> set[str]:
+        application = Application.model_validate({**CHAIN, **changes})
+        acls = needed_acls(application, topology_of(application))
+        return {a.pattern.name for a in acls if (a.role, a.operation) == (Role.COPY, Operation.DESCRIBE)}
+
+    assert seen(pacing={"bytes_per_second": 1}) - seen() == {"orders", "orders-app"}
 
 
 def test_no_role_needs_anything_of_other_applications() -> None:

@@ -43,7 +43,7 @@ def upstream_of(dag: DAG, task_id: str) -> set[str]:
 
 def test_every_application_has_its_dags_with_tags_owner_and_documentation(applications: Path) -> None:
     dags = parsed().dags
-    kinds = ("expand", "rollback", "switch", "accept", "retire", "watch", "bridge")
+    kinds = ("expand", "rollback", "switch", "pace", "accept", "retire", "watch", "bridge")
     assert set(dags) == {f"{kind}_orders-app" for kind in kinds}
     for dag in dags.values():
         assert "kafka-rescale" in dag.tags
@@ -148,7 +148,7 @@ def test_what_everyone_sets_is_open_and_comes_first_and_the_rest_is_folded(expan
     }
 
 
-@pytest.mark.parametrize("kind", ["accept", "retire", "rollback", "switch"])
+@pytest.mark.parametrize("kind", ["accept", "pace", "retire", "rollback", "switch"])
 def test_a_form_that_a_person_has_to_fill_in_is_open(applications: Path, kind: str) -> None:
     params = parsed().dags[f"{kind}_orders-app"].params
     assert {params.get_param(name).schema.get("section") for name in params} == {None}

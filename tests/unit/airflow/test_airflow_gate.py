@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +21,7 @@ from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.pace import Pace, Word
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
@@ -93,6 +95,17 @@ def test_it_holds_while_one_partition_of_many_lags(reading: Any) -> None:
     found = reading(state_of(), progress(0, 0, 11, 0))
     assert found.reason is GateReason.HOLDING
     assert [(each.partition, each.lag) for each in found.decision.holding] == [(2, 11)]
+
+
+def test_it_holds_while_the_copy_is_paused_and_says_by_whom(reading: Any) -> None:
+    paused = Pace(plan=PLAN.fingerprint, paused=Word(by="ada", at_ms=1_795_608_000_000, reason="sale"))
+    found = reading(state_of().model_copy(update={"pace": paused}), progress(0, 0, 0, 0))
+    assert found.reason is GateReason.PAUSED
+    assert not found.reason.passes
+    assert not found.reason.is_final
+    assert str(found) == "paused the copy is paused by ada since Wed 25 Nov 2026 12:00 UTC (sale)"
+    of_another = paused.model_copy(update={"plan": "another"})
+    assert reading(state_of().model_copy(update={"pace": of_another}), progress(0, 0, 0, 0)).reason.passes
 
 
 def test_it_holds_while_a_partition_is_not_reported(reading: Any) -> None:
@@ -218,6 +231,22 @@ def test_what_waiting_cannot_mend_is_refused_at_once(monkeypatch: pytest.MonkeyP
     event, _ = fire(monkeypatch, [error])
     assert event["reason"] == "refused"
     assert "a wrong password" in event["detail"]
+
+
+def test_a_pause_does_not_use_up_the_timeout_of_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trigger_module, "RENEW_SECONDS", 0.0)
+    paused = Reading(GateReason.PAUSED, detail="the copy is paused by ada")
+    event, _ = fire(monkeypatch, [Reading(GateReason.HOLDING), paused])
+    assert event["reason"] == "paused"
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor(timeout=timedelta(hours=1)).execute_complete(RUN, event)
+    assert deferred.value.timeout == timedelta(hours=1)
+
+
+def test_a_gate_that_was_paused_for_a_moment_waits_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    paused = Reading(GateReason.PAUSED, detail="the copy is paused by ada")
+    event, _ = fire(monkeypatch, [paused, paused, OPEN, OPEN, OPEN])
+    assert event["reason"] == "open"
 
 
 def test_the_stored_trigger_is_rebuilt_from_its_arguments_and_holds_no_secret() -> None:

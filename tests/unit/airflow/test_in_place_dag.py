@@ -35,7 +35,7 @@ def dag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DAG:
     write_application(tmp_path, mode="in_place")
     bag = DagBag(ROOT / "dags")
     assert bag.import_errors == {}
-    kinds = ("expand", "rollback", "switch", "accept", "retire", "bridge")
+    kinds = ("expand", "rollback", "switch", "pace", "accept", "retire", "bridge")
     assert set(bag.dags) == {f"{kind}_orders-app" for kind in kinds}
     return bag.dags["expand_orders-app"]
 

@@ -13,18 +13,19 @@ import pytest
 from airflow.providers.standard.exceptions import HITLRejectException
 from airflow.sdk.exceptions import TaskAwaitingInput, TaskDeferred
 from kafka_rescale.airflow.dags.expansion_tasks import ExpansionTasks
-from kafka_rescale.airflow.dags.maintenance import switch_dag
+from kafka_rescale.airflow.dags.maintenance import pace_dag, switch_dag
 from kafka_rescale.airflow.dags.params import approval_params
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.operators import approval as approval_module
 from kafka_rescale.airflow.operators.approval import CutoverApprovalOperator
-from kafka_rescale.airflow.operators.closing import SwitchOperator
+from kafka_rescale.airflow.operators.closing import PaceOperator, SwitchOperator
 from kafka_rescale.airflow.sensors import switch as sensor_module
 from kafka_rescale.airflow.sensors.switch import SwitchSensor
 from kafka_rescale.airflow.triggers import switch as trigger_module
 from kafka_rescale.airflow.triggers.switch import SwitchTrigger, is_over
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.pace import Pace, Word
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
@@ -131,6 +132,14 @@ def state(phase: Phase = Phase.WARMING, owner: str = OWNER, **words: Any) -> Con
 )
 def test_the_trigger_fires_when_the_task_has_something_to_decide(found: ControlState, over: bool) -> None:
     assert is_over(found, OWNER, now_ms())[0] == over
+
+
+def test_the_trigger_does_not_fire_while_the_copy_is_paused_but_at_the_end_of_the_wait() -> None:
+    paused = {"pace": Pace(plan=JOURNAL.plan.fingerprint, paused=Word(by="ada", at_ms=0))}
+    over, text = is_over(state(order=Order.NOW).model_copy(update=paused), OWNER, now_ms())
+    assert not over
+    assert text.startswith("the copy is paused by ada")
+    assert is_over(state(order=Order.CANCEL).model_copy(update=paused), OWNER, now_ms())[0]
 
 
 def test_the_trigger_waits_through_an_outage_and_hears_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,3 +276,27 @@ def test_the_form_says_a_word_in_the_name_of_the_person_who_has_triggered_it(
     assert list(dag.params) == ["action", "until", "reason"]
     assert not dag.params.get_param("action").has_value, "nobody says a word by mistake"
     assert list(approval_params(load_application(file))) == ["at"]
+
+
+def test_the_form_of_the_pace_says_it_in_the_name_of_the_person(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said: list[Any] = []
+
+    def say(_: object, __: object, action: str, **words: object) -> str:
+        said.append((action, words))
+        return "paused"
+
+    monkeypatch.setattr("kafka_rescale.operations.expansion.pace.say_pace", say)
+    monkeypatch.setattr(PaceOperator, "connection", lambda *_: None)
+    file = write_application(tmp_path)
+    for limit in ("7", ""):
+        task = PaceOperator(
+            task_id="pace", application_file=str(file), action="limit", bytes_per_second=limit, reason="r"
+        )
+        assert task.execute(CONTEXT) == "paused"
+    by = {"by": f"ada ({OWNER})", "reason": "r"}
+    assert said == [("limit", {**by, "bytes_per_second": 7}), ("limit", {**by, "bytes_per_second": None})]
+    dag = pace_dag(load_application(file), file)
+    assert list(dag.params) == ["action", "bytes_per_second", "reason"]
+    assert not dag.params.get_param("action").has_value, "nobody says a word by mistake"

@@ -48,7 +48,7 @@ class Consumer:
 class Writer:
     """Notes the offsets that it is given."""
 
-    pending_records = pending_bytes = 0
+    pending_records = pending_bytes = unanswered = 0
     has_begun, restart = True, Position(0, Mark())
 
     def __init__(self, _: object, unit: CopyUnit, *__: object) -> None:

@@ -50,6 +50,8 @@ class Clients:
             mark=Mark(),
             has_begun=True,
             unrecorded_ms=0,
+            pending_bytes=0,
+            unanswered=0,
         )
         self.writers: dict[Any, Any] = {SOURCE: self.writer}
         self.consumer = SimpleNamespace(consume=lambda *_: [], assign=lambda _: None)

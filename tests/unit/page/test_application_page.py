@@ -17,6 +17,7 @@ from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lag_history import LagHistory
+from kafka_rescale.core.control.pace import Pace, Word
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.downtime import PARTS, downtime
@@ -198,6 +199,22 @@ def test_what_the_switch_waits_for_is_told_on_the_page_and_by_status() -> None:
     begun = state.model_copy(update={"journal": stopped})
     assert replace(world, control=begun).page().switch == copying("orders").page().switch == ""
     assert status_view(world.application, begun, ()).data["switch"] is None
+
+
+def test_the_pace_is_told_on_the_page_and_by_status_and_nothing_is_said_without_one() -> None:
+    world = copying("orders")
+    journal = world.control.journal
+    assert journal is not None
+    assert world.page().pace == ""
+    assert status_view(world.application, world.control, ()).data["pace"] is None
+    paused = Pace(plan=journal.plan.fingerprint, limit=5_000_000, paused=Word(by="ada", at_ms=NOW_MS))
+    state = world.control.model_copy(update={"pace": paused})
+    told = replace(world, control=state).page().pace
+    assert told.startswith("The copy is paused by ada since ")
+    assert told.endswith("The pace: at most 5.0 MB/s: the application file.")
+    shown = status_view(world.application, state, ())
+    assert told in shown.text
+    assert shown.data["pace"]["limit"] == 5_000_000
 
 
 def test_a_bridge_that_waits_for_the_promotion_holds_no_gate_and_is_not_what_is_looked_at() -> None:

@@ -1,4 +1,4 @@
-"""The DAGs that a person starts beside an expansion: when it switches, rollback, acceptance, retirement."""
+"""The DAGs that a person starts beside an expansion: its pace and switch, rollback, acceptance, retirement."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from pathlib import Path
 
 from airflow.sdk import DAG, Param
 
-from kafka_rescale.airflow.dags.params import accept_params, retire_params, roll_back_params, switch_params
+from kafka_rescale.airflow.dags.params import (
+    accept_params,
+    pace_params,
+    retire_params,
+    roll_back_params,
+    switch_params,
+)
 from kafka_rescale.airflow.operators.closing import (
     AcceptOperator,
+    PaceOperator,
     RetireOperator,
     RollBackOperator,
     SwitchOperator,
@@ -41,6 +48,14 @@ Says when the expansion in progress of `{application_id}` switches: `postpone`, 
 The run obeys within seconds while it waits in `await_window`; before that, the word counts in advance. It doesn't
 replace the approval: while `approve_cutover` asks, answer there. When the cutover has been let through, this DAG
 changes nothing: it fails, and until the promotion `rollback_{application_id}` starts the application as it was.
+"""
+
+PACE_DOC = """
+Limits the copy and the proof of the expansion in progress of `{application_id}`, pauses them, or lets them go on.
+
+The jobs at work hear of it within seconds. A pause rolls nothing back: the copies keep their positions, and the
+gates and the switch wait until `resume`. While the application is stopped for its cutover there is no limit, and a
+pause is refused: then only speed matters.
 """
 
 RETIRE_DOC = """
@@ -85,6 +100,19 @@ def switch_dag(application: Application, file: Path) -> DAG:
             application_file=str(file),
             action="{{ params.action }}",
             until="{{ params.until or '' }}",
+            reason="{{ params.reason }}",
+        )
+    return dag
+
+
+def pace_dag(application: Application, file: Path) -> DAG:
+    """Return the DAG that limits, pauses and resumes the copy of one application."""
+    with _manual_dag("pace", application, pace_params(), PACE_DOC) as dag:
+        PaceOperator(
+            task_id="pace",
+            application_file=str(file),
+            action="{{ params.action }}",
+            bytes_per_second="{{ params.bytes_per_second or '' }}",
             reason="{{ params.reason }}",
         )
     return dag

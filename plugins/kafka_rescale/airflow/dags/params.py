@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Param
 
 from kafka_rescale.core.application.streams import Mode
+from kafka_rescale.core.expansion.pacing_say import ACTIONS as PACE_ACTIONS
+from kafka_rescale.core.expansion.pacing_say import LIMIT, PAUSE, RESUME
 from kafka_rescale.core.expansion.switch_words import (
     ACTIONS,
     CANCEL,
@@ -204,6 +206,27 @@ def switch_params() -> dict[str, Param]:
             format="date-time",
             title="Postpone until",
             description_md=f"Only for `{POSTPONE}`.",
+        ),
+        "reason": Param("", type="string", title="Reason", description_md="The page and `status` show it."),
+    }
+
+
+def pace_params() -> dict[str, Param]:
+    """Return the params of a word of the pace."""
+    return {
+        "action": Param(
+            type="string",
+            enum=list(PACE_ACTIONS),
+            title="What",
+            description_md=f"`{LIMIT}`: the copy and the proof use at most as much as the field below says. "
+            f"`{PAUSE}`: nothing is copied, and the copies keep their positions. `{RESUME}`: they go on.",
+        ),
+        "bytes_per_second": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            title="Bytes per second",
+            description_md=f"Only for `{LIMIT}`: of keys and values, over all tasks of a job. Empty: no limit.",
         ),
         "reason": Param("", type="string", title="Reason", description_md="The page and `status` show it."),
     }

@@ -116,6 +116,46 @@ class SwitchOperator(RescaleOperator):
         return said
 
 
+class PaceOperator(RescaleOperator):
+    """
+    Limit, pause or resume the copy, in the name of the person who has triggered the run.
+
+    :param action: ``limit``, ``pause`` or ``resume`` (templated)
+    :param bytes_per_second: for ``limit``; empty for no limit (templated)
+    :param reason: why (templated)
+    """
+
+    ui_color = "#f3e0a6"
+    template_fields: Sequence[str] = (
+        *RescaleOperator.template_fields,
+        "action",
+        "bytes_per_second",
+        "reason",
+    )
+
+    def __init__(self, *, action: str, bytes_per_second: str | int = "", reason: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.action = action
+        self.bytes_per_second = bytes_per_second
+        self.reason = reason
+
+    def execute(self, context: Context) -> str:
+        """Return the pace that holds now."""
+        from kafka_rescale.operations.expansion.pace import say_pace
+
+        application = self.application()
+        told = say_pace(
+            application,
+            self.connection(application),
+            self.action,
+            by=triggered_by(context),
+            bytes_per_second=int(self.bytes_per_second) if self.bytes_per_second else None,
+            reason=self.reason,
+        )
+        self.log.info("%s", told)
+        return told
+
+
 class FinishOperator(RescaleOperator):
     """Complete the expansion: call the application's callback once, complete the journal, release the lease."""
 

@@ -80,7 +80,16 @@ class LagGateSensor(BaseSensorOperator):
         if self.idle:
             self.log.info("This sub-topology has no state to copy.")
             return None
-        gate = Gate(
+        gate = self._gate(context)
+        reading = self._look(gate)
+        if reading.reason.passes or reading.reason.is_final:
+            return self.execute_complete(context, reading.event())
+        self.log.info("waiting in the triggerer: %s", reading)
+        self._wait(gate)
+        return None
+
+    def _gate(self, context: Context) -> Gate:
+        return Gate(
             application=self.application_id,
             owner=owner_of(context),
             threshold=int(self.acceptable_lag),
@@ -88,10 +97,8 @@ class LagGateSensor(BaseSensorOperator):
             warmed_by=self.warmed_by,
             ready_job=self.ready_job,
         )
-        reading = self._look(gate)
-        if reading.reason.passes or reading.reason.is_final:
-            return self.execute_complete(context, reading.event())
-        self.log.info("waiting in the triggerer: %s", reading)
+
+    def _wait(self, gate: Gate) -> None:
         trigger = LagGateTrigger(
             kafka_config_id=self.kafka_config_id,
             gate=asdict(gate),
@@ -99,7 +106,6 @@ class LagGateSensor(BaseSensorOperator):
             poll_seconds=self.poll_seconds,
         )
         self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
-        return None
 
     def _look(self, gate: Gate) -> Reading:
         """Return the first reading that does not pass, or the last of those that have to pass in a row."""
@@ -123,6 +129,10 @@ class LagGateSensor(BaseSensorOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Return the lags per partition, for the approval."""
+        if event["reason"] == GateReason.PAUSED:
+            # The timeout begins anew.
+            self.log.info("%s", event["detail"])
+            self._wait(self._gate(context))
         self.log.info("%s %s\n%s\n%s", event["reason"], event["detail"], lag_verdict(event), lag_table(event))
         if not GateReason(event["reason"]).passes:
             raise UnsafeState(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Any
@@ -11,11 +13,14 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
-from kafka_rescale.airflow.lag_gate import Gate, Reading, Readings, not_answered
+from kafka_rescale.airflow.lag_gate import Gate, GateReason, Reading, Readings, not_answered
 from kafka_rescale.airflow.metrics import report_lag
 from kafka_rescale.core.errors import RescaleError
 
 log = logging.getLogger(__name__)
+
+RENEW_SECONDS = 600.0
+"""Shorter than the timeout of every gate."""
 
 
 class LagGateTrigger(BaseTrigger):
@@ -24,6 +29,7 @@ class LagGateTrigger(BaseTrigger):
 
     The blocking reads run in threads, because ``sync_to_async`` would make the gates of a triggerer wait for each
     other. An outage sets the count of readings back to zero. The timeout of the deferral limits the wait.
+    While the copy is paused, the task defers again and again: a pause doesn't count.
 
     :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
     :param gate: fields of :class:`~kafka_rescale.airflow.lag_gate.Gate`
@@ -52,8 +58,8 @@ class LagGateTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield one event, when the gate has opened or never will."""
-        passed, last = 0, ""
+        """Yield one event: when the gate has opened or never will, or has been paused for ``RENEW_SECONDS``."""
+        passed, last, renew_at = 0, "", math.inf
         while passed < self.consecutive:
             if passed or last:
                 await asyncio.sleep(self.poll_seconds)
@@ -64,7 +70,9 @@ class LagGateTrigger(BaseTrigger):
                 log.info("gate of %s: %s", self.gate.application, text)
             last = text
             passed = passed + 1 if reading.reason.passes else 0
-            if reading.reason.is_final:
+            is_paused = reading.reason is GateReason.PAUSED
+            renew_at = min(renew_at, time.monotonic() + RENEW_SECONDS) if is_paused else math.inf
+            if reading.reason.is_final or time.monotonic() >= renew_at:
                 break
         yield TriggerEvent(reading.event())
 

@@ -11,8 +11,10 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.expansion.pacing_words import told_pause
 from kafka_rescale.core.expansion.switch_wait import Standing, utc, wait_of
 
 if TYPE_CHECKING:
@@ -91,6 +93,9 @@ def is_over(state: ControlState, owner: str, now_ms: int) -> tuple[bool, str]:
         return True, "the expansion is no longer this run's, or its cutover has begun"
     switch = Switch.of(journal, state.switch)
     wait = wait_of(switch, now_ms)
+    paused = told_pause(Pace.of(journal.plan.fingerprint, state.pace))
+    if paused and wait.standing is Standing.OPEN:
+        return False, f"the copy is {paused}"
     named = f"{switch.order} by {switch.by}" if switch.by else switch.order
     opens = "opened by a person alone" if wait.opens_ms is None else f"opens {utc(wait.opens_ms)}"
     return wait.standing is not Standing.WAITS, f"{wait.standing}, order {named}, {opens}"

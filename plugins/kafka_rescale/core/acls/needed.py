@@ -162,6 +162,11 @@ def _copy(of: Patterns) -> Permissions:
         yield first, (DESCRIBE,)
     if of.application.snapshots is not None:
         yield from _snapshot(of)
+    if of.application.pacing is not None:
+        # The copy slows down when the application's input lag grows.
+        for _, topic in of.inputs():
+            yield topic, (DESCRIBE,)
+        yield first, (DESCRIBE,)
     yield of.copies, (WRITE,)
     yield of.of_job("result/", prefixed=True), (WRITE,)
 

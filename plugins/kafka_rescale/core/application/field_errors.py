@@ -14,6 +14,7 @@ from kafka_rescale.core.application.clients import DeclaredClient
 from kafka_rescale.core.application.lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
 from kafka_rescale.core.application.mistakes import Location, Mistake, WrongValue
 from kafka_rescale.core.application.notifications import Notification
+from kafka_rescale.core.application.pacing import Pacing
 from kafka_rescale.core.application.pipeline import DeclaredBackfill
 from kafka_rescale.core.application.snapshots import Snapshots, StoreSnapshot
 from kafka_rescale.core.application.stores import Store
@@ -31,6 +32,7 @@ _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     ("autoscaling_bounds",): Bounds,
     ("cutover_windows",): CutoverWindows,
     ("notifications",): Notification,
+    ("pacing",): Pacing,
     ("snapshots",): Snapshots,
     ("snapshots", "stores"): StoreSnapshot,
     ("lifecycle", "shell"): ShellLifecycle,

@@ -19,6 +19,7 @@ from kafka_rescale.core.application.fields import (
 from kafka_rescale.core.application.lifecycles import Lifecycle
 from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.application.notifications import Event, Notification
+from kafka_rescale.core.application.pacing import Pacing
 from kafka_rescale.core.application.snapshots import Snapshots
 from kafka_rescale.core.application.stores import Store
 from kafka_rescale.core.application.topics import Input, InputPolicy, Output, Repartition, SubTopologySpec
@@ -57,6 +58,8 @@ class Application(ApplicationFile):
         cutover may say another time. Without this field it is stopped as soon as everything is ready and approved.
     :param max_wait_seconds: limit of the wait for the approval of the cutover and for its window. Until then the
         copies are kept near; after it, the run ends, and its copies stay as they are.
+    :param pacing: how much of the cluster the copy and the proof may use beside the running application. A person
+        may say another limit meanwhile. Without this field there is no limit.
     :param chain: name of a chain of applications that are expanded by one trigger, downstream first.
     :param internal_topic_prefix: the value of ``__internal.override.topic.prefix__``, which takes the place of the
         ``application.id`` in the names of internal topics; generations add their suffix to it.
@@ -102,6 +105,7 @@ class Application(ApplicationFile):
     cutover_windows: CutoverWindows | None = None
     max_wait_seconds: WholeNumber = Field(default=7 * 24 * 3600, ge=60)
     free_disk_percent: WholeNumber | None = Field(default=10, ge=0, le=99)
+    pacing: Pacing | None = None
     bridge_cores: WholeNumber = Field(default=1, ge=1)
     chain: ChainName | None = None
     autoscaling_bounds: Bounds = Bounds()

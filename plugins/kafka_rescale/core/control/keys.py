@@ -13,6 +13,8 @@ class Concern(StrEnum):
     LEASE = "lease"
     JOURNAL = "journal"
     SWITCH = "switch"
+    PACE = "pace"
+    RATE = "rate"
     GENERATIONS = "generations"
     BRIDGE = "bridge"
     AUTOSCALING = "autoscaling"

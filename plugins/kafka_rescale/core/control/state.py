@@ -12,6 +12,7 @@ from kafka_rescale.core.control.history import PastExpansion
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.pace import Pace, Rate
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.control.switch import Switch
@@ -24,6 +25,8 @@ class ControlState(Value):
     lease: Lease | None = None
     journal: Journal | None = None
     switch: Switch | None = None
+    pace: Pace | None = None
+    rates: dict[str, Rate] = Field(default_factory=dict)
     generations: Generations | None = None
     bridge: Bridge | None = None
     autoscaling: Autoscaling | None = None

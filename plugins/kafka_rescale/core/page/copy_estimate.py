@@ -15,7 +15,7 @@ ORDER = ("restore", "warm_up", "lag_gate", "prewarm", "rehearse", "move", "catch
 IN_GROUPS = frozenset(step.task for step in RUN if step.is_per_stage)
 """The jobs whose tasks are in the task groups of the stages."""
 BRIDGE = "bridge"
-AT_WORK = frozenset({"running", "ready", "holding", "job_not_ready"})
+AT_WORK = frozenset({"running", "ready", "holding", "paused", "job_not_ready"})
 STEPS: dict[Phase, str] = {
     Phase.QUIESCING: "cutover",
     Phase.QUIESCED: "cutover",

@@ -9,6 +9,7 @@ from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.cutover_steps import CutoverStep, steps_to_come
 from kafka_rescale.core.expansion.downtime import Downtime, downtime
+from kafka_rescale.core.expansion.pacing_words import told_pace
 from kafka_rescale.core.expansion.switch_wait import switch_to_come, told
 from kafka_rescale.core.page.autoscaling import AutoscalingState, autoscaling_state
 from kafka_rescale.core.page.carried import carried_inputs
@@ -95,6 +96,7 @@ class ApplicationPage(Value):
     :param measured_ms: when it was taken, ms since the epoch.
     :param is_gated: whether a gate measures the same partitions, so that one of them can keep it closed.
     :param cutover: what the cutover of the expansion in progress will do, until it is promoted.
+    :param pace: what limits or pauses the copy, and how fast each job may be now; empty if nothing does.
     :param switch: what the switch waits for, and for how long; empty if none is to come.
     """
 
@@ -109,6 +111,7 @@ class ApplicationPage(Value):
     measured_by: str | None
     measured_ms: int | None
     is_gated: bool
+    pace: str
     cutover: tuple[CutoverStep, ...]
     switch: str
     downtime: Downtime
@@ -153,6 +156,7 @@ def application_page(
         measured_by=measured.job if measured else None,
         measured_ms=_measured(measured) if measured else None,
         is_gated=measured is not None and measured.lags.threshold is not None,
+        pace=told_pace(control),
         cutover=steps_to_come(control, application),
         switch=told(switch, now_ms) if (switch := switch_to_come(control)) is not None else "",
         downtime=downtime(journal),

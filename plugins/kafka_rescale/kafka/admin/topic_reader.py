@@ -40,6 +40,24 @@ class TopicReader(AdminCalls):
         found = self._metadata("cluster")
         return _brokers_of(found) == set(found.brokers)
 
+    def under_replicated(self, names: Iterable[str]) -> list[str]:
+        """Return the partitions of some topics that have fewer replicas in sync than replicas.
+
+        :raises Outage: the brokers don't answer in time.
+        """
+        if not (wanted := sorted(names)):
+            return []
+        found = self._present(
+            lambda client, seconds: client.describe_topics(TopicCollection(wanted), request_timeout=seconds),
+            "replicas of topics",
+        )
+        return [
+            f"{name}-{partition.id}"
+            for name, topic in sorted(found.items())
+            for partition in topic.partitions
+            if len(partition.isr) < len(partition.replicas)
+        ]
+
     def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         """Return the topics by name, without names that don't exist or that no topic can have.
 

@@ -20,6 +20,7 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.pace import Pace, Rate
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.control.state import ControlState
@@ -44,6 +45,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     Concern.LEASE: Lease,
     Concern.JOURNAL: Journal,
     Concern.SWITCH: Switch,
+    Concern.PACE: Pace,
     Concern.GENERATIONS: Generations,
     Concern.BRIDGE: Bridge,
     Concern.AUTOSCALING: Autoscaling,
@@ -51,6 +53,12 @@ _MODELS: dict[str, type[BaseModel]] = {
     Concern.PROCESSING: Processing,
     Concern.PROCESSORS: PipelineProcessors,
 }
+_SEVERAL: dict[str, tuple[str, type[Value]]] = {
+    Concern.RESULT: ("results", JobResult),
+    Concern.RATE: ("rates", Rate),
+    Concern.HISTORY: ("history", PastExpansion),
+}
+"""Concerns with several records each, whose keys go on behind a slash; and the fields of the state."""
 _AS_WRITTEN: dict[str, str] = {
     Concern.REPORT: "report",
     Concern.PROOF: "proof",
@@ -209,11 +217,8 @@ class ControlTopic:
 
 def _decided(values: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the part of the state that is decided from; jobs write results and what is theirs at any time."""
-    return {
-        key: value
-        for key, value in values.items()
-        if key not in _OF_JOBS and not key.startswith(f"{Concern.RESULT}/")
-    }
+    own = (f"{Concern.RESULT}/", f"{Concern.RATE}/")
+    return {k: value for k, value in values.items() if k not in _OF_JOBS and not k.startswith(own)}
 
 
 def _encoded(value: Value | Mapping[str, object] | None) -> bytes | None:
@@ -226,8 +231,11 @@ def _encoded(value: Value | Mapping[str, object] | None) -> bytes | None:
 
 def _changed(state: ControlState, records: Mapping[str, bytes | None]) -> ControlState:
     """Return the state as the next reader will see it."""
-    present: dict[str, bytes | None] = {f"{Concern.RESULT}/{job}": _encoded(r) for job, r in state.results.items()}
-    present |= {f"{Concern.HISTORY}/{key}": _encoded(past) for key, past in state.history.items()}
+    present: dict[str, bytes | None] = {
+        f"{concern}/{detail}": _encoded(value)
+        for concern, (field, _) in _SEVERAL.items()
+        for detail, value in getattr(state, field).items()
+    }
     present |= {concern: _encoded(getattr(state, concern)) for concern in _MODELS}
     present |= {concern: _encoded(getattr(state, field) or None) for concern, field in _AS_WRITTEN.items()}
     return _state({key: value for key, value in {**present, **records}.items() if value is not None})
@@ -235,17 +243,15 @@ def _changed(state: ControlState, records: Mapping[str, bytes | None]) -> Contro
 
 def _state(values: Mapping[str, bytes]) -> ControlState:
     fields: dict[str, object] = {}
-    results: dict[str, JobResult] = {}
-    history: dict[str, PastExpansion] = {}
+    several: dict[str, dict[str, Value]] = {field: {} for field, _ in _SEVERAL.values()}
     for key, value in values.items():
         concern, _, detail = key.partition("/")
         try:
             if concern in _MODELS:
                 fields[concern] = _MODELS[concern].model_validate_json(value)
-            elif concern == Concern.RESULT:
-                results[detail] = JobResult.model_validate_json(value)
-            elif concern == Concern.HISTORY:
-                history[detail] = PastExpansion.model_validate_json(value)
+            elif concern in _SEVERAL:
+                field, model = _SEVERAL[concern]
+                several[field][detail] = model.model_validate_json(value)
             elif concern in _AS_WRITTEN:
                 fields[_AS_WRITTEN[concern]] = json.loads(value)
         except (ValidationError, ValueError) as error:
@@ -255,4 +261,4 @@ def _state(values: Mapping[str, bytes]) -> ControlState:
                 expected="a record of this version of the program",
                 remedy="Use the version that began the expansion until it is complete.",
             ) from None
-    return ControlState.model_validate({**fields, "results": results, "history": history})
+    return ControlState.model_validate({**fields, **several})

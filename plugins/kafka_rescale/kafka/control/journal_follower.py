@@ -12,6 +12,7 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.pace import Pace, Rate
 from kafka_rescale.core.errors import ClusterTimedOut
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_classes import is_outage
@@ -102,15 +103,19 @@ class ControlFollower:
 
 
 class JournalFollower(ControlFollower):
-    """Follows the journal and the lease, and keeps nothing else.
+    """Follows the journal, the lease and the pace, and keeps nothing else.
 
     :param application: base name of the application.
+    :param job: whose rate it follows; empty for none.
     """
 
-    def __init__(self, connection: KafkaConnection, application: str) -> None:
+    def __init__(self, connection: KafkaConnection, application: str, job: str = "") -> None:
         super().__init__(connection, application)
         self._journal: Journal | None = None
         self._lease: Lease | None = None
+        self._pace: Pace | None = None
+        self._rate: Rate | None = None
+        self._rate_key = f"{Concern.RATE}/{job}".encode()
 
     def first(self) -> Journal | None:
         """Return the journal as it is now, having read all of the topic.
@@ -135,8 +140,22 @@ class JournalFollower(ControlFollower):
         self.follow()
         return self._lease.holder if self._lease else ""
 
+    def pace(self) -> Pace | None:
+        """Return what people have said of the pace, of whatever plan, without waiting."""
+        self.follow()
+        return self._pace
+
+    def rate(self) -> Rate | None:
+        """Return the newest rate of the job that has arrived, of whatever attempt, without waiting."""
+        self.follow()
+        return self._rate
+
     def _take(self, key: bytes, value: bytes | None) -> None:
         if key == self._prefix + Concern.JOURNAL.encode():
             self._journal = None if value is None else Journal.model_validate_json(value)
         elif key == self._prefix + Concern.LEASE.encode():
             self._lease = None if value is None else Lease.model_validate_json(value)
+        elif key == self._prefix + Concern.PACE.encode():
+            self._pace = None if value is None else Pace.model_validate_json(value)
+        elif key == self._prefix + self._rate_key:
+            self._rate = None if value is None else Rate.model_validate_json(value)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from kafka_rescale.core.application.pacing import Pacing
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
 from kafka_rescale.core.plan.plan import Plan
@@ -22,6 +24,7 @@ def begin(
     *,
     triggered_by: str = "",
     predicted: Prediction | None = None,
+    pacing: Pacing | None = None,
 ) -> Journal:
     """Begin an expansion, or go on with the one in progress.
 
@@ -31,6 +34,7 @@ def begin(
     :param owner: must hold the lease, if it is held.
     :param triggered_by: who has triggered its run; an attempt that goes on keeps who has begun it.
     :param predicted: what was predicted of it.
+    :param pacing: the limit of the application file, unless a person has said another one of this plan.
     :raises Refused: an expansion by another plan is in progress, or has been promoted since this one was made.
     :raises Fenced: another run holds the lease.
     """
@@ -51,7 +55,10 @@ def begin(
             _assert_next(state.generations, plan)
         other_plan = state.journal is None or state.journal.plan.fingerprint != plan.fingerprint
         stale = [f"{Concern.RESULT}/{job}" for job in state.results] if other_plan else []
-        return {Concern.JOURNAL: journal, **dict.fromkeys(stale)}
+        stale += [f"{Concern.RATE}/{job}" for job in state.rates] if other_plan else []
+        pace = Pace.of(plan.fingerprint, state.pace).declared(pacing)
+        paced: Change = {Concern.PACE: pace} if state.pace is not None or pace.limit is not None else {}
+        return {Concern.JOURNAL: journal, **paced, **dict.fromkeys(stale)}
 
     return _journal(control.update(change), control.application)
 

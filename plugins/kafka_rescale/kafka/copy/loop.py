@@ -37,12 +37,17 @@ from kafka_rescale.kafka.copy.seeding import Seeding, seed_with
 from kafka_rescale.kafka.copy.settings import BULK, CopySettings, rules_of
 from kafka_rescale.kafka.copy.silence import Silence
 from kafka_rescale.kafka.copy.start import checked_offset, start_of, truncated
+from kafka_rescale.kafka.copy.throttle import Share, Throttle, unlimited
 from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.kafka.copy.watch import Watch
+from kafka_rescale.kafka.copy.window import Window
 from kafka_rescale.kafka.copy.writer import UnitWriter
 from kafka_rescale.kafka.reading.log_range import log_range
 
 log = logging.getLogger(__name__)
+
+ANSWER_SECONDS = 0.01
+"""A producer says nothing of records that have arrived, so a wait for answers ends only with its time."""
 
 
 class CopyWorker:
@@ -51,6 +56,7 @@ class CopyWorker:
     :param units: any number; the newest worker of a unit owns it alone.
     :param clock: wall clock in ms.
     :param group: the group that keeps the positions; by default the plan's copy group.
+    :param share: bytes per second that it may write.
     :raises RescaleError: see ``UnitWriter``; if it returns, every older attempt at these units is fenced.
     """
 
@@ -62,8 +68,10 @@ class CopyWorker:
         settings: CopySettings = BULK,
         clock: Callable[[], int] = now_ms,
         group: str | None = None,
+        share: Share = unlimited,
     ) -> None:
         self._settings, self._clock = settings, clock
+        self._throttle, self._window = Throttle(share), Window(settings)
         rules = rules_of(ClusterAdmin(connection), [unit.move for unit in units])
         self._rules = rules.sources
         self._freshness = Freshness(self._rules, clock)
@@ -107,7 +115,9 @@ class CopyWorker:
         for source, writer in self.writers.items():
             found, log = committed.get(source), log_range(self._consumer, source)
             if seeding is not None and seeding.fits(source, found, log):
-                seeded[source] = seed_with(writer, self._consumer, seeding, self._settings, self.commits.explain)
+                seeded[source] = seed_with(
+                    writer, self._consumer, seeding, self._settings, self.commits.explain, self._throttle
+                )
                 continue
             if found is None and writer.unit.move.is_in_place and source in (starts or {}):
                 found = Position((starts or {})[source], Mark())
@@ -140,16 +150,25 @@ class CopyWorker:
         self._session = session
 
     def step(self, seconds: float | None = None) -> int:
-        """Copy the records that can be read now, and return their number.
+        """Copy the records that can be read now, and return their number; rest if the share is used up.
 
-        :param seconds: how long to wait for more records, at most; by default ``step_seconds`` of the settings.
+        :param seconds: how long to wait for more records, or to rest, at most; by default ``step_seconds`` of the
+            settings.
         :raises Fenced: a newer attempt has taken over; the whole attempt must stop.
         :raises ClusterOutage: the copy stands still, with new clients as well.
         :raises Outage: a partition has been silent for ``stall_seconds``.
         """
-        began = time.monotonic()
         seconds = self._settings.step_seconds if seconds is None else seconds
-        messages = self._consumer.consume(self._settings.poll_records, seconds)
+        if (rest := self._throttle.rest()) > 0:
+            # Nothing stays open meanwhile: a transaction would run into its time-out.
+            self._commit([writer for writer in self.writers.values() if writer.is_dirty])
+            time.sleep(min(rest, seconds))
+            return 0
+        if self._window.is_full(sum(writer.unanswered for writer in self.writers.values())):
+            self._await_answers(min(seconds, ANSWER_SECONDS))
+            return 0
+        began, wanted = time.monotonic(), self._window.poll_records(self._throttle.most_bytes)
+        messages = self._consumer.consume(wanted, seconds)
         try:
             count = self._take(messages, time.monotonic() - began)
         except StuckCall as stuck:
@@ -159,7 +178,7 @@ class CopyWorker:
         self._silence.check()
         self._freshness.check(self.writers)
         self._commit(self.commits.due(self.writers.values()))
-        if len(messages) < self._settings.poll_records:
+        if len(messages) < wanted:
             self._watch.passed(time.monotonic() - began)
         self._look_for_stalls()
         return count
@@ -186,6 +205,11 @@ class CopyWorker:
         """Give up uncommitted records and close all clients."""
         self._clients.close()
 
+    def _await_answers(self, seconds: float) -> None:
+        """Give brokers time to answer what is on its way; a transaction that is old enough is ended meanwhile."""
+        next(writer for writer in self.writers.values() if writer.unanswered).await_answers(seconds)
+        self._commit(self.commits.due(self.writers.values()))
+
     def _announce(self, session: str) -> None:
         found = read_positions(self._consumer, self.writers)
 
@@ -200,7 +224,12 @@ class CopyWorker:
         batches = Batches.of(messages, self._limits)
         self._silence.listened(listened, batches.heard)
         wrote = self.commits.wrote
+        before = {source: self.writers[source].pending_bytes for source in batches.records}
         lost = {s for s, batch in batches.records.items() if batch and not wrote(self.writers[s], batch)}
+        size = sum(max(0, self.writers[s].pending_bytes - size) for s, size in before.items())
+        count = sum(map(len, batches.records.values()))
+        self._throttle.spent(size)
+        self._window.wrote(count, size)
         for source in batches.ends.keys() - lost:
             self.writers[source].reached(batches.ends[source])
         if lost:
@@ -208,12 +237,15 @@ class CopyWorker:
         # Errors come last: handling one assigns all units anew, from positions that include this poll's records.
         for source, error in batches.errors.items():
             self._read_error(source, error)
-        return sum(map(len, batches.records.values()))
+        return count
 
     def _commit(self, writers: Sequence[UnitWriter]) -> None:
+        began, size = time.monotonic(), sum(writer.pending_bytes for writer in writers)
         try:
             is_done = self.commits.commit(writers)
+            self._window.committed(size, time.monotonic() - began)
         except StuckCall as stuck:
+            self._window.stuck()
             self._renew(stuck, [writer.unit.source for writer in writers])
             return
         if is_done:

@@ -37,6 +37,7 @@ class Mark:
     :param state: empty while copying, or one of the constants above.
     :param session: of the worker that follows this unit live; see ``CopyWorker.announce``.
     :param fingerprint: of the move that made the copy; empty in a mark of an earlier version.
+    :param throttled_ms: for how long brokers have made this unit's writers wait, because of a quota.
     """
 
     as_of_ms: int = 0
@@ -46,6 +47,7 @@ class Mark:
     state: str = ""
     session: str = ""
     fingerprint: str = ""
+    throttled_ms: int = 0
 
     def to_metadata(self) -> str:
         """Return the text that goes into the offset's metadata."""

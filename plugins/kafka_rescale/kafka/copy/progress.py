@@ -44,7 +44,7 @@ class CopyProgress:
         self._baseline: dict[TopicPartition, Mark] | None = None
         self._began = time.monotonic()
         self._asked: tuple[int, dict[TopicPartition, int]] | None = None
-        self._as_of_ms = 0
+        self._as_of_ms = self._throttled_ms = 0
 
     def ends(self) -> dict[TopicPartition, int]:
         """Return the end (exclusive) of every source partition, as a ``read_committed`` reader sees it."""
@@ -61,6 +61,7 @@ class CopyProgress:
         asked_ms = self._clock()
         ends = self.ends()
         positions = self._positions(ends)
+        self._throttled_ms = sum(position.mark.throttled_ms for position in positions.values())
         if self._baseline is None:
             self._baseline = {source: position.mark for source, position in positions.items()}
             marks = [positions[s].mark.as_of_ms if s in positions else 0 for s in ends]
@@ -74,6 +75,11 @@ class CopyProgress:
             self._as_of_ms,
             time.monotonic() - self._began,
         )
+
+    @property
+    def throttled_ms(self) -> int:
+        """For how long brokers had made the copies wait up to the last reading, over all attempts."""
+        return self._throttled_ms
 
     def all_follow(self, session: str, units: Sequence[CopyUnit]) -> bool:
         """Whether the worker of that session follows all of these units."""

@@ -8,6 +8,7 @@ id fences it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -19,7 +20,11 @@ from kafka_rescale.kafka.client.failures import Rewound
 from kafka_rescale.kafka.copy.commits import Explain
 from kafka_rescale.kafka.copy.marks import SEEDING, Mark, Position
 from kafka_rescale.kafka.copy.settings import CopySettings
+from kafka_rescale.kafka.copy.throttle import Throttle
 from kafka_rescale.kafka.copy.writer import UnitWriter
+
+REST_SECONDS = 0.5
+"""A worker that rests looks so often whether it may go on."""
 
 
 class SeedRow(NamedTuple):
@@ -105,9 +110,16 @@ def is_fresh(committed: Position | None, log: LogRange) -> bool:
 
 
 def seed_with(
-    writer: UnitWriter, consumer: Consumer, seeding: Seeding, settings: CopySettings, explain: Explain
+    writer: UnitWriter,
+    consumer: Consumer,
+    seeding: Seeding,
+    settings: CopySettings,
+    explain: Explain,
+    throttle: Throttle,
 ) -> int:
     """Write a snapshot's rows, set the writer to its position, and return the number of rows.
+
+    It rests as a worker does: with nothing open at the brokers.
 
     :raises Fenced: a newer attempt has taken over.
     :raises Outage: a transaction was aborted; the next attempt begins anew.
@@ -118,14 +130,19 @@ def seed_with(
     try:
         writer.commit_at(consumer, Position(seed.position, mark))
         for rows in seed.batches():
+            before = writer.pending_bytes
             writer.write(_as_messages(rows))
-            if writer.pending_records >= settings.commit_records or writer.pending_bytes >= settings.commit_bytes:
+            throttle.spent(writer.pending_bytes - before)
+            is_large = writer.pending_bytes >= settings.commit_bytes
+            if is_large or writer.pending_records >= settings.commit_records or throttle.rest() > 0:
                 mark = replace(
                     mark,
                     records=mark.records + writer.pending_records,
                     bytes=mark.bytes + writer.pending_bytes,
                 )
                 writer.commit_at(consumer, Position(seed.position, mark))
+            while (rest := throttle.rest()) > 0:
+                time.sleep(min(rest, REST_SECONDS))
         writer.commit(consumer)
     except Rewound as rewound:
         # The rows are the entries that remained of the log before the snapshot's position.

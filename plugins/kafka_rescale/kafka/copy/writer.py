@@ -42,6 +42,7 @@ class UnitWriter:
         self.has_begun = self._is_committed = False
         self.pending_records = 0
         self.pending_bytes = 0
+        self._told_ms = 0
         self._router = Router(unit.move, unit.earlier)
         codec = unit.move.compression
         compression = {"compression.type": codec} if codec and not connection.compression else {}
@@ -53,6 +54,11 @@ class UnitWriter:
     def is_dirty(self) -> bool:
         """Whether there is a position to commit."""
         return not self._is_committed or self.position != self.restart.offset
+
+    @property
+    def unanswered(self) -> int:
+        """How many of its records are on their way."""
+        return self._producer.unanswered
 
     @property
     def unrecorded_ms(self) -> int:
@@ -128,10 +134,18 @@ class UnitWriter:
         The mark also says which move has written the records. Every mark is committed here, so every mark says it.
         """
         topic, partition = self.unit.source
-        position = replace(position, mark=replace(position.mark, fingerprint=self.unit.move.fingerprint))
+        throttled_ms = self._producer.throttled_ms
+        waited_ms = position.mark.throttled_ms + throttled_ms - self._told_ms
+        mark = replace(position.mark, fingerprint=self.unit.move.fingerprint, throttled_ms=waited_ms)
+        position = replace(position, mark=mark)
         offset = KafkaPartition(topic, partition, position.offset, metadata=position.mark.to_metadata())
         self._producer.commit([offset], consumer)
+        self._told_ms = throttled_ms
         self.begin(position, committed=True)
+
+    def await_answers(self, seconds: float) -> None:
+        """Wait for a moment for answers of the brokers; see ``UnitProducer``."""
+        self._producer.await_answers(seconds)
 
     def abandon(self) -> None:
         """Leave the producer behind as it is; see ``UnitProducer``."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, ThrottleEvent, TopicPartition
 
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError, TimedOut
 from kafka_rescale.kafka.client.bounded_call import StuckCall, bounded
@@ -38,6 +38,7 @@ class UnitProducer:
     :param batch_bytes: largest batch that the target accepts.
     :param call_seconds: how long to wait for a commit; after that the producer can't be used any more.
     :param settings: instead of the settings that a copy needs.
+    :ivar throttled_ms: for how long brokers have made this client wait, because of a quota.
     :raises Outage: the transaction coordinator does not answer.
     """
 
@@ -55,11 +56,13 @@ class UnitProducer:
         self._wrote_at: float | None = None
         self._refused: KafkaError | None = None
         self._trouble = ConnectionTrouble(connection.servers)
+        self.throttled_ms = 0
         try:
             self._producer = Producer(
                 connection.client(
                     **{**producer_settings(transactional_id, batch_bytes), **settings},
                     error_cb=self._trouble,
+                    throttle_cb=self._throttled,
                     on_delivery=self._delivered,
                 )
             )
@@ -73,6 +76,18 @@ class UnitProducer:
     def open_seconds(self) -> float:
         """How long the transaction has been open for the brokers, which is since its first record."""
         return 0.0 if self._wrote_at is None or not self._open else time.monotonic() - self._wrote_at
+
+    @property
+    def unanswered(self) -> int:
+        """How many records brokers have not answered yet; a few requests may be among them."""
+        return len(self._producer)
+
+    def await_answers(self, seconds: float) -> None:
+        """Wait for a moment for answers of the brokers.
+
+        :param seconds: at most.
+        """
+        self._producer.poll(seconds)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -178,6 +193,9 @@ class UnitProducer:
                 remedy="Look at the brokers, whose metadata lag behind; then run again.",
             ),
         )
+
+    def _throttled(self, event: ThrottleEvent) -> None:
+        self.throttled_ms += round(event.throttle_time * 1000)
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         if error is not None and error.code() not in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:

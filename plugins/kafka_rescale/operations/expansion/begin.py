@@ -56,7 +56,13 @@ def begin(
     if journal is not None and journal.phase in {*BLUE_STOPPED, Phase.ROLLING_BACK}:
         roll_back(application, connection, owner=owner, reason=f"{owner} takes over an interrupted cutover")
     journal = journal_store.begin(
-        rescale.control, plan, owner, now_ms=now_ms, triggered_by=triggered_by, predicted=predicted
+        rescale.control,
+        plan,
+        owner,
+        now_ms=now_ms,
+        triggered_by=triggered_by,
+        predicted=predicted,
+        pacing=application.pacing,
     )
     if journal.phase is Phase.WARMING:
         close_gate(rescale, journal)

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import Refused, UnsafeState
+from kafka_rescale.core.expansion.pacing_words import told_pause
 from kafka_rescale.core.expansion.switch_wait import Standing, Wait, copied_topics, told, utc, wait_of
 from kafka_rescale.core.expansion.switch_words import CANCEL, CUT_OVER_NOW, POSTPONE, moment_ms
 from kafka_rescale.core.plan.plan import Plan
@@ -90,13 +92,15 @@ def let_through(application: Application, connection: KafkaConnection, *, owner:
 
     def change(present: ControlState, journal: Journal) -> Switch:
         switch = begun(Switch.of(journal, present.switch))
-        is_open = wait_of(switch, now_ms()).standing is Standing.OPEN
+        is_open = wait_of(switch, now_ms()).standing is Standing.OPEN and not _pause_of(present, journal)
         return switch.released(now_ms()) if is_open or switch.released_ms else switch
 
     switch = _write(control, owner, change)
     wait = wait_of(switch, now_ms())
     if not switch.released_ms:
         _assert_goes_on(application, wait)
+        if paused := _pause_of(state, journal) if (journal := state.journal) is not None else "":
+            return Answer(False, f"The switch waits: the copy is {paused}. `resume` lets both go on.")
     text = f"The switch begins: {wait.why}." if wait.standing is Standing.OPEN else told(switch, now_ms())
     return Answer(switch.released_ms > 0, text, _proven_ms(state))
 
@@ -161,17 +165,22 @@ def _beginning(
     application: Application, connection: KafkaConnection, control: ControlTopic, *, asks: bool
 ) -> Callable[[Switch], Switch]:
     journal = control.read().journal
-    tombstone_ms = _tombstone_ms(connection, journal.plan) if journal is not None else None
+    kept_ms = tombstone_ms(connection, journal.plan) if journal is not None else None
     longest, windows = application.max_wait_seconds * 1000, application.cutover_windows
-    return lambda switch: switch.begun(now_ms(), longest, windows, tombstone_ms, asks=asks)
+    return lambda switch: switch.begun(now_ms(), longest, windows, kept_ms, asks=asks)
 
 
-def _tombstone_ms(connection: KafkaConnection, plan: Plan) -> int | None:
+def tombstone_ms(connection: KafkaConnection, plan: Plan) -> int | None:
     """Return how long the copying may be interrupted before a copy may miss deletions; None without copies."""
     sources = copied_topics(plan)
     topics = ClusterAdmin(connection).describe_topics(sources) if sources else {}
     allowed = [SourceRules.of(topic).tombstone_ms for topic in topics.values()]
     return min((each for each in allowed if each is not None), default=None)
+
+
+def _pause_of(state: ControlState, journal: Journal) -> str:
+    """Return who has paused the copy; empty if it goes on. Behind a pause lies a delta without a bound."""
+    return told_pause(Pace.of(journal.plan.fingerprint, state.pace))
 
 
 def _write(control: ControlTopic, owner: str, change: Callable[[ControlState, Journal], Switch]) -> Switch:

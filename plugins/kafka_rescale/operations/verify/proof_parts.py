@@ -20,8 +20,10 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.fences import read_fences, topics_now
 from kafka_rescale.kafka.reading.later_keys import later_keys
 from kafka_rescale.kafka.reading.source_rules import SourceRules
+from kafka_rescale.operations.verify.proof_pace import ProofPace
 from kafka_rescale.operations.verify.stores import compare_as_planned, compare_each
 from kafka_rescale.spark.verify.live import BesideBlue, prove_store
+from kafka_rescale.spark.verify.paced import PacedReading
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,13 +101,17 @@ class ProofParts:
         left = f", {(total - ended) * (time.monotonic() - self._began) / ours:,.0f} s left" if ours else ""
         return f"{len(done)} of {len(self.parts)} parts compared, {ended:,} of {total:,} offsets{left}"
 
-    def compare(self, spark: SparkSession) -> tuple[StoreReport, ...]:
-        """Compare the parts that are left, some at a time, and return the reports of all stores."""
+    def compare(self, spark: SparkSession, pace: ProofPace | None = None) -> tuple[StoreReport, ...]:
+        """Compare the parts that are left, some at a time, and return the reports of all stores.
+
+        :param pace: each part waits for it before it begins; None to compare as fast as Spark can.
+        """
         moves = {move.store: move for move in self._journal.plan.changelogs}
         left = [part for part in self.parts if part.name not in self.done]
 
         def compared(part: Part) -> StoreReport:
-            report = self._compared(spark, moves[part.store], part)
+            paced = pace.await_turn() if pace is not None else None
+            report = self._compared(spark, moves[part.store], part, paced)
             with self._lock:
                 self._done[part.name] = report
             return report
@@ -113,7 +119,7 @@ class ProofParts:
         compare_each(lambda: spark, left, compared)
         return self.reports
 
-    def _compared(self, spark: SparkSession, move: Move, part: Part) -> StoreReport:
+    def _compared(self, spark: SparkSession, move: Move, part: Part, paced: PacedReading | None) -> StoreReport:
         source, fences = move.source, self.fences
         allowed = SourceRules.of(self._admin.describe_topics([source])[source]).tombstone_ms
         copied_ms = fences.copied_as_of_ms[source]
@@ -122,6 +128,7 @@ class ProofParts:
             beside = BesideBlue(
                 later=lambda keys: later_keys(self._connection, source, fences.blue_ends[source], keys),
                 lacks_deletions=lambda: allowed is not None and now_ms() - copied_ms > allowed,
+                paced=paced,
             )
             return prove_store(spark, self._connection.java(), part.narrowed(pair), beside)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.core.verify.fences import Fences
@@ -22,6 +22,7 @@ from kafka_rescale.kafka.client.waiting import again_after_outage
 from kafka_rescale.kafka.control.control_topic import Change
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.fences import topics_now
+from kafka_rescale.operations.verify.proof_pace import ProofPace
 from kafka_rescale.operations.verify.proof_parts import ProofParts
 from kafka_rescale.spark.jobs.job import Job, say
 from kafka_rescale.spark.jobs.session import reading_session
@@ -47,7 +48,7 @@ def prove(job: Job) -> None:
     parts = again_after_outage(lambda: ProofParts.begun(job.connection, journal, job.control.read()))
     if parts.done:
         say(f"{job.key}: goes on with {len(parts.done)} of {len(parts.parts)} parts that are compared already")
-    _compare(job, spark, parts)
+    _compare(job, journal, spark, parts)
     found = Proof(
         application=journal.plan.application,
         plan=journal.plan.fingerprint,
@@ -59,23 +60,30 @@ def prove(job: Job) -> None:
     _record(job, found.concluded(job.control.read().acceptances), began)
 
 
-def _compare(job: Job, spark: SparkSession, parts: ProofParts) -> None:
+def _compare(job: Job, journal: Journal, spark: SparkSession, parts: ProofParts) -> None:
     """Compare what is left, and note each part that is done: at once for readers, or at the latest when it fails.
 
     :raises Fenced: the run has lost the lease.
     """
 
-    def note() -> None:
-        job.put("running", detail=parts.told, records={Concern.PROOF_PROGRESS: parts.progress})
-
     run = job.arguments.run
-    with JournalFollower(job.connection, job.arguments.application) as follower:
+    with JournalFollower(job.connection, job.arguments.application, job.key) as follower:
         follower.first()
+        pace = ProofPace(job, journal, follower, spark)
+
+        def note() -> None:
+            progress: Change = {Concern.PROOF_PROGRESS: parts.progress}
+            job.put("running", detail=parts.told, records={**progress, **pace.adapted()})
+
         try:
-            compared = job.run_beside(lambda: parts.compare(spark), note, until=lambda: follower.holder() != run)
+            compared = job.run_beside(
+                lambda: parts.compare(spark, pace), note, until=lambda: follower.holder() != run
+            )
         except Outage:
             note()
             raise
+        finally:
+            pace.is_over = True
         if compared is None or follower.holder() != run:
             raise Fenced(
                 f"{job.key} of {run}",

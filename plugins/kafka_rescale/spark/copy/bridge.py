@@ -14,10 +14,12 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import Change
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.bridging import ends_of_bridged, prepare, verdict_now
+from kafka_rescale.kafka.copy.harm import Harm
 from kafka_rescale.kafka.copy.progress import CopyProgress
 from kafka_rescale.kafka.copy.units import CopyUnit, divided, units_of
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark.copy.bridge_tasks import CarryOn
+from kafka_rescale.spark.copy.pacer import Pacer
 from kafka_rescale.spark.jobs.job import Job, say
 
 BEAT_SECONDS = 2.0
@@ -81,10 +83,14 @@ def _carry_on(job: Job, journal: Journal, known: Bridge) -> _Watch:
     units = units_of(moves)
     lists = divided(units, job.parallelism(spark))
     spread = spark.sparkContext.parallelize(lists, max(1, len(lists)))
-    with JournalFollower(job.connection, plan.application) as follower:
-        watch = _Watch(job, ClusterAdmin(job.connection), progress, carry.session, units, known, follower)
+    with JournalFollower(job.connection, plan.application, job.key) as follower:
+        follower.first()
+        harm = Harm(job.connection, plan, plan.green if journal.is_promoted else plan.blue, progress)
+        pacer = Pacer(job, plan.fingerprint, follower, harm, len(lists))
+        paced = replace(carry, paced=pacer.begin())
+        watch = _Watch(job, ClusterAdmin(job.connection), progress, carry.session, units, known, follower, pacer)
         job.run_beside(
-            lambda: spread.mapPartitions(carry).collect(),
+            lambda: spread.mapPartitions(paced).collect(),
             watch.beat,
             until=watch.is_over,
             seconds=BEAT_SECONDS,
@@ -104,6 +110,7 @@ class _Watch:
     units: Sequence[CopyUnit]
     known: Bridge
     follower: JournalFollower
+    pacer: Pacer
     recorded_ms: int = 0
 
     def beat(self) -> None:
@@ -116,15 +123,16 @@ class _Watch:
         # The heartbeat that the cutover waits for. Before the promotion, the age of the copy means nothing.
         snapshot = replace(self.progress.read(), as_of_ms=at_ms)
         say(f"{self.job.key}: {snapshot}")
-        before = self.known
+        before, rate = self.known, self.pacer.adapted(snapshot)
         if journal.is_promoted:
             self.known = self._looked(snapshot, at_ms, last).noticed(journal.plan.bridges, last)
         state = self._state(journal)
         settled = all(getattr(before, name) == getattr(self.known, name) for name in SETTLED)
+        settled = settled and not self.pacer.has_news
         if state == CARRYING and settled and at_ms - self.recorded_ms < RECORD_MS:
             return
         self.recorded_ms = at_ms
-        self.job.put(state, snapshot, records={Concern.BRIDGE: self.known} if self.known.begun else None)
+        self.job.put(state, snapshot, records={**rate, Concern.BRIDGE: self.known} if self.known.begun else rate)
 
     def has_ended(self) -> bool:
         """Whether the silence has been proven."""

@@ -33,7 +33,7 @@ class CarryOn(JournalTask):
     def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
         """Copy until the work must not go on, and return ``stopped``."""
         # Opened before the promotion, so that finding coordinators does not lengthen the pause.
-        with closing(self._worker(units, layouts(self.plan.bridges, self.added))) as worker:
+        with closing(self._worker(units, layouts(self.plan.bridges, self.added), follower)) as worker:
             worker.announce(self.session)
             journal = follower.first()
             while (verdict := self.verdict(journal)) == WAIT:
@@ -45,8 +45,8 @@ class CarryOn(JournalTask):
             if not first:
                 return self._carry_on(worker, journal, follower)
         for step in first:
-            self._carry_first(step, units, journal)
-        with closing(self._worker(units, layouts(self.plan.bridges, self.added))) as worker:
+            self._carry_first(step, units, journal, follower)
+        with closing(self._worker(units, layouts(self.plan.bridges, self.added), follower)) as worker:
             return self._carry_on(worker, journal, follower)
 
     def _carry_on(self, worker: CopyWorker, journal: Journal, follower: JournalFollower) -> str:
@@ -59,18 +59,21 @@ class CarryOn(JournalTask):
                 return verdict
             known = newest
 
-    def _worker(self, units: list[CopyUnit], by_topic: Mapping[str, Layout]) -> CopyWorker:
+    def _worker(
+        self, units: list[CopyUnit], by_topic: Mapping[str, Layout], follower: JournalFollower
+    ) -> CopyWorker:
         placed = [CopyUnit(**vars(by_topic[unit.move.source]), partition=unit.partition) for unit in units]
-        return CopyWorker(self.connection, self.plan, placed, LIVE, group=self.plan.bridge_group)
+        group, share = self.plan.bridge_group, self.paced.by(follower)
+        return CopyWorker(self.connection, self.plan, placed, LIVE, group=group, share=share)
 
-    def _carry_first(self, step: Step, units: list[CopyUnit], journal: Journal) -> None:
+    def _carry_first(self, step: Step, units: list[CopyUnit], journal: Journal, follower: JournalFollower) -> None:
         """Copy this worker's part of a step, and wait until all other workers are done with their parts.
 
         If a growth has moved a key, its earlier records are in an old partition and its later records in a new
         one.
         """
         own = [unit for unit in units if unit.source in step.ends]
-        with closing(self._worker(own, step.layouts)) as worker:
+        with closing(self._worker(own, step.layouts, follower)) as worker:
             worker.begin(fence_of(journal, self.added))
             worker.run_to({unit.source: step.ends[unit.source] for unit in own}, now_ms(), exactly=True)
         wait_for_positions(self.connection, self.plan, step.ends)

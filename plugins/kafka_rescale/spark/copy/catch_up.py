@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from uuid import uuid4
 
 from kafka_rescale.core.control.journal import Captured, Journal
@@ -15,12 +16,14 @@ from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import Change
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy.harm import Harm
 from kafka_rescale.kafka.copy.in_flight import prove
 from kafka_rescale.kafka.copy.progress import CopyProgress
 from kafka_rescale.kafka.copy.reset import restart_stale
 from kafka_rescale.kafka.copy.units import divided, units_of
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.kafka.verify.rolling import RollingComparison
+from kafka_rescale.spark.copy.pacer import Pacer
 from kafka_rescale.spark.copy.tasks import FINISHED, STOPPED, Follow
 from kafka_rescale.spark.jobs.job import Job, say
 
@@ -53,10 +56,15 @@ def catch_up(job: Job) -> None:
     # An application without topics of its own has no units. An empty list of units also waits for the journal.
     lists = divided(units, job.parallelism(spark)) or [[]]
     spread = spark.sparkContext.parallelize(lists, len(lists))
-    with JournalFollower(job.connection, plan.application) as follower:
-        beside = _Beside(job, journal, follow, follower)
+    with JournalFollower(job.connection, plan.application, job.key) as follower:
+        follower.first()
+        progress = CopyProgress(job.connection, plan, plan.changelogs)
+        harm = Harm(job.connection, plan, plan.blue, progress)
+        pacer = Pacer(job, plan.fingerprint, follower, harm, len(lists))
+        paced = replace(follow, paced=pacer.begin())
+        beside = _Beside(job, journal, follow, follower, progress, pacer)
         verdicts = job.run_reported(
-            lambda: spread.mapPartitions(follow).collect(),
+            lambda: spread.mapPartitions(paced).collect(),
             beside.progress,
             state_of=beside.state_of,
             seconds=BEAT_SECONDS,
@@ -81,11 +89,19 @@ def catch_up(job: Job) -> None:
 class _Beside:
     """What the driver does beside its tasks: it tells how near the copies are, and compares them."""
 
-    def __init__(self, job: Job, journal: Journal, follow: Follow, follower: JournalFollower) -> None:
+    def __init__(
+        self,
+        job: Job,
+        journal: Journal,
+        follow: Follow,
+        follower: JournalFollower,
+        progress: CopyProgress,
+        pacer: Pacer,
+    ) -> None:
         plan = journal.plan
-        self._job, self._follow, self._follower = job, follow, follower
+        self._job, self._follow, self._follower, self._pacer = job, follow, follower, pacer
         self._units = units_of(plan.moves)
-        self.progress = CopyProgress(job.connection, plan, plan.changelogs)
+        self.progress = progress
         self._rolling = RollingComparison(job.connection, journal) if needs_proof(plan) else None
         if self._rolling:
             self._rolling.start()
@@ -94,16 +110,20 @@ class _Beside:
         """Return ``ready`` when the copies are near, all tasks follow, and what comes from now on is compared.
 
         Python workers take seconds to start. That must not become part of the pause. Whoever waits for this job
-        may begin a proof next, which has to be continued from its fence on.
+        may begin a proof next, which has to be continued from its fence on. A copy that is paused is not ready: a
+        cutover would not wait for it.
         """
+        if self._pacer.is_paused:
+            return "running"
         near = snapshot.within(self._job.arguments.acceptable_lag)
         near = near and self.progress.all_follow(self._follow.session, self._units)
         return "ready" if near and (self._rolling is None or self._rolling.has_begun) else "running"
 
-    def newest(self) -> Change:
-        """Return what was compared since the last call, to be written with a report."""
+    def newest(self, snapshot: Snapshot) -> Change:
+        """Return the rate, and what was compared since the last call, to be written with a report."""
         found = self._rolling.take() if self._rolling else None
-        return {Concern.ROLLING_PROOF: found} if found else {}
+        rate = self._pacer.adapted(snapshot)
+        return {**rate, Concern.ROLLING_PROOF: found} if found else rate
 
     def is_paused(self) -> bool:
         """Return whether a cutover has begun; from then on, compare without a rest."""

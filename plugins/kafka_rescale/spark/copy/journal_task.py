@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.units import CopyUnit
+from kafka_rescale.spark.copy.paced import Paced
 from kafka_rescale.spark.jobs.task_errors import as_text
 from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 
@@ -20,20 +21,25 @@ class JournalTask(ABC):
 
     :param attempt: the journal's attempt at the cutover; if the journal has another one, this one was rolled back.
     :param session: of the job that starts this task; the driver recognises its workers by it.
+    :param paced: how fast it may copy.
     """
 
     connection: KafkaConnection
     plan: Plan
     attempt: int
     session: str
+    paced: Paced = field(default_factory=Paced)
 
     def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[str]:
         """Yield the last verdict of the journal for each list."""
         exit_with_parent()
         for units in lists:
-            with as_text(), JournalFollower(self.connection, self.plan.application) as follower:
+            with as_text(), self._follower() as follower:
                 yield self.work(units, follower)
 
     @abstractmethod
     def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
         """Work on a list until the journal ends it; return the verdict."""
+
+    def _follower(self) -> JournalFollower:
+        return JournalFollower(self.connection, self.plan.application, self.paced.job)

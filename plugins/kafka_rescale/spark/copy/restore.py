@@ -19,9 +19,7 @@ def restore(job: Job) -> None:
         return
     progress, units, task = stage.progress, stage.units, stage.task(job.arguments.snapshots)
     job.report(progress, lambda _: "running")
-    context = job.spark().sparkContext
-    lists = context.parallelize([[unit] for unit in units], len(units))
-    begun = stage.run(job, lambda: lists.mapPartitions(task).collect())
+    begun = stage.run(job, task, [[unit] for unit in units])
     refused = [line for each in begun for line in each.refused]
     for line in refused:
         say(line)

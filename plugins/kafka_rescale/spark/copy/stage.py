@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import Fenced
@@ -12,14 +11,16 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy.harm import Harm
 from kafka_rescale.kafka.copy.progress import CopyProgress
 from kafka_rescale.kafka.copy.reset import restart_stale
+from kafka_rescale.kafka.copy.seeding import Begun
 from kafka_rescale.kafka.copy.units import CopyUnit, units_of
+from kafka_rescale.spark.copy.pacer import Pacer
 from kafka_rescale.spark.copy.tasks import CopyToEnds
 from kafka_rescale.spark.jobs.job import Job, say
+from kafka_rescale.spark.jobs.session import running_tasks
 from kafka_rescale.spark.snapshots.seed import candidates_for
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,14 @@ class StageCopy:
     """The copies of one stage, ready to run.
 
     :param units: one per source partition.
+    :param harm: reads what the pace of all rounds follows.
     """
 
     connection: KafkaConnection
     plan: Plan
     units: Sequence[CopyUnit]
     progress: CopyProgress
+    harm: Harm
 
     @classmethod
     def begin(cls, job: Job) -> StageCopy | None:
@@ -59,7 +62,9 @@ class StageCopy:
         )
         for line in stale:
             say(line)
-        return cls(job.connection, plan, units_of(moves), CopyProgress(job.connection, plan, moves))
+        progress = CopyProgress(job.connection, plan, moves)
+        harm = Harm(job.connection, plan, plan.blue, progress)
+        return cls(job.connection, plan, units_of(moves), progress, harm)
 
     def task(self, snapshots: str = "") -> CopyToEnds:
         """Return the work of a Spark task: copy up to the ends that the sources have now.
@@ -74,20 +79,26 @@ class StageCopy:
         ends = again_after_outage(self.progress.ends)
         return CopyToEnds(self.connection, self.plan, ends, asked_ms, seeds=found.by_source)
 
-    def run(self, job: Job, action: Callable[[], T]) -> T:
-        """Run a Spark action on these copies and report it, for as long as this run has the lease.
+    def run(self, job: Job, task: CopyToEnds, lists: Sequence[list[CopyUnit]]) -> list[Begun]:
+        """Run the work on lists of units in Spark and report it, for as long as this run has the lease.
 
         Otherwise a copy of terabytes would go on for hours after a person has rolled back, perhaps to spare the
         brokers.
 
+        :param lists: one per Spark task.
         :raises Fenced: the run has lost the lease; what is copied stays.
         :raises RescaleError: what a task raised.
         """
-        with JournalFollower(job.connection, job.arguments.application) as follower:
+        spark = job.spark()
+        spread = spark.sparkContext.parallelize(lists, len(lists))
+        with JournalFollower(job.connection, job.arguments.application, job.key) as follower:
             follower.first()
-            done = job.run_beside(
-                action,
-                lambda: job.report(self.progress, lambda _: "running"),
+            at_once = min(len(lists), job.parallelism(spark))
+            pacer = Pacer(job, self.plan.fingerprint, follower, self.harm, at_once, lambda: running_tasks(spark))
+            paced = replace(task, paced=pacer.begin())
+            done: list[Begun] | None = job.run_beside(
+                lambda: spread.mapPartitions(paced).collect(),
+                lambda: job.report(self.progress, lambda _: "running", pacer.adapted),
                 until=lambda: not _has_lease(job, follower),
             )
             if done is None:

@@ -18,9 +18,11 @@ from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.marks import read_positions
 from kafka_rescale.kafka.copy.seeding import Begun, Seeding
 from kafka_rescale.kafka.copy.settings import BULK, LIVE
+from kafka_rescale.kafka.copy.throttle import unlimited
 from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer
 from kafka_rescale.spark.copy.journal_task import JournalTask
+from kafka_rescale.spark.copy.paced import Paced
 from kafka_rescale.spark.jobs.task_errors import as_text
 from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 from kafka_rescale.spark.snapshots.seed import SnapshotSeed, seeding_of
@@ -38,6 +40,7 @@ class CopyToEnds:
     :param starts: where records in flight begin; see ``CopyWorker.begin``.
     :param exactly: copy no record behind the ends.
     :param seeds: snapshots with which copies may begin that have not begun yet, the newest first.
+    :param paced: how fast they may copy; None without a limit.
     """
 
     connection: KafkaConnection
@@ -47,13 +50,15 @@ class CopyToEnds:
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     exactly: bool = False
     seeds: Mapping[TopicPartition, Sequence[SnapshotSeed]] = field(default_factory=dict)
+    paced: Paced | None = None
 
     def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[Begun]:
         """Copy each list, and yield how its copies were begun."""
         exit_with_parent()
+        share = self.paced.here(self.connection, self.plan.application) if self.paced else unlimited
         for units in lists:
             with as_text():
-                worker = CopyWorker(self.connection, self.plan, units, BULK)
+                worker = CopyWorker(self.connection, self.plan, units, BULK, share=share)
                 try:
                     seeding = self._seeding(units)
                     seeded = worker.begin(self.starts, seeding)
@@ -91,7 +96,8 @@ class Follow(JournalTask):
         logs = [u for u in units if u.is_changelog]
         carried = [u for u in units if not u.is_changelog]
         with ExitStack() as clients:
-            worker = clients.enter_context(closing(CopyWorker(self.connection, self.plan, logs, LIVE)))
+            paced = CopyWorker(self.connection, self.plan, logs, LIVE, share=self.paced.by(follower))
+            worker = clients.enter_context(closing(paced))
             self._prepare(carried)
             # Opened before blue stops, so that finding coordinators does not lengthen the pause.
             carrier = clients.enter_context(closing(CopyWorker(self.connection, self.plan, carried, LIVE)))

@@ -50,16 +50,15 @@ def assert_converging(key: str, rounds: list[Snapshot]) -> None:
         found=f"a lag of {last.lag:,} that does not shrink: {written / seconds:,.0f} offsets/s come in, "
         f"{copied / seconds:,.0f} offsets/s are copied",
         expected="a copy that is faster than its source",
-        remedy="Give Spark more cores, wait for a quieter hour, or raise acceptable_recovery_lag; then run again.",
+        remedy="Give Spark more cores, raise the limit of the pace if there is one, wait for a quieter hour, or "
+        "raise acceptable_recovery_lag; then run again.",
     )
 
 
 def _round(job: Job, stage: StageCopy) -> Snapshot:
-    spark = job.spark()
-    lists = divided(stage.units, job.parallelism(spark))
+    lists = divided(stage.units, job.parallelism(job.spark()))
     task = stage.task()
-    spread = spark.sparkContext.parallelize(lists, len(lists))
     began = time.monotonic()
-    stage.run(job, lambda: spread.mapPartitions(task).collect())
+    stage.run(job, task, lists)
     say(f"{job.key}: a round of {time.monotonic() - began:.1f} s")
     return stage.progress.read()

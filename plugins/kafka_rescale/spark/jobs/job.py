@@ -162,7 +162,7 @@ class Job:
         state_of: Callable[[Snapshot], str] = lambda _: "running",
         seconds: float = REPORT_SECONDS,
         is_paused: Callable[[], bool] = lambda: False,
-        records: Callable[[], Change] = lambda: {},
+        records: Callable[[Snapshot], Change] = lambda _: {},
     ) -> T:
         """Run a Spark action and report its progress until it ends.
 
@@ -222,12 +222,15 @@ class Job:
         self,
         progress: Progress,
         state_of: Callable[[Snapshot], str],
-        records: Callable[[], Change] = lambda: {},
+        records: Callable[[Snapshot], Change] = lambda _: {},
     ) -> None:
-        """Print and publish where the copy is."""
+        """Print and publish where the copy is.
+
+        :param records: returns what is written with it; see ``put``.
+        """
         snapshot = progress.read()
         say(f"{self.key}: {snapshot}")
-        self.put(state_of(snapshot), snapshot, records=records())
+        self.put(state_of(snapshot), snapshot, records=records(snapshot))
 
     def _result(self, state: str, **fields: Any) -> JobResult:
         run, attempt = self.arguments.run, self.arguments.attempt

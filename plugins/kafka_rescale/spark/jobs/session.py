@@ -104,3 +104,10 @@ def require_packages(context: SparkContext) -> None:
 def _missing(packages: Sequence[str]) -> list[str]:
     where = f"on {socket.gethostname()}, {sys.executable}"
     return [f"no {each} {where}" for each in packages if find_spec(each) is None]
+
+
+def running_tasks(spark: SparkSession) -> int:
+    """Return how many tasks run now; 0 between two stages."""
+    tracker = spark.sparkContext.statusTracker()
+    found = [info for i in tracker.getActiveStageIds() if (info := tracker.getStageInfo(i)) is not None]
+    return sum(info.numActiveTasks for info in found)

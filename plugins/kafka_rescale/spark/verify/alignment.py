@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 from kafka_rescale.core.formats.changelog_formats import format_of
 from kafka_rescale.core.verify.pairs import StorePair
 from kafka_rescale.spark.verify import subscriptions as verify_subscriptions
+from kafka_rescale.spark.verify.paced import PacedReading
 from kafka_rescale.spark.verify.placement import partition_udf, without_left_behind
 from kafka_rescale.spark.verify.source import read_log
 
@@ -21,7 +22,13 @@ FIELDS = ("partition", "offset", "timestamp", "tombstone", "value_1", "value_2",
 FENCED = ("touched", "shape")
 
 
-def align(spark: SparkSession, kafka: dict[str, str], pair: StorePair, keys: DataFrame | None = None) -> DataFrame:
+def align(
+    spark: SparkSession,
+    kafka: dict[str, str],
+    pair: StorePair,
+    keys: DataFrame | None = None,
+    paced: PacedReading | None = None,
+) -> DataFrame:
     """Return one row per key and rank (1 = the key's last record): each side's record as ``blue_…``, ``green_…``.
 
     A side without such a record has nulls. ``source`` and ``target`` are the key's partitions by the partitioner,
@@ -32,8 +39,9 @@ def align(spark: SparkSession, kafka: dict[str, str], pair: StorePair, keys: Dat
     is a hash of the places of all records of the key.
 
     :param keys: look only at these, in a column ``key``.
+    :param paced: slows the reading down; None to read as fast as Spark can.
     """
-    blue, green = _sides(spark, kafka, pair)
+    blue, green = _sides(spark, kafka, pair, paced)
     both = blue.withColumn("is_green", sf.lit(False)).union(green.withColumn("is_green", sf.lit(True)))
     if keys is not None:
         both = both.join(keys, "key", "left_semi")
@@ -59,18 +67,21 @@ def _with_fence(ranked: DataFrame, fence: dict[int, int]) -> DataFrame:
     return ranked.withColumns({"touched": sf.max(is_behind).over(of_key), "shape": sf.bit_xor(place).over(of_key)})
 
 
-def _sides(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> tuple[DataFrame, DataFrame]:
+def _sides(
+    spark: SparkSession, kafka: dict[str, str], pair: StorePair, paced: PacedReading | None
+) -> tuple[DataFrame, DataFrame]:
     """Return the records of each side that are compared.
 
     In place, green's log is blue's log and the records appended since.
     """
-    blue = read_log(spark, kafka, pair.blue, left=pair.left_of("blue"), without_position=True)
+    blue = read_log(spark, kafka, pair.blue, left=pair.left_of("blue"), without_position=True, paced=paced)
     if pair.left_behind:
         blue = without_left_behind(blue, _partition(pair, pair.blue.partitions))
     if pair.is_in_place:
-        appended = read_log(spark, kafka, pair.appended, without_position=False)
+        appended = read_log(spark, kafka, pair.appended, without_position=False, paced=paced)
         return blue, without_left_behind(blue.union(appended), _partition(pair, pair.green.partitions))
-    green = read_log(spark, kafka, pair.green, left=pair.left_of("green"), without_position=not pair.copied)
+    left, exact = pair.left_of("green"), not pair.copied
+    green = read_log(spark, kafka, pair.green, left=left, without_position=exact, paced=paced)
     return blue, green
 
 

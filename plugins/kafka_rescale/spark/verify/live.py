@@ -36,6 +36,7 @@ from kafka_rescale.core.verify.report import MAX_FINDINGS, StoreReport
 from kafka_rescale.spark.verify.alignment import align
 from kafka_rescale.spark.verify.compare import alignment, counts_of, violated
 from kafka_rescale.spark.verify.faults import judge
+from kafka_rescale.spark.verify.paced import PacedReading
 from kafka_rescale.spark.verify.source import read_log
 
 SUSPECTS = 100_000
@@ -49,10 +50,12 @@ class BesideBlue:
 
     :param later: returns those of some keys that blue has written at or behind the ends of the pair.
     :param lacks_deletions: whether deletions behind the fence may have been removed by now.
+    :param paced: slows the reading down; None to read as fast as Spark can.
     """
 
     later: Callable[[Set[bytes]], Set[bytes]]
     lacks_deletions: Callable[[], bool]
+    paced: PacedReading | None = None
 
 
 def prove_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair, beside: BesideBlue) -> StoreReport:
@@ -63,13 +66,13 @@ def prove_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair, 
     :param pair: with a fence.
     :raises Outage: the comparison took too long, or blue changed too fast, to tell.
     """
-    report, conditions = counts_of(judge(align(spark, dict(kafka), pair), pair), pair)
+    report, conditions = counts_of(judge(align(spark, dict(kafka), pair, paced=beside.paced), pair), pair)
     if report.passed:
         return report
     rows = _settled(spark, kafka, pair, conditions, beside)
     found = [(Oracle(oracle), row) for row in rows for oracle in row["oracles"]]
     if any(oracle is Oracle.DUPLICATES for oracle, _ in found):
-        complete = _complete(spark, kafka, pair)
+        complete = _complete(spark, kafka, pair, beside.paced)
         found = [(o, row) for o, row in found if o is not Oracle.DUPLICATES or row["source"] in complete]
     found = _without_lost_deletions(pair, found, beside)
     failures = dict(Counter(oracle for oracle, _ in found))
@@ -87,7 +90,7 @@ def _settled(
     known: dict[bytes, int] = {}
     for reading in range(READINGS):
         keys = spark.createDataFrame([(key,) for key in known], "key binary") if reading else None
-        rows = _suspects(judge(align(spark, dict(kafka), pair, keys), pair), conditions)
+        rows = _suspects(judge(align(spark, dict(kafka), pair, keys, beside.paced), pair), conditions)
         was_cut, later = len(rows) == SUSPECTS, beside.later({bytes(row["key"]) for row in rows})
         rows = [row for row in rows if bytes(row["key"]) not in later]
         shapes = {bytes(row["key"]): int(row["shape"]) for row in rows}
@@ -110,8 +113,11 @@ def _suspects(judged: DataFrame, conditions: Mapping[Oracle, Column]) -> list[Ro
     return rows
 
 
-def _complete(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair) -> set[int]:
-    log = read_log(spark, kafka, pair.blue, left=pair.left_of("blue"), without_position=True)
+def _complete(
+    spark: SparkSession, kafka: Mapping[str, str], pair: StorePair, paced: PacedReading | None
+) -> set[int]:
+    left = pair.left_of("blue")
+    log = read_log(spark, kafka, pair.blue, left=left, without_position=True, paced=paced)
     counts = {row["partition"]: row["count"] for row in log.groupBy("partition").count().collect()}
     return {p for p, (_, end) in pair.blue.ranges.items() if counts.get(p, 0) == end}
 

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from kafka_rescale.core.verify.pairs import ComparedLog
+from kafka_rescale.spark.verify.paced import PacedReading, size_of_record
 from kafka_rescale.spark.verify.subscriptions import FIELDS, compared_value, with_primary
 
 # Spark asks the broker for the log's range after every poll, so the client's default of 500 records caps a task
@@ -38,6 +39,7 @@ def read_log(
     *,
     left: tuple[str, str, int] | None = None,
     without_position: bool,
+    paced: PacedReading | None = None,
 ) -> DataFrame:
     """Return one row per record: key, partition, offset, timestamp, tombstone, value_1, value_2, headers.
 
@@ -50,6 +52,7 @@ def read_log(
         generation. Then ``primary`` and ``primary_home`` take the place of the partition that a value names.
     :param without_position: leave out the headers that tie a record to blue's input offsets (``v`` of version 0
         and the ``c`` behind it); a copy must not have them.
+    :param paced: slows it down; None to read as fast as Spark can.
     """
     options = {
         **{f"kafka.{name}": value for name, value in kafka.items()},
@@ -70,7 +73,7 @@ def read_log(
     if left is not None:
         records, more = with_primary(records, *left), FIELDS
         value = compared_value()
-    return records.select(
+    rows = records.select(
         "key",
         "partition",
         "offset",
@@ -81,7 +84,9 @@ def read_log(
         sf.xxhash64(sf.lit(2), value).alias("value_2"),
         _headers(without_position).alias("headers"),
         *more,
+        *([size_of_record()] if paced is not None else []),
     )
+    return paced.slowed(rows) if paced is not None else rows
 
 
 def _offsets(topic: str, offsets: list[int]) -> str:

@@ -5,7 +5,7 @@ import { change, clock, duration, el, lagText, size, moment, runLink, short, who
 import { asTable, choice, paged, table } from "./tables.js";
 
 const PHASES = ["warming", "quiescing", "quiesced", "caught_up", "promoted", "started", "verified", "complete"];
-const AT_WORK = ["running", "ready", "holding", "job_not_ready"];
+const AT_WORK = ["running", "ready", "holding", "paused", "job_not_ready"];
 
 export const badge = (level, text) => el("span", { class: `badge ${level}` }, text);
 
@@ -30,8 +30,8 @@ export function drawHead({ summary, work }) {
   ];
 }
 
-export function drawJobs({ jobs, run }) {
-  if (!jobs.length) return null;
+export function drawJobs({ jobs, pace, run }) {
+  if (!jobs.length) return pace ? el("p", { class: "told" }, pace) : null;
   const [dag_id, ...rest] = run.split("/");
   const rows = jobs.map((job) => {
     const percent = job.share === null ? null : `${Math.floor(job.share * 100)} %`;
@@ -41,7 +41,10 @@ export function drawJobs({ jobs, run }) {
       job.state === "done" ? "" : whole(job.lag), timeLeft(job),
       job.records ? whole(job.records) : "", job.seconds && job.bytes ? `${size(job.bytes / job.seconds)}/s` : ""];
   });
-  return table("Progress of every job", ["task", "stage", "state", "copied", "lag", "time left", "records", "speed"], rows, { numeric: [4, 5, 6, 7], narrow: [0, 1, 2] });
+  return [
+    pace ? el("p", { class: "told" }, pace) : null,
+    table("Progress of every job", ["task", "stage", "state", "copied", "lag", "time left", "records", "speed"], rows, { numeric: [4, 5, 6, 7], narrow: [0, 1, 2] }),
+  ].filter(Boolean);
 }
 
 function timeLeft({ state, lag, eta_seconds, has_pace }) {

@@ -1,0 +1,17 @@
+"""How much of the cluster an expansion may use beside the running application, as its file declares it."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from kafka_rescale.core.application.fields import Strict, WholeNumber
+
+
+class Pacing(Strict):
+    """A limit of the copy and of the proof. Below it, the copy slows down by itself when it hurts the cluster.
+
+    :param bytes_per_second: of keys and values, over all tasks of a job. A person may say another limit while the
+        expansion is in progress.
+    """
+
+    bytes_per_second: WholeNumber = Field(ge=1)

@@ -1,0 +1,84 @@
+"""The pace of an expansion: what people have said of it, and what each job makes of that."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from kafka_rescale.core.application.pacing import Pacing
+from kafka_rescale.core.values import Value
+
+
+class Word(Value):
+    """What a person has said.
+
+    :param by: who has said it.
+    :param at_ms: when, in ms since the epoch.
+    :param reason: why, if the person has given a reason.
+    """
+
+    by: str
+    at_ms: int
+    reason: str = ""
+
+
+class Pace(Value):
+    """The record of one expansion. It holds for all attempts at its plan.
+
+    :param plan: fingerprint of the plan. Another plan has another record.
+    :param limit: bytes of keys and values per second, over all tasks of a job; None without a limit.
+    :param limited: who has said the limit; None if the limit is that of the application file.
+    :param paused: who has paused the copy; None if it goes on.
+    :param tombstone_ms: how long the copying may be interrupted (``delete.retention.ms``), as of the pause; None
+        if that is not bounded.
+    """
+
+    plan: str
+    limit: int | None = None
+    limited: Word | None = None
+    paused: Word | None = None
+    tombstone_ms: int | None = None
+
+    @classmethod
+    def of(cls, plan: str, found: Pace | None) -> Pace:
+        """Return the record of a plan; a record of another plan doesn't count."""
+        return found if found is not None and found.plan == plan else cls(plan=plan)
+
+    def declared(self, pacing: Pacing | None) -> Self:
+        """Return the record with the limit of the application file, unless a person has said one."""
+        if self.limited is not None:
+            return self
+        return self.model_copy(update={"limit": pacing.bytes_per_second if pacing is not None else None})
+
+
+class Rate(Value):
+    """How fast one job may copy now. Its driver writes it, and its tasks obey it.
+
+    :param run: the run that holds the lease.
+    :param attempt: at the run's task; a rate of another attempt means nothing.
+    :param limit: bytes per second that the job may use at most; None without a limit.
+    :param bytes_per_second: of all tasks together, now; None without a limit.
+    :param is_paused: whether nothing is copied.
+    :param tasks: how many tasks share the rate.
+    :param slowed_by: why the rate is below the limit, in a sentence; empty if it isn't.
+    :param slowed_ms: when it was last slowed down; 0 if it never was.
+    :param unknown: what the driver could not read, so that the rate does not follow it.
+    :param at_ms: when it was decided.
+    """
+
+    run: str
+    attempt: int
+    limit: int | None = None
+    bytes_per_second: int | None = None
+    is_paused: bool = False
+    tasks: int = 1
+    slowed_by: str = ""
+    slowed_ms: int = 0
+    unknown: tuple[str, ...] = ()
+    at_ms: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """Bytes per second of one task; 0 in a pause, None without a limit."""
+        if self.is_paused:
+            return 0.0
+        return None if self.bytes_per_second is None else self.bytes_per_second / max(1, self.tasks)

@@ -1,0 +1,79 @@
+"""What a person may say of the pace, and when."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.control.bridge import Bridge
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.pace import Pace, Word
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.switch import Switch
+from kafka_rescale.core.errors import Refused
+
+LIMIT, PAUSE, RESUME = "limit", "pause", "resume"
+ACTIONS = (LIMIT, PAUSE, RESUME)
+
+
+def said(state: ControlState, application: str, action: str, word: Word, limit: int | None = None) -> Pace:
+    """Return the pace of the expansion in progress after a person's word.
+
+    A pause of a paused copy and a resume of one that goes on change nothing: the word may have been written
+    before an answer got lost.
+
+    :param application: for errors.
+    :param action: one of ``ACTIONS``.
+    :param limit: of ``limit``, in bytes per second; None to go without one.
+    :raises Refused: nothing is copied, or the application is stopped or about to be.
+    """
+    journal = _copying(state, application)
+    known = Pace.of(journal.plan.fingerprint, state.pace)
+    if action == LIMIT:
+        return known.model_copy(update={"limit": limit, "limited": word})
+    if action == RESUME:
+        return known.model_copy(update={"paused": None})
+    _assert_may_pause(state, journal, application)
+    return known if known.paused is not None else known.model_copy(update={"paused": word})
+
+
+def _copying(state: ControlState, application: str) -> Journal:
+    """Return the journal of an expansion that copies beside its application.
+
+    :raises Refused: there is none.
+    """
+    journal = state.journal
+    if journal is None or journal.phase is Phase.ROLLED_BACK or _is_over(state, journal):
+        raise Refused(
+            f"pace of {application}",
+            found="no expansion" if journal is None else f"nothing to copy, phase {journal.told}",
+            expected="an expansion that copies",
+            remedy="Nothing has been changed. `pacing` in the application file limits the next expansion.",
+        )
+    if journal.plan.is_in_place:
+        raise Refused(
+            f"pace of {application}",
+            found="an expansion in place",
+            expected="one that copies beside the application",
+            remedy="Nothing has been changed. In place, records only move while the application is stopped, and "
+            "then only speed matters.",
+        )
+    return journal
+
+
+def _is_over(state: ControlState, journal: Journal) -> bool:
+    """Whether the expansion was promoted and has no bridge at work."""
+    if not journal.is_promoted:
+        return False
+    return not journal.plan.bridges or bool(Bridge.of(journal.plan, state.bridge).ended_at_ms)
+
+
+def _assert_may_pause(state: ControlState, journal: Journal, application: str) -> None:
+    is_released = not journal.is_promoted and Switch.of(journal, state.switch).released_ms > 0
+    if not is_released and not journal.is_paused:
+        return
+    stopped = f"a stopped application, phase {journal.told}"
+    raise Refused(
+        f"pause of the copy of {application}",
+        found=stopped if journal.is_paused else "a cutover that has been let through",
+        expected="a running application",
+        remedy="Nothing has been changed: while the application is stopped, the copy has no limit, because only "
+        "speed matters. Until the promotion, `rollback_<application>` starts the application again as it was.",
+    )

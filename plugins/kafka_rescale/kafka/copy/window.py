@@ -1,0 +1,57 @@
+"""How much a worker has on its way to the brokers at most, so that slow brokers keep no commit waiting for long.
+
+Brokers with a quota (``producer_byte_rate``) take what a client sends, and don't answer it for as long as it was
+too much. A client that has queued 64 MB by then waits for minutes, longer than any of its time-outs: its commit is
+given up, its records are aborted, and the next client does the same.
+"""
+
+from __future__ import annotations
+
+from kafka_rescale.kafka.copy.settings import CopySettings
+from kafka_rescale.kafka.writing.settings import MIB
+
+MOST_BYTES = 4 * MIB
+"""More would not be faster: a worker that waits 0.1 s for its answers still sends 40 MB/s."""
+LEAST_BYTES = 16 * 1024
+LONG = 0.25
+"""The part of ``still_seconds`` (which bounds a commit) that a commit may take before the window shrinks."""
+QUICK = 0.05
+"""The part of it within which a commit has to end for the window to grow again."""
+USUAL_RECORD = 256.0
+"""Bytes of a record, before the first is seen."""
+
+
+class Window:
+    """The bytes that may be on their way, of all units of a worker together."""
+
+    def __init__(self, settings: CopySettings) -> None:
+        self._settings, self.bytes, self._record = settings, MOST_BYTES, USUAL_RECORD
+
+    def poll_records(self, most_bytes: float | None = None) -> int:
+        """Return how many records to take at a time.
+
+        :param most_bytes: a further bound; None for none.
+        """
+        room = self.bytes if most_bytes is None else min(self.bytes, most_bytes)
+        return max(1, min(self._settings.poll_records, int(room / self._record)))
+
+    def is_full(self, records: int) -> bool:
+        """Whether so many records on their way are enough."""
+        return records * self._record >= self.bytes
+
+    def wrote(self, records: int, size: int) -> None:
+        """Note records that were written, and their bytes."""
+        if records:
+            self._record = max(1.0, (self._record + size / records) / 2)
+
+    def committed(self, size: int, seconds: float) -> None:
+        """Note a commit of so many bytes, and how long it took."""
+        allowed = self._settings.still_seconds
+        if seconds > LONG * allowed:
+            self.bytes = max(LEAST_BYTES, self.bytes // 2)
+        elif size and seconds < QUICK * allowed:
+            self.bytes = min(2 * self.bytes, MOST_BYTES)
+
+    def stuck(self) -> None:
+        """Note a commit that has not returned."""
+        self.bytes = max(LEAST_BYTES, self.bytes // 8)
