@@ -11,7 +11,7 @@ from kafka_rescale.core.formats.subscription_wrapper import LeftTable
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
-from kafka_rescale.core.verify.pairs import CLOCK_SKEW_MS, ComparedLog, StorePair, expansion_pair
+from kafka_rescale.core.verify.pairs import CLOCK_SKEW_MS, ComparedLog, StorePair, expansion_pair, residue_modulus
 from kafka_rescale.core.verify.report import LogCount, PartitionContent, Report, StoreReport, is_about
 from kafka_rescale.core.verify.report_text import render, table
 from kafka_rescale.core.verify.start_offsets import check_start_offsets
@@ -112,6 +112,20 @@ class TestWhatIsCompared:
         pair = self.whole_pair(topic("t"), topic("t"), move)
         assert (pair.left_of("blue"), pair.left_of("green")) == (("crc32", "l", 3), ("crc32", "l", 6))
         assert self.whole_pair(topic("t"), topic("t"), self.MOVE).left_of("blue") is None
+
+    @pytest.mark.parametrize(
+        ("partitioner", "counts", "modulus"),
+        [
+            ("murmur2", (4, 8), 4),
+            ("murmur2", (4, 6), 0),
+            ("linear-hashing:2", (4, 8), 0),
+            ("static:tests.support.user_partitioners:claims_to_be_static", (4, 6), 6),
+        ],
+    )
+    def test_where_a_key_may_have_gone_follows_from_its_partitioner(
+        self, partitioner: str, counts: tuple[int, int], modulus: int
+    ) -> None:
+        assert residue_modulus(partitioner, "", *counts) == modulus
 
     def test_a_log_start_past_the_captured_end_leaves_nothing(self) -> None:
         assert ComparedLog.of("t", {0: 15}, {0: 10}).ranges == {0: (10, 10)}

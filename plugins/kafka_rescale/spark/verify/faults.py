@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
 
@@ -80,14 +79,9 @@ def _content(pair: StorePair) -> dict[Oracle, Column]:
 
 
 def _elsewhere(pair: StorePair) -> Column:
-    """Compare green's partition with blue's: equal under a static partitioner, a residue for k times the count."""
-    partitioner = partitioner_named(pair.partitioner, pair.key_topic)
-    blue, green = sf.col("blue_partition"), sf.col("green_partition")
-    if partitioner.is_static:
-        return ~green.eqNullSafe(blue)
-    if partitioner.is_modulo and pair.green.partitions % pair.blue.partitions == 0:
-        return ~(green % pair.blue.partitions).eqNullSafe(blue)
-    return sf.lit(False)
+    if not pair.modulus:
+        return sf.lit(False)
+    return ~(sf.col("green_partition") % pair.modulus).eqNullSafe(sf.col("blue_partition"))
 
 
 def _versions(pair: StorePair) -> dict[Oracle, Column]:
