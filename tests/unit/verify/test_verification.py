@@ -109,9 +109,14 @@ class TestWhatIsCompared:
     def test_subscriptions_are_compared_with_the_left_table_of_each_side(self) -> None:
         left = LeftTable(partitioner="crc32", key_topic="l", source_partitions=3, target_partitions=6)
         move = self.MOVE.model_copy(update={"store_type": "foreign-key-subscription", "left": left})
-        pair = self.whole_pair(topic("t"), topic("t"), move)
-        assert (pair.left_of("blue"), pair.left_of("green")) == (("crc32", "l", 3), ("crc32", "l", 6))
-        assert self.whole_pair(topic("t"), topic("t"), self.MOVE).left_of("blue") is None
+        assert self.whole_pair(topic("t"), topic("t"), move).left == left
+        assert self.whole_pair(topic("t"), topic("t"), self.MOVE).left is None
+
+    def test_in_place_one_log_is_read_from_blues_begin_to_greens_end(self) -> None:
+        blue = ComparedLog.of("t", {0: 2, 1: 7}, {0: 9, 1: 7})
+        green = ComparedLog.of("t", {0: 2, 1: 8, 2: 0}, {0: 12, 1: 9, 2: 3})
+        pair = StorePair(store="s", store_type="key-value", blue=blue, green=green)
+        assert [(log.topic, log.begins, log.ends) for log in pair.logs] == [("t", [2, 8, 0], [12, 9, 3])]
 
     @pytest.mark.parametrize(
         ("partitioner", "counts", "modulus"),

@@ -91,17 +91,19 @@ class StorePair(Value):
         return self.green.model_copy(update={"ranges": ranges})
 
     @property
+    def logs(self) -> tuple[ComparedLog, ...]:
+        """What is read: blue's log and green's, or in place the one log that both are in."""
+        if not self.is_in_place:
+            return self.blue, self.green
+        begins = {p: begin for p, (begin, end) in self.blue.ranges.items() if begin < end}
+        ranges = {p: LogRange(begins.get(p, begin), end) for p, (begin, end) in self.appended.ranges.items()}
+        return (self.green.model_copy(update={"ranges": ranges}),)
+
+    @property
     def modulus(self) -> int:
         """See ``residue_modulus``."""
         counts = self.blue.partitions, self.green.partitions
         return residue_modulus(self.partitioner, self.key_topic, *counts)
-
-    def left_of(self, side: str) -> tuple[str, str, int] | None:
-        """Return partitioner, topic and partitions of the left table on one side, ``blue`` or ``green``."""
-        if self.left is None:
-            return None
-        count = self.left.source_partitions if side == "blue" else self.left.target_partitions
-        return self.left.partitioner, self.left.key_topic, count
 
 
 def expansion_pair(

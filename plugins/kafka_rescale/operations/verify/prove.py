@@ -66,7 +66,7 @@ def _compare(job: Job, spark: SparkSession, parts: ProofParts) -> None:
     """
 
     def note() -> None:
-        job.put("running", detail=parts.told, records={Concern.PROOF_PROGRESS: parts.progress})
+        job.put("running", parts.snapshot, parts.told, {Concern.PROOF_PROGRESS: parts.progress})
 
     run = job.arguments.run
     with JournalFollower(job.connection, job.arguments.application) as follower:

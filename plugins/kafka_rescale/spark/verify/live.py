@@ -1,4 +1,4 @@
-"""Comparing a store while blue writes and compacts its log, and the copy goes on: no finding is false.
+"""Comparing stores while blue writes and compacts its log, and the copy goes on: no finding is false.
 
 Read: blue from its log start to the ends B, green from its log start to the ends g. Everything that blue had below
 the fence f is in green below g; later records may be there as well. B was read after g, so blue's originals of
@@ -24,7 +24,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
@@ -34,13 +36,15 @@ from kafka_rescale.core.verify.oracles import KeyFinding, Oracle, finding_of
 from kafka_rescale.core.verify.pairs import StorePair
 from kafka_rescale.core.verify.report import MAX_FINDINGS, StoreReport
 from kafka_rescale.spark.verify.alignment import align
-from kafka_rescale.spark.verify.compare import alignment, counts_of, violated
+from kafka_rescale.spark.verify.compare import Counts, alignment, counts_of, violated
 from kafka_rescale.spark.verify.faults import judge
-from kafka_rescale.spark.verify.source import read_log
+from kafka_rescale.spark.verify.source import read_logs
 
 SUSPECTS = 100_000
 """Rows with differences that come to the driver, the newest of their keys first."""
 READINGS = 8
+SETTLED_AT_ONCE = 4
+"""Stores whose differences are read again at a time."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +59,26 @@ class BesideBlue:
     lacks_deletions: Callable[[], bool]
 
 
-def prove_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair, beside: BesideBlue) -> StoreReport:
-    """Compare one store up to a fence.
+def prove_stores(
+    spark: SparkSession, kafka: Mapping[str, str], pairs: Sequence[StorePair], beside: Sequence[BesideBlue]
+) -> tuple[StoreReport, ...]:
+    """Compare some stores up to their fences in one plan, and return their reports in this order.
 
-    If there are more than ``SUSPECTS`` differences, the counts are those of the first.
+    If a store has more than ``SUSPECTS`` differences, its counts are those of the first.
 
-    :param pair: with a fence.
+    :param pairs: with fences.
+    :param beside: by the places of the pairs.
     :raises Outage: the comparison took too long, or blue changed too fast, to tell.
     """
-    report, conditions = counts_of(judge(align(spark, dict(kafka), pair), pair), pair)
+    counted = counts_of(judge(align(spark, kafka, pairs), pairs), pairs)
+    with ThreadPoolExecutor(SETTLED_AT_ONCE) as pool:
+        return tuple(pool.map(partial(_certain, spark, kafka), pairs, counted, beside))
+
+
+def _certain(
+    spark: SparkSession, kafka: Mapping[str, str], pair: StorePair, counts: Counts, beside: BesideBlue
+) -> StoreReport:
+    report, conditions = counts
     if report.passed:
         return report
     rows = _settled(spark, kafka, pair, conditions, beside)
@@ -87,7 +102,7 @@ def _settled(
     known: dict[bytes, int] = {}
     for reading in range(READINGS):
         keys = spark.createDataFrame([(key,) for key in known], "key binary") if reading else None
-        rows = _suspects(judge(align(spark, dict(kafka), pair, keys), pair), conditions)
+        rows = _suspects(judge(align(spark, kafka, [pair], keys), [pair]), conditions)
         was_cut, later = len(rows) == SUSPECTS, beside.later({bytes(row["key"]) for row in rows})
         rows = [row for row in rows if bytes(row["key"]) not in later]
         shapes = {bytes(row["key"]): int(row["shape"]) for row in rows}
@@ -111,8 +126,8 @@ def _suspects(judged: DataFrame, conditions: Mapping[Oracle, Column]) -> list[Ro
 
 
 def _complete(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair) -> set[int]:
-    log = read_log(spark, kafka, pair.blue, left=pair.left_of("blue"), without_position=True)
-    counts = {row["partition"]: row["count"] for row in log.groupBy("partition").count().collect()}
+    blue = read_logs(spark, kafka, [pair]).filter(~sf.col("is_green"))
+    counts = {row["partition"]: row["count"] for row in blue.groupBy("partition").count().collect()}
     return {p for p, (_, end) in pair.blue.ranges.items() if counts.get(p, 0) == end}
 
 

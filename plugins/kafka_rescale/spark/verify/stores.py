@@ -1,0 +1,39 @@
+"""Several stores in one plan: what differs between them, as a column of each row's store.
+
+A plan costs Spark half a second or more, whatever it reads. So stores share one, and every row has the place of
+its store among them in ``STORE``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+
+STORE = "store"
+
+
+def by_store(values: Sequence[object], kind: str) -> Column:
+    """Return the value of each row's store.
+
+    :param values: by the places of the stores.
+    :param kind: Spark's type of them.
+    """
+    if len(set(values)) == 1:
+        return sf.lit(values[0]).cast(kind)
+    return sf.get(_array(values, kind), sf.col(STORE))
+
+
+def by_partition(values: Sequence[Sequence[object]], kind: str, partition: str) -> Column:
+    """Return the value of the partition of each row's store that a column names; null if it has none.
+
+    :param values: by the places of the stores, and by partition.
+    """
+    of_stores = [_array(each, kind) for each in values]
+    of_store = of_stores[0] if len(of_stores) == 1 else sf.get(sf.array(*of_stores), sf.col(STORE))
+    return sf.get(of_store, sf.col(partition))
+
+
+def _array(values: Sequence[object], kind: str) -> Column:
+    return sf.array(*(sf.lit(value).cast(kind) for value in values))
