@@ -48,16 +48,13 @@ def align(
     both = _both(spark, kafka, pairs)
     if keys is not None:
         both = both.join(keys, "key", "left_semi")
-    # Shuffle by key alone, so that the windows and the aggregation below need no further shuffle.
+    # Shuffle by key alone, so that the window and the aggregation below need no further shuffle.
     by_key = both.withColumn("hash", sf.xxhash64("key")).repartition(_tasks(spark, pairs), "hash")
-    newest_first = Window.partitionBy(*HISTORY, "is_green").orderBy(sf.desc("offset"), "partition")
-    ranked = by_key.withColumns(
-        {"rank": sf.row_number().over(newest_first), "neighbour": sf.lag("partition").over(newest_first)}
-    )
+    is_fenced = any(pair.fence is not None for pair in pairs)
+    ranked = _ranked(by_key, [pair.fence or {} for pair in pairs] if is_fenced else [])
     more = verify_subscriptions.FIELDS if verify_subscriptions.has_subscriptions(pairs) else ()
     found = [_side(name, field) for name in SIDES for field in (*FIELDS, *more)]
-    if any(pair.fence is not None for pair in pairs):
-        ranked = _with_fence(ranked, [pair.fence or {} for pair in pairs])
+    if is_fenced:
         found += [sf.max(name).alias(name) for name in FENCED]
     source, target = _homes(pairs)
     return ranked.groupBy(*HISTORY, "rank").agg(*found).withColumns({"source": source, "target": target})
@@ -69,12 +66,27 @@ def _tasks(spark: SparkSession, pairs: Sequence[StorePair]) -> int:
     return max(int(spark.sparkContext.defaultParallelism), min(records // SORTED_AT_ONCE, SORTING_TASKS))
 
 
-def _with_fence(ranked: DataFrame, fences: Sequence[Mapping[int, int]]) -> DataFrame:
-    of_key = Window.partitionBy(*HISTORY)
-    position = by_partition([[fence[p] for p in range(len(fence))] for fence in fences], "long", "partition")
-    is_behind = ~sf.col("is_green") & sf.coalesce(sf.col("offset") >= position, sf.lit(False))
-    place = sf.xxhash64("is_green", "partition", "offset")
-    return ranked.withColumns({"touched": sf.max(is_behind).over(of_key), "shape": sf.bit_xor(place).over(of_key)})
+def _ranked(by_key: DataFrame, fences: Sequence[Mapping[int, int]]) -> DataFrame:
+    """Add what is counted over a key's history; one window serves all of it.
+
+    :param fences: by the places of the stores, if they have some.
+    """
+    # Blue's records come first.
+    history = Window.partitionBy(*HISTORY).orderBy("is_green", sf.desc("offset"), "partition")
+    before = history.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    whole = history.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    of_blue = sf.when(sf.col("is_green"), sf.count_if(~sf.col("is_green")).over(before)).otherwise(sf.lit(0))
+    is_newest = sf.coalesce(sf.lag("is_green").over(history) != sf.col("is_green"), sf.lit(True))
+    counted = {
+        "rank": (sf.row_number().over(history) - of_blue).cast("int"),
+        "neighbour": sf.when(~is_newest, sf.lag("partition").over(history)),
+    }
+    if fences:
+        position = by_partition([[fence[p] for p in range(len(fence))] for fence in fences], "long", "partition")
+        is_behind = ~sf.col("is_green") & sf.coalesce(sf.col("offset") >= position, sf.lit(False))
+        counted["touched"] = sf.max(is_behind).over(whole)
+        counted["shape"] = sf.bit_xor(sf.xxhash64("is_green", "partition", "offset")).over(whole)
+    return by_key.withColumns(counted)
 
 
 def _both(spark: SparkSession, kafka: Mapping[str, str], pairs: Sequence[StorePair]) -> DataFrame:

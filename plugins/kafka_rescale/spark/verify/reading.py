@@ -19,7 +19,10 @@ def begin_reading(context: SparkContext) -> str:
 
 
 def records_read(context: SparkContext, name: str) -> int:
-    """Return how many records the tasks of a reading have read; running tasks tell it every few seconds."""
+    """Return how many records the tasks of a reading have read; running tasks tell it every few seconds.
+
+    Spark does not count what its Kafka source reads. What such a task reads, it writes for the shuffle.
+    """
     tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
     jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(name))
     stages = {stage for job in jobs if job is not None for stage in job.stageIds}
@@ -28,7 +31,8 @@ def records_read(context: SparkContext, name: str) -> int:
 
 def _read_by(store: Any, stage: int) -> int:
     try:
-        return int(store.lastStageAttempt(stage).inputRecords())
+        found = store.lastStageAttempt(stage)
+        return 0 if found.shuffleReadRecords() else int(found.shuffleWriteRecords())
     except Exception:
         # Spark has forgotten the stage: it keeps the last thousand.
         return 0

@@ -21,7 +21,7 @@ from kafka_rescale.spark.verify.subscriptions import FIELDS, compared_value, has
 _BULK = {
     # Only transaction markers follow the last record of a closed range: the read of every partition
     # would wait for half a second there.
-    "kafka.fetch.max.wait.ms": "50",
+    "kafka.fetch.max.wait.ms": "5",
     "kafka.max.poll.records": "50000",
     "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024),
     "kafka.fetch.max.bytes": str(64 * 1024 * 1024),
