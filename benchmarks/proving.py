@@ -20,6 +20,7 @@ from kafka_rescale.kafka.copy.fences import last_fences
 from kafka_rescale.kafka.verify.delta import compare_stretch
 from kafka_rescale.kafka.verify.stretch import Stretch
 from kafka_rescale.operations.verify.proof_parts import ProofParts
+from kafka_rescale.spark.jobs.session import READING
 from kafka_rescale.spark.verify.source import read_logs
 from pyspark.sql import SparkSession
 
@@ -56,11 +57,10 @@ def _session() -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     jars = ",".join(str(jar) for jar in sorted(ensure_jars("connector").glob("*.jar")))
     settings = {
+        **READING,
         "spark.jars": jars,
         "spark.driver.memory": "2g",
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "WARN",
         "spark.executorEnv.PYTHONPATH": str(ROOT / "plugins"),
     }
     builder = SparkSession.builder.master("local[2]")

@@ -13,8 +13,10 @@ from pyspark.sql import functions as sf
 
 STORE = "store"
 
+Constant = int | bool | None
 
-def by_store(values: Sequence[object], kind: str) -> Column:
+
+def by_store(values: Sequence[Constant], kind: str) -> Column:
     """Return the value of each row's store.
 
     :param values: by the places of the stores.
@@ -25,7 +27,7 @@ def by_store(values: Sequence[object], kind: str) -> Column:
     return sf.get(_array(values, kind), sf.col(STORE))
 
 
-def by_partition(values: Sequence[Sequence[object]], kind: str, partition: str) -> Column:
+def by_partition(values: Sequence[Sequence[Constant]], kind: str, partition: str) -> Column:
     """Return the value of the partition of each row's store that a column names; null if it has none.
 
     :param values: by the places of the stores, and by partition.
@@ -35,5 +37,7 @@ def by_partition(values: Sequence[Sequence[object]], kind: str, partition: str) 
     return sf.get(of_store, sf.col(partition))
 
 
-def _array(values: Sequence[object], kind: str) -> Column:
-    return sf.array(*(sf.lit(value).cast(kind) for value in values))
+def _array(values: Sequence[Constant], kind: str) -> Column:
+    # As SQL: every call of a function goes to the JVM and back.
+    literals = ("null" if value is None else str(value).lower() for value in values)
+    return sf.expr(f"cast(array({', '.join(literals)}) as array<{kind}>)")
