@@ -51,14 +51,14 @@ def changelog_move(source: str, green: str) -> Move:
     )
 
 
-def fill(connection: KafkaConnection, topic: str, records: int) -> None:
+def fill(connection: KafkaConnection, topic: str, records: int, partitions: int = BEFORE) -> None:
     """Write records of 100 bytes with distinct keys, where Kafka Streams would have put them."""
     producer = Producer(connection.client(**{"linger.ms": 20, "queue.buffering.max.messages": 500_000}))
     now_ms = int(time.time() * 1000)
     for begin in range(0, records, 10_000):
         numbers = range(begin, min(records, begin + 10_000))
         keys = [b"aircraft%08d" % number for number in numbers]
-        for number, key, partition in zip(numbers, keys, Murmur2().partition_batch(keys, BEFORE), strict=True):
+        for number, key, partition in zip(numbers, keys, Murmur2().partition_batch(keys, partitions), strict=True):
             at = number * 7 % (len(_POOL) - VALUE_BYTES)
             timestamp = now_ms - records + number
             producer.produce(topic, _POOL[at : at + VALUE_BYTES], key, partition, timestamp=timestamp)

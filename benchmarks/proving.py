@@ -13,14 +13,15 @@ from typing import Any
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.plan.plan import Move, Plan, Stage
 from kafka_rescale.core.verify.fences import Fences
-from kafka_rescale.core.verify.pairs import ComparedLog
+from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.copy.fences import last_fences
 from kafka_rescale.kafka.verify.delta import compare_stretch
 from kafka_rescale.kafka.verify.stretch import Stretch
 from kafka_rescale.operations.verify.proof_parts import ProofParts
-from kafka_rescale.spark.verify.source import read_log
+from kafka_rescale.spark.jobs.session import READING
+from kafka_rescale.spark.verify.source import read_logs
 from pyspark.sql import SparkSession
 
 from benchmarks.contestants import copy_worker
@@ -31,32 +32,35 @@ from testbed.expansion import ROOT
 from testbed.jars import ensure_jars
 
 READ, PROOF, DELTA = "spark reads both", "proof", "delta, in the driver"
-STORES, STORE_PARTITIONS = 12, 8
+STORES, STORE_PARTITIONS, SMALL = 12, 8, 200
 
 
 def measure_proving(directory: Path, sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Compare stores of growing size with their copies; then twelve empty ones, for what no size changes."""
+    """Compare stores of growing size with their copies; then twelve small ones, for what no size changes."""
     with EmbeddedBroker(directory / "broker", heap="2g") as broker:
         connection, spark = KafkaConnection(broker.client_config()), _session()
         ProofParts(connection, *_store(connection, "warm-up", 1_000)).compare(spark)
         rows = [_row(spark, connection, sizes.records * share // 10, sizes.repeats, tell) for share in PROVEN]
-        began = time.monotonic()
-        ProofParts(connection, *_empty_stores(connection)).compare(spark)
-        fixed = round(time.monotonic() - began, 2)
-        tell(f"{STORES} empty stores of {STORE_PARTITIONS} partitions: {fixed} s")
+        fixed = {entries: _fixed(spark, connection, entries, tell) for entries in (0, SMALL)}
         spark.stop()
-    return {"rows": rows, "fixed_seconds": fixed, "stores": STORES, "partitions": STORE_PARTITIONS}
+    return {
+        "rows": rows,
+        "fixed_seconds": fixed[0],
+        "small_seconds": fixed[SMALL],
+        "small": SMALL,
+        "stores": STORES,
+        "partitions": STORE_PARTITIONS,
+    }
 
 
 def _session() -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     jars = ",".join(str(jar) for jar in sorted(ensure_jars("connector").glob("*.jar")))
     settings = {
+        **READING,
         "spark.jars": jars,
         "spark.driver.memory": "2g",
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "WARN",
         "spark.executorEnv.PYTHONPATH": str(ROOT / "plugins"),
     }
     builder = SparkSession.builder.master("local[2]")
@@ -98,16 +102,28 @@ def _store(connection: KafkaConnection, name: str, entries: int) -> tuple[Journa
     return Journal(plan=plan), last_fences(connection, plan, admin.end_offsets([move.source]))
 
 
-def _empty_stores(connection: KafkaConnection) -> tuple[Journal, Fences]:
+def _fixed(spark: SparkSession, connection: KafkaConnection, entries: int, tell: Callable[[str], None]) -> float:
+    """Compare twelve stores of a few entries, and return the seconds that it takes."""
+    journal, fences = _small_stores(connection, entries)
+    began = time.monotonic()
+    _assert_equal(ProofParts(connection, journal, fences).compare(spark))
+    took = round(time.monotonic() - began, 2)
+    tell(f"{STORES} stores of {STORE_PARTITIONS} partitions and {entries} entries each: {took} s")
+    return took
+
+
+def _small_stores(connection: KafkaConnection, entries: int) -> tuple[Journal, Fences]:
     moves, admin = [], ClusterAdmin(connection)
     for number in range(STORES):
-        move = changelog_move(f"empty-{number}-changelog", f"empty-{number}-g2").model_copy(
+        name = f"with-{entries}-{number}"
+        move = changelog_move(f"{name}-changelog", f"{name}-g2").model_copy(
             update={"store": f"store-{number}", "source_partitions": STORE_PARTITIONS}
         )
         for topic in (move.source, move.target):
             admin.ensure_topic(topic, STORE_PARTITIONS, 1, {"cleanup.policy": "compact"})
+        fill(connection, move.source, entries, STORE_PARTITIONS)
         moves.append(move)
-    plan = _plan("empty", moves)
+    plan = _plan(f"with-{entries}", moves)
     copy_worker(connection, plan)
     return Journal(plan=plan), last_fences(connection, plan, admin.end_offsets([m.source for m in moves]))
 
@@ -121,10 +137,10 @@ def _plan(name: str, moves: Sequence[Move]) -> Plan:
 
 def _read(spark: SparkSession, connection: KafkaConnection, move: Move, fences: Fences) -> None:
     """Read and hash both logs, as the proof does before it compares anything."""
-    for topic, ends in ((move.source, fences.blue_ends), (move.target, fences.green_ends)):
-        log = ComparedLog.of(topic, {}, ends[topic])
-        records = read_log(spark, connection.java(), log, without_position=True)
-        records.write.format("noop").mode("overwrite").save()
+    ends = {**fences.blue_ends, **fences.green_ends}
+    blue, green = (ComparedLog.of(topic, {}, ends[topic]) for topic in (move.source, move.target))
+    pair = StorePair(store=move.store, store_type=move.store_type, blue=blue, green=green)
+    read_logs(spark, connection.java(), [pair]).write.format("noop").mode("overwrite").save()
 
 
 def _all_of_it(fences: Fences) -> Stretch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
@@ -17,20 +16,12 @@ from kafka_rescale.kafka.copy.fences import read_fences
 from kafka_rescale.operations.verify.proof_parts import ProofParts
 from pyspark.sql import SparkSession
 
-from testbed.broker import EmbeddedBroker
 from testbed.processes import wait_until
 from tests.integration.copy_helpers import changelog, expected_partition, plan_of
 from tests.support.changelogs import log_range, record_count
-from tests.support.verify.busy_blue import EAGER, EAGER_BROKER, busy
+from tests.support.verify.busy_blue import EAGER, busy
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(scope="module")
-def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaConnection]:
-    directory = tmp_path_factory.mktemp("eager")
-    with EmbeddedBroker(directory, heap="512m", properties=EAGER_BROKER) as running:
-        yield KafkaConnection(running.client_config())
 
 
 def made(connection: KafkaConnection, name: str) -> Plan:
@@ -74,13 +65,11 @@ def proves(spark: SparkSession, connection: KafkaConnection, plan: Plan, times: 
 
 
 def test_no_finding_is_false_and_a_mistake_is_found(
-    spark: SparkSession, connection: KafkaConnection, unique: str
+    spark: SparkSession, eager: KafkaConnection, unique: str
 ) -> None:
-    proves(spark, connection, made(connection, unique), 6)
+    proves(spark, eager, made(eager, unique), 6)
 
 
 @pytest.mark.slow
-def test_no_finding_is_false_in_fifty_proofs(
-    spark: SparkSession, connection: KafkaConnection, unique: str
-) -> None:
-    proves(spark, connection, made(connection, unique), 50)
+def test_no_finding_is_false_in_fifty_proofs(spark: SparkSession, eager: KafkaConnection, unique: str) -> None:
+    proves(spark, eager, made(eager, unique), 50)

@@ -52,7 +52,7 @@ def copied(client: Client, unique: str) -> Expanded:
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core_parts, "PART_RECORDS", 1)
-    monkeypatch.setattr("kafka_rescale.operations.verify.stores.STORES_AT_ONCE", 1)
+    monkeypatch.setattr("kafka_rescale.operations.verify.stores.BATCHES_AT_ONCE", 1)
 
 
 def run(expanded: Expanded, attempt: int) -> None:
@@ -74,7 +74,7 @@ def test_parts_that_are_compared_are_not_compared_again(
     spark: SparkSession, copied: Expanded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = compared_at_once(spark, copied)
-    compared, compare = list[str](), proof_parts.prove_store
+    compared, compare = list[str](), proof_parts.prove_stores
 
     def until_it_fails(*arguments: Any) -> Any:
         if len(compared) % 3 == 2:
@@ -83,7 +83,7 @@ def test_parts_that_are_compared_are_not_compared_again(
         compared.append("compared")
         return compare(*arguments)
 
-    monkeypatch.setattr(proof_parts, "prove_store", until_it_fails)
+    monkeypatch.setattr(proof_parts, "prove_stores", until_it_fails)
     attempt, begun = 0, None
     while not copied.control.read().proof:
         attempt += 1
@@ -94,6 +94,9 @@ def test_parts_that_are_compared_are_not_compared_again(
             assert found is not None
             assert begun is None or found.fences == begun.fences, "up to the same fence"
             begun = found
+            shown = copied.control.read().results["prove"]
+            assert sum(not p.left for p in shown.partitions) >= 2 * len(found.done), "two of green for each part"
+            assert " of 16 partitions compared" in shown.detail
 
     assert (compared.count("compared"), compared.count("failed")) == (8, 3), "two stores of four parts each"
     proof = Proof.model_validate(copied.control.read().proof)
@@ -131,9 +134,8 @@ def test_a_driver_that_is_killed_twenty_times_says_the_same(spark: SparkSession,
     draw, attempt, kills, proofs, noted = random.Random(1), 0, 0, 0, set[int]()
     while kills < 20 or not proofs:
         attempt += 1
-        kills += is_killed(copied, attempt, draw.uniform(0, 8))
-        found = progress_of(copied)
-        noted.add(len(found.done) if found else 0)
+        kills += is_killed(copied, attempt, parts=draw.choice((0, 1, 1, 2, 3)), seconds=draw.uniform(0, 1))
+        noted.add(noted_by(copied))
         if recorded := copied.control.read().proof:
             proof = Proof.model_validate(recorded)
             assert (proof.stores, proof.passed) == (whole, True)
@@ -142,15 +144,27 @@ def test_a_driver_that_is_killed_twenty_times_says_the_same(spark: SparkSession,
     assert len(noted - {0}) > 2, "most were killed before their first part"
 
 
-def is_killed(expanded: Expanded, attempt: int, seconds: float) -> bool:
-    """Begin a proof, and kill its driver some time later unless it has ended."""
+def noted_by(expanded: Expanded) -> int:
+    """How many parts are compared, as the next driver will know."""
+    found = progress_of(expanded)
+    return len(found.done) if found else 0
 
-    def is_at_work() -> bool:
+
+def is_killed(expanded: Expanded, attempt: int, parts: int, seconds: float) -> bool:
+    """Begin a proof, and kill its driver unless it has ended.
+
+    :param parts: how many it notes before it is killed.
+    :param seconds: how much later it is killed.
+    """
+    before = noted_by(expanded)
+
+    def is_time() -> bool:
         result = expanded.control.read().results.get("prove")
-        return process.poll() is not None or (result is not None and result.attempt == attempt)
+        is_at_work = result is not None and result.attempt == attempt
+        return process.poll() is not None or (is_at_work and noted_by(expanded) >= before + parts)
 
     with driver(expanded, attempt) as process:
-        wait_until(is_at_work, timeout=120, what="the driver to be at work")
+        wait_until(is_time, timeout=300, what=f"the driver to note {parts} parts")
         try:
             assert process.wait(seconds) == 0
         except subprocess.TimeoutExpired:
@@ -163,7 +177,7 @@ def driver(expanded: Expanded, attempt: int) -> Iterator[subprocess.Popen[bytes]
     """A proof in parts of one partition each, in a process of its own."""
     script = (
         "import sys, json; from kafka_rescale.core.verify import parts;"
-        "from kafka_rescale.operations.verify import stores; parts.PART_RECORDS = stores.STORES_AT_ONCE = 1;"
+        "from kafka_rescale.operations.verify import stores; parts.PART_RECORDS = stores.BATCHES_AT_ONCE = 1;"
         "from tests.support.verify.spark_of_tests import session_of_tests; session_of_tests();"
         "from kafka_rescale.kafka.client.connection import KafkaConnection;"
         "from kafka_rescale.operations.verify.prove import prove;"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -31,11 +31,10 @@ from kafka_rescale.kafka.verify.delta import compare_stretch
 from kafka_rescale.kafka.verify.rolling import RollingComparison
 from kafka_rescale.kafka.verify.stretch import Stretch
 
-from testbed.broker import EmbeddedBroker
 from testbed.processes import wait_until
 from tests.integration.copy_helpers import changelog, ends_of, expected_partition, plan_of
 from tests.support.changelogs import Placed, Record, append, history, placed
-from tests.support.verify.busy_blue import EAGER, EAGER_BROKER, busy
+from tests.support.verify.busy_blue import EAGER, busy
 
 pytestmark = pytest.mark.integration
 
@@ -247,13 +246,6 @@ def test_a_job_that_is_begun_again_goes_on_where_the_last_one_was(totals: Store)
     totals.copy()
     anew = RollingComparison(totals.connection, journal).finish(totals.ends)
     assert anew.began == {**totals.ends}, "what was emptied since counts no more"
-
-
-@pytest.fixture(scope="module")
-def eager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaConnection]:
-    directory = tmp_path_factory.mktemp("eager")
-    with EmbeddedBroker(directory, heap="512m", properties=EAGER_BROKER) as running:
-        yield KafkaConnection(running.client_config())
 
 
 def test_no_finding_is_false_beside_compaction_and_a_mistake_is_found(eager: KafkaConnection, unique: str) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.pairs import ComparedLog
-from kafka_rescale.spark.verify.compare import compare_store
 from pyspark.sql import SparkSession
 
 from testbed.processes import wait_until
@@ -25,6 +24,7 @@ from tests.support.changelogs import (
     write_log,
 )
 from tests.support.mutations import SINCE, Client, pair_of
+from tests.support.verify.one_store import compare_store
 
 pytestmark = pytest.mark.integration
 

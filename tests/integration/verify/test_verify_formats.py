@@ -10,12 +10,12 @@ from kafka_rescale.core.formats.subscription_wrapper import LeftTable
 from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
 from kafka_rescale.core.verify.report import StoreReport
-from kafka_rescale.spark.verify.compare import compare_store
 from pyspark.sql import SparkSession
 
 from tests.support import mutations
 from tests.support.changelogs import POSITION, Placed, Record, changelog_key, copied, history, placed, write_log
 from tests.support.mutations import SINCE, Client, Mutation, changed, moved, of_key
+from tests.support.verify.one_store import compare_store
 
 pytestmark = pytest.mark.integration
 

@@ -13,11 +13,11 @@ from kafka_rescale.core.verify.pairs import StorePair
 from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.spark.verify.compare import compare_store
 from pyspark.sql import SparkSession
 
 from tests.support.changelogs import Placed, Record, append, copied, history, log_range, placed, write_log
 from tests.support.mutations import SINCE, Client, Mutation, of_key, pair_of
+from tests.support.verify.one_store import compare_store
 
 pytestmark = pytest.mark.integration
 

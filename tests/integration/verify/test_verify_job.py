@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka_rescale.core.control.journal import Phase
@@ -18,7 +20,7 @@ from kafka_rescale.kafka.reading.misrouted import look_for_misrouted
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 from kafka_rescale.operations.verify import verify as operation
 from kafka_rescale.operations.verify.accept import accept
-from kafka_rescale.spark.verify.compare import compare_store
+from kafka_rescale.spark.verify.compare import compare_stores
 from pyspark.sql import SparkSession
 
 from tests.integration.spark_job_helpers import submit_verify
@@ -164,14 +166,13 @@ def test_retention_that_deletes_between_plan_and_read_makes_it_plan_again(
     green = expanded.topic(expanded.green, "sessions")
     planned: list[list[int]] = []
 
-    def deleting(session: SparkSession, kafka: dict[str, str], pair: StorePair) -> StoreReport:
-        if pair.store == "sessions":
-            planned.append(pair.green.begins)
-            # The aborted records come first; one more is the first that counts.
-            trim(expanded.client, green, partition, sum(p == partition for p, _ in records) + 2)
-        return compare_store(session, kafka, pair)
+    def deleting(session: SparkSession, kafka: dict[str, str], pairs: Sequence[StorePair]) -> Any:
+        planned.append(next(pair.green.begins for pair in pairs if pair.store == "sessions"))
+        # The aborted records come first; one more is the first that counts.
+        trim(expanded.client, green, partition, sum(p == partition for p, _ in records) + 2)
+        return compare_stores(session, kafka, pairs)
 
-    monkeypatch.setattr(operation, "compare_store", deleting)
+    monkeypatch.setattr(operation, "compare_stores", deleting)
     report = operation.verify(lambda: spark, expanded.connection, expanded.application)
 
     assert len(planned) == 2
@@ -184,11 +185,11 @@ def test_a_newer_attempt_fences_the_older_one(
 ) -> None:
     expanded.write()
 
-    def overtaken(session: SparkSession, kafka: dict[str, str], pair: StorePair) -> StoreReport:
+    def overtaken(*arguments: Any) -> Any:
         TransactionalWriter(expanded.connection, f"kafka-rescale-{expanded.application}/report")
-        return compare_store(session, kafka, pair)
+        return compare_stores(*arguments)
 
-    monkeypatch.setattr(operation, "compare_store", overtaken)
+    monkeypatch.setattr(operation, "compare_stores", overtaken)
     with pytest.raises(Fenced):
         operation.verify(lambda: spark, expanded.connection, expanded.application)
     assert expanded.control.read().report == {}

@@ -14,13 +14,13 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.verify.delta import compare_stretch
 from kafka_rescale.kafka.verify.stretch import Stretch
-from kafka_rescale.spark.verify.compare import compare_store
-from kafka_rescale.spark.verify.live import BesideBlue, prove_store
+from kafka_rescale.spark.verify.live import BesideBlue, prove_stores
 from pyspark.sql import SparkSession
 
 from tests.integration.copy_helpers import changelog, plan_of
 from tests.support.changelogs import POSITION, Placed, Record, changelog_key, copied, history, placed, write_log
 from tests.support.mutations import SINCE, Client, changed, moved, of_key, pair_of
+from tests.support.verify.one_store import compare_store
 
 pytestmark = pytest.mark.integration
 
@@ -220,7 +220,7 @@ def report(request: pytest.FixtureRequest, spark: SparkSession, client: Client, 
     if request.param == "of a stopped blue":
         return compare_store(spark, client, pair)
     fenced = pair.model_copy(update={"fence": dict(enumerate(pair.blue.ends))})
-    found = prove_store(spark, client, fenced, BesideBlue(lambda _: set(), lambda: False))
+    (found,) = prove_stores(spark, client, [fenced], [BesideBlue(lambda _: set(), lambda: False)])
     assert found.excused == 0
     return found
 

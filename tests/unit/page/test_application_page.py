@@ -253,6 +253,23 @@ def test_a_gate_measures_what_can_hold_it() -> None:
     assert (page.measured_by, page.is_gated) == ("gate_all", True)
 
 
+def test_a_proof_at_work_shows_how_far_it_is_and_measures_no_lag() -> None:
+    world = copying("orders")
+    ends = [PartitionProgress(topic="t", partition=p, position=0, end=1_000) for p in range(4)]
+    read = [p.model_copy(update={"position": 250, "records": 250}) for p in ends]
+    pace = LagHistory().observed(ends, NOW_MS - 10_000, None).observed(read, NOW_MS, None)
+    proof = JobResult(
+        job="prove", run="r", attempt=1, state="running", partitions=tuple(read), lags=pace, detail="told"
+    )
+    ready = JobResult(job="catch_up", run="r", attempt=1, state="ready")
+    page = replace(world, control=control(world, Phase.WARMING, [ready, proof])).page()
+    shown = page.jobs[-1]
+    assert (shown.task_id, shown.share, shown.lag, shown.detail) == ("prove", 0.25, 3_000, "told")
+    assert shown.eta_seconds == pytest.approx(30)
+    assert page.work == Work(step="prove", stages=(1, 2, 3))
+    assert (page.measured_by, page.lags) == (None, ())
+
+
 class TestBridgedInputs:
     """The topology names an input as the file does; what is read, and the bridge, are in the journal."""
 

@@ -7,12 +7,13 @@ from itertools import product
 import pytest
 from kafka_rescale.core.cluster import LogRange
 from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.formats.subscription_wrapper import LeftTable
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.verify import parts as module
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
 from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
-from kafka_rescale.core.verify.parts import Part, parts_of, report_of
+from kafka_rescale.core.verify.parts import Part, parts_of, report_of, together, told_of
 from kafka_rescale.core.verify.report import MAX_FINDINGS, LogCount, PartitionContent, StoreReport
 
 from tests.integration.copy_helpers import plan_of
@@ -117,6 +118,52 @@ def of(each: Move) -> tuple[Part, ...]:
 
 def log(topic: str, partitions: int) -> ComparedLog:
     return ComparedLog(topic=topic, partitions=partitions, ranges={p: LogRange(2, 9) for p in range(partitions)})
+
+
+def stores(*sizes: int, **changes: object) -> tuple[list[Part], dict[str, Move]]:
+    """Parts of some size each, and the moves of their stores."""
+    parts = [Part(store=f"s{n}", records=size) for n, size in enumerate(sizes)]
+    return parts, {part.store: move(4, 8).model_copy(update={"store": part.store, **changes}) for part in parts}
+
+
+def test_small_stores_share_a_plan_and_a_large_one_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PART_RECORDS", 100)
+    assert [[p.records for p in batch] for batch in together(*stores(0, 40, 60, 1, 100, 99))] == [
+        [0, 40, 60],
+        [1],
+        [100],
+        [99],
+    ]
+    assert [len(batch) for batch in together(*stores(*[0] * 40))] == [16, 16, 8]
+    assert together(*stores()) == ()
+
+
+def test_stores_that_are_read_in_other_ways_share_no_plan() -> None:
+    parts, moves = stores(1, 1, 1, 1)
+    left = LeftTable(partitioner="linear-hashing:2", source_partitions=4, target_partitions=8)
+    for store, changes in (("s0", {"left": left}), ("s2", {"grown_from": (2,)}), ("s3", {"partitioner": "crc32"})):
+        moves[store] = moves[store].model_copy(update=changes)
+    assert [[p.store for p in batch] for batch in together(parts, moves)] == [["s1", "s3"], ["s2"], ["s0"]]
+
+
+@pytest.mark.usefixtures("small")
+def test_two_parts_of_a_store_are_never_in_one_plan() -> None:
+    parts = of(move(4, 8))
+    assert together(parts, {"totals": move(4, 8)}) == tuple((part,) for part in parts)
+
+
+def test_how_far_a_proof_is_is_told_in_partitions_records_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PART_RECORDS", 20)
+    fences = fences_of(Journal(plan=plan_of("shop", move(4, 8))))
+    first, second = of(move(4, 8))
+    at = [*first.progress("g", fences, 1.0, is_ours=False), *second.progress("g", fences, 0.6, is_ours=True)]
+    assert [(p.partition, p.position, p.end, p.records) for p in at] == [
+        *((p, 5, 5, 0) for p in (0, 2, 4, 6)),
+        *((p, 3, 5, 3) for p in (1, 3, 5, 7)),
+    ]
+    assert told_of(at, 60.0) == "4 of 8 partitions compared, 32 of 40 records, about 40 s left"
+    begun = tuple(first.progress("g", fences, 0.0, is_ours=True))
+    assert told_of(begun, 1.0) == "0 of 4 partitions compared, 0 of 20 records"
 
 
 def test_parts_have_names_of_their_own() -> None:

@@ -11,7 +11,7 @@ from kafka_rescale.core.formats.subscription_wrapper import LeftTable
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
-from kafka_rescale.core.verify.pairs import CLOCK_SKEW_MS, ComparedLog, StorePair, expansion_pair
+from kafka_rescale.core.verify.pairs import CLOCK_SKEW_MS, ComparedLog, StorePair, expansion_pair, residue_modulus
 from kafka_rescale.core.verify.report import LogCount, PartitionContent, Report, StoreReport, is_about
 from kafka_rescale.core.verify.report_text import render, table
 from kafka_rescale.core.verify.start_offsets import check_start_offsets
@@ -109,9 +109,28 @@ class TestWhatIsCompared:
     def test_subscriptions_are_compared_with_the_left_table_of_each_side(self) -> None:
         left = LeftTable(partitioner="crc32", key_topic="l", source_partitions=3, target_partitions=6)
         move = self.MOVE.model_copy(update={"store_type": "foreign-key-subscription", "left": left})
-        pair = self.whole_pair(topic("t"), topic("t"), move)
-        assert (pair.left_of("blue"), pair.left_of("green")) == (("crc32", "l", 3), ("crc32", "l", 6))
-        assert self.whole_pair(topic("t"), topic("t"), self.MOVE).left_of("blue") is None
+        assert self.whole_pair(topic("t"), topic("t"), move).left == left
+        assert self.whole_pair(topic("t"), topic("t"), self.MOVE).left is None
+
+    def test_in_place_one_log_is_read_from_blues_begin_to_greens_end(self) -> None:
+        blue = ComparedLog.of("t", {0: 2, 1: 7}, {0: 9, 1: 7})
+        green = ComparedLog.of("t", {0: 2, 1: 8, 2: 0}, {0: 12, 1: 9, 2: 3})
+        pair = StorePair(store="s", store_type="key-value", blue=blue, green=green)
+        assert [(log.topic, log.begins, log.ends) for log in pair.logs] == [("t", [2, 8, 0], [12, 9, 3])]
+
+    @pytest.mark.parametrize(
+        ("partitioner", "counts", "modulus"),
+        [
+            ("murmur2", (4, 8), 4),
+            ("murmur2", (4, 6), 0),
+            ("linear-hashing:2", (4, 8), 0),
+            ("static:tests.support.user_partitioners:claims_to_be_static", (4, 6), 6),
+        ],
+    )
+    def test_where_a_key_may_have_gone_follows_from_its_partitioner(
+        self, partitioner: str, counts: tuple[int, int], modulus: int
+    ) -> None:
+        assert residue_modulus(partitioner, "", *counts) == modulus
 
     def test_a_log_start_past_the_captured_end_leaves_nothing(self) -> None:
         assert ComparedLog.of("t", {0: 15}, {0: 10}).ranges == {0: (10, 10)}

@@ -11,10 +11,21 @@ from kafka_rescale.core.expansion.run import RUN
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.values import Value
 
-ORDER = ("restore", "warm_up", "lag_gate", "prewarm", "rehearse", "move", "catch_up", "gate_all", "bridge")
+ORDER = (
+    "restore",
+    "warm_up",
+    "lag_gate",
+    "prewarm",
+    "rehearse",
+    "move",
+    "catch_up",
+    "gate_all",
+    "prove",
+    "bridge",
+)
 IN_GROUPS = frozenset(step.task for step in RUN if step.is_per_stage)
 """The jobs whose tasks are in the task groups of the stages."""
-BRIDGE = "bridge"
+BRIDGE, PROVE = "bridge", "prove"
 AT_WORK = frozenset({"running", "ready", "holding", "paused", "job_not_ready"})
 STEPS: dict[Phase, str] = {
     Phase.QUIESCING: "cutover",

@@ -13,7 +13,7 @@ from kafka_rescale.core.expansion.pacing_words import told_pace
 from kafka_rescale.core.expansion.switch_wait import switch_to_come, told
 from kafka_rescale.core.page.autoscaling import AutoscalingState, autoscaling_state
 from kafka_rescale.core.page.carried import carried_inputs
-from kafka_rescale.core.page.copy_estimate import BRIDGE, JobProgress, Work, in_order, job_progress, work_of
+from kafka_rescale.core.page.copy_estimate import BRIDGE, PROVE, JobProgress, Work, in_order, job_progress, work_of
 from kafka_rescale.core.page.history import HEADER, history_rows
 from kafka_rescale.core.page.summary import Summary, summary, topic_counts
 from kafka_rescale.core.page.topology_graph import Graph, topology_graph
@@ -134,8 +134,8 @@ def application_page(
     plan = journal.plan if journal is not None and journal.in_progress else None
     results = in_order(control.results.values()) if journal is not None else []
     is_promoted = journal is not None and journal.is_promoted
-    # A bridge's topics keep no gate closed, and before the promotion the bridge copies nothing.
-    read = [r for r in results if r.lags.samples and (is_promoted or r.job != BRIDGE)]
+    # A bridge's topics keep no gate closed, and before the promotion the bridge copies nothing. No proof lags.
+    read = [r for r in results if r.lags.samples and r.job != PROVE and (is_promoted or r.job != BRIDGE)]
     measured = max(read, key=_measured, default=None)
     report = Report.model_validate(control.report) if control.report else None
     thresholds = [r.lags.threshold for r in reversed(results) if r.lags.threshold is not None]

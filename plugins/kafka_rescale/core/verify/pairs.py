@@ -14,6 +14,7 @@ from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.formats.changelog_formats import Content, format_of
 from kafka_rescale.core.formats.record_limits import compaction_lag_ms, retention_ms
 from kafka_rescale.core.formats.subscription_wrapper import LeftTable
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.core.values import Value
 
@@ -89,12 +90,20 @@ class StorePair(Value):
         ranges = {p: LogRange(max(begin, before.get(p, 0)), end) for p, (begin, end) in self.green.ranges.items()}
         return self.green.model_copy(update={"ranges": ranges})
 
-    def left_of(self, side: str) -> tuple[str, str, int] | None:
-        """Return partitioner, topic and partitions of the left table on one side, ``blue`` or ``green``."""
-        if self.left is None:
-            return None
-        count = self.left.source_partitions if side == "blue" else self.left.target_partitions
-        return self.left.partitioner, self.left.key_topic, count
+    @property
+    def logs(self) -> tuple[ComparedLog, ...]:
+        """What is read: blue's log and green's, or in place the one log that both are in."""
+        if not self.is_in_place:
+            return self.blue, self.green
+        begins = {p: begin for p, (begin, end) in self.blue.ranges.items() if begin < end}
+        ranges = {p: LogRange(begins.get(p, begin), end) for p, (begin, end) in self.appended.ranges.items()}
+        return (self.green.model_copy(update={"ranges": ranges}),)
+
+    @property
+    def modulus(self) -> int:
+        """See ``residue_modulus``."""
+        counts = self.blue.partitions, self.green.partitions
+        return residue_modulus(self.partitioner, self.key_topic, *counts)
 
 
 def expansion_pair(
@@ -143,3 +152,18 @@ def kept_since(move: Move, topics: Mapping[str, TopicDescription], now_ms: int) 
     is_versioned = format_of(move.store_type, move.partitioning_key).has(Content.VERSIONS)
     versions_since_ms = latest_ms - min(map(compaction_lag_ms, both)) if is_versioned else None
     return versions_since_ms, latest_ms - min(kept) if kept else None
+
+
+def residue_modulus(partitioner: str, key_topic: str, source_partitions: int, target_partitions: int) -> int:
+    """Return the number by which green's partition of a key has blue's partition as its remainder; 0 if none has.
+
+    Under a hash modulo the count, that is blue's count if green's is a multiple of it. A static partitioner leaves
+    every key where it is: no partition of green is changed by green's own count.
+
+    :param key_topic: the topic name that is passed to a user's partitioner.
+    """
+    rule = partitioner_named(partitioner, key_topic)
+    if rule.is_static:
+        return target_partitions
+    is_multiple = target_partitions % source_partitions == 0
+    return source_partitions if rule.is_modulo and is_multiple else 0

@@ -1,16 +1,21 @@
-"""The parts in which a proof compares a large store, so that a proof that is killed has something to go on from.
+"""The parts in which stores are compared: of a large store some partitions, and small stores together.
 
-Keys whose hashes have the same remainder by the greatest common divisor of both counts share no partition with
-other keys, on neither side. So a part reads some partitions of blue and of green, and nothing twice.
+A proof that is killed goes on from the parts that are compared. Keys whose hashes have the same remainder by the
+greatest common divisor of both counts share no partition with other keys, on neither side. So a part reads some
+partitions of blue and of green, and nothing twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil, gcd
 
 from kafka_rescale.core.cluster import LogRange
-from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.formats.changelog_formats import format_of
+from kafka_rescale.core.formats.key_layouts import Called
+from kafka_rescale.core.partitioning.partitioners import PARTITIONERS, partitioner_named
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.values import Value
 from kafka_rescale.core.verify.fences import Fences
@@ -19,6 +24,8 @@ from kafka_rescale.core.verify.report import StoreReport
 
 PART_RECORDS = 20_000_000
 """Of green, by offsets: a minute or some minutes of work."""
+STORES_TOGETHER = 16
+"""In one plan. Each record looks its topic up in a list of so many."""
 
 
 class Part(Value):
@@ -49,6 +56,20 @@ class Part(Value):
         """Return what is compared of a store; other partitions have nothing to read."""
         return pair.model_copy(update={"blue": self._narrowed(pair.blue), "green": self._narrowed(pair.green)})
 
+    def progress(self, topic: str, fences: Fences, share: float, *, is_ours: bool) -> Iterator[PartitionProgress]:
+        """Yield how far its partitions of green are compared.
+
+        :param topic: of green.
+        :param share: how much of it has been read, from 0 to 1.
+        :param is_ours: whether this attempt has read it.
+        """
+        for p, end in fences.green_ends[topic].items():
+            if self.has(p):
+                begin = min(fences.green_begins[topic].get(p, 0), end)
+                read = int(share * (end - begin))
+                records = read if is_ours else 0
+                yield PartitionProgress(topic=topic, partition=p, position=begin + read, end=end, records=records)
+
     def _narrowed(self, log: ComparedLog) -> ComparedLog:
         ranges = {p: of if self.has(p) else LogRange(of.end, of.end) for p, of in log.ranges.items()}
         return log.model_copy(update={"ranges": ranges})
@@ -72,6 +93,41 @@ class ProofProgress(Value):
 def parts_of(plan: Plan, fences: Fences) -> tuple[Part, ...]:
     """Return the parts of all stores, in the order of the plan's changelogs."""
     return tuple(part for move in plan.changelogs for part in _parts(move, _records(fences, move.target)))
+
+
+def whole_stores(moves: Iterable[Move], ends: PartitionOffsets) -> tuple[Part, ...]:
+    """Return stores that are each compared as a whole.
+
+    :param ends: of green's topics.
+    """
+    return tuple(Part(store=move.store, records=sum(ends[move.target].values())) for move in moves)
+
+
+def together(parts: Iterable[Part], moves: Mapping[str, Move]) -> tuple[tuple[Part, ...], ...]:
+    """Return the parts that share a plan: small ones, until they have ``PART_RECORDS``.
+
+    Stores whose keys are placed by Python share none with other stores, because all keys of a plan go there if one
+    store's do. Nor do stores in which an earlier growth has left records behind.
+
+    :param moves: by the names of the stores.
+    """
+    batches: list[list[Part]] = []
+    for part in sorted(parts, key=lambda part: _kind(moves[part.store])):
+        last = batches[-1] if batches else []
+        fits = sum(p.records for p in last) + part.records <= PART_RECORDS and len(last) < STORES_TOGETHER
+        is_alike = bool(last) and _kind(moves[last[-1].store]) == _kind(moves[part.store])
+        if fits and is_alike and part.store not in {p.store for p in last}:
+            last.append(part)
+        else:
+            batches.append([part])
+    return tuple(map(tuple, batches))
+
+
+def _kind(move: Move) -> tuple[bool, bool]:
+    partitioners = {move.partitioner, move.left.partitioner if move.left else move.partitioner}
+    layout = format_of(move.store_type, move.partitioning_key).layout
+    in_python = isinstance(layout, Called) or not partitioners <= PARTITIONERS.keys()
+    return in_python, bool(move.grown_from)
 
 
 def report_of(parts: Mapping[str, StoreReport], plan: Plan, fences: Fences) -> tuple[StoreReport, ...]:
@@ -102,3 +158,18 @@ def _modulus(move: Move) -> int:
 def _records(fences: Fences, topic: str) -> int:
     begins = fences.green_begins[topic]
     return sum(end - begins.get(p, 0) for p, end in fences.green_ends[topic].items())
+
+
+def told_of(partitions: Sequence[PartitionProgress], seconds: float) -> str:
+    """Return how much of green is compared, and how long the rest takes at the same speed.
+
+    :param partitions: of green.
+    :param seconds: how long this attempt has been at work.
+    """
+    left, ours = sum(p.left for p in partitions), sum(p.records for p in partitions)
+    ended = sum(not p.left for p in partitions)
+    rest = f", about {left * seconds / ours:,.0f} s left" if ours and left else ""
+    return (
+        f"{ended} of {len(partitions)} partitions compared, {sum(p.position for p in partitions):,} of "
+        f"{sum(p.end for p in partitions):,} records{rest}"
+    )

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.verify.delta import DeltaRules, Judged, judge
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle, finding_of
-from kafka_rescale.core.verify.pairs import kept_since
+from kafka_rescale.core.verify.pairs import kept_since, residue_modulus
 from kafka_rescale.core.verify.report import MAX_FINDINGS, LogCount, StoreReport
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -116,7 +115,9 @@ class StoreDelta:
             expires_before_ms=expires_before_ms,
             trimmed_blue=any(begins[move.source][p] > begin for p, (begin, _) in blue.items()),
             trimmed_green=any(begins[move.target][p] > begin for p, (begin, _) in green.items()),
-            modulus=_modulus(move),
+            modulus=residue_modulus(
+                move.partitioner, move.key_topic, move.source_partitions, move.target_partitions
+            ),
         )
 
     def _written_later(self, keys: set[bytes]) -> set[bytes]:
@@ -139,14 +140,6 @@ class StoreDelta:
             expected=f"no more than deletions are kept (delete.retention.ms is {kept_ms})",
             remedy="Run again; if it comes again, raise delete.retention.ms for the time of the expansion.",
         )
-
-
-def _modulus(move: Move) -> int:
-    partitioner = partitioner_named(move.partitioner, move.key_topic)
-    if partitioner.is_static:
-        return move.target_partitions
-    is_multiple = move.target_partitions % move.source_partitions == 0
-    return move.source_partitions if partitioner.is_modulo and is_multiple else 0
 
 
 def _report(move: Move, found: Judged) -> StoreReport:

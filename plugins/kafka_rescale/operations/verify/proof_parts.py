@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.plan.plan import Move, Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.verify.fences import Fences
-from kafka_rescale.core.verify.parts import Part, ProofProgress, parts_of, report_of
+from kafka_rescale.core.verify.parts import Part, ProofProgress, parts_of, report_of, together, told_of
 from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -19,10 +19,12 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.fences import read_fences, topics_now
 from kafka_rescale.kafka.reading.later_keys import later_keys
+from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.kafka.reading.source_rules import SourceRules
 from kafka_rescale.operations.verify.proof_pace import ProofPace
+from kafka_rescale.operations.verify.readings import Readings
 from kafka_rescale.operations.verify.stores import compare_as_planned, compare_each
-from kafka_rescale.spark.verify.live import BesideBlue, prove_store
+from kafka_rescale.spark.verify.live import BesideBlue, prove_stores
 from kafka_rescale.spark.verify.paced import PacedReading
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ class ProofParts:
     ) -> None:
         self._connection, self._journal, self.fences = connection, journal, fences
         self.parts = parts_of(journal.plan, fences)
+        self._moves = {move.store: move for move in journal.plan.changelogs}
+        self._readings = Readings()
         self._done, self._lock = dict(done), Lock()
         self._began, self._found_done = time.monotonic(), frozenset(self._done)
         self._admin = ClusterAdmin(connection)
@@ -92,54 +96,74 @@ class ProofParts:
         )
 
     @property
-    def told(self) -> str:
-        """How much is compared, and how long the rest takes at the same speed; unknown before the first part."""
+    def snapshot(self) -> Snapshot:
+        """How far the partitions of green are: of a plan at work, as far as Spark has read its logs."""
         done = self.done
-        sizes = {part.name: part.records for part in self.parts}
-        total, ended = sum(sizes.values()), sum(sizes[name] for name in done)
-        ours = sum(sizes[name] for name in done if name not in self._found_done)
-        left = f", {(total - ended) * (time.monotonic() - self._began) / ours:,.0f} s left" if ours else ""
-        return f"{len(done)} of {len(self.parts)} parts compared, {ended:,} of {total:,} offsets{left}"
+        partitions = [
+            each
+            for part in self.parts
+            for each in part.progress(
+                self._moves[part.store].target,
+                self.fences,
+                1.0 if part.name in done else self._readings.share(part.name),
+                is_ours=part.name not in self._found_done,
+            )
+        ]
+        return Snapshot(tuple(partitions), 0, time.monotonic() - self._began)
+
+    @property
+    def told(self) -> str:
+        """How far it is, in a sentence."""
+        snapshot = self.snapshot
+        return told_of(snapshot.partitions, snapshot.seconds)
 
     def compare(self, spark: SparkSession, pace: ProofPace | None = None) -> tuple[StoreReport, ...]:
-        """Compare the parts that are left, some at a time, and return the reports of all stores.
+        """Compare the parts that are left, small stores in one plan, and return the reports of all stores.
 
-        :param pace: each part waits for it before it begins; None to compare as fast as Spark can.
+        :param pace: each plan waits for it before it begins; None to compare as fast as Spark can.
         """
-        moves = {move.store: move for move in self._journal.plan.changelogs}
         left = [part for part in self.parts if part.name not in self.done]
 
-        def compared(part: Part) -> StoreReport:
-            paced = pace.await_turn() if pace is not None else None
-            report = self._compared(spark, moves[part.store], part, paced)
+        def compared(batch: Sequence[Part]) -> Sequence[StoreReport]:
+            reports = self._compared(spark, batch, pace.await_turn() if pace is not None else None)
             with self._lock:
-                self._done[part.name] = report
-            return report
+                self._done.update(zip((part.name for part in batch), reports, strict=True))
+            return reports
 
-        compare_each(lambda: spark, left, compared)
+        compare_each(together(left, self._moves), compared, lambda: self.told)
         return self.reports
 
-    def _compared(self, spark: SparkSession, move: Move, part: Part, paced: PacedReading | None) -> StoreReport:
-        source, fences = move.source, self.fences
-        allowed = SourceRules.of(self._admin.describe_topics([source])[source]).tombstone_ms
-        copied_ms = fences.copied_as_of_ms[source]
+    def _compared(
+        self, spark: SparkSession, batch: Sequence[Part], paced: PacedReading | None
+    ) -> Sequence[StoreReport]:
+        moves, fences = [self._moves[part.store] for part in batch], self.fences
+        described = self._admin.describe_topics([move.source for move in moves])
+        beside = [self._beside(move.source, SourceRules.of(described[move.source]).tombstone_ms) for move in moves]
 
-        def compare(pair: StorePair) -> StoreReport:
-            beside = BesideBlue(
-                later=lambda keys: later_keys(self._connection, source, fences.blue_ends[source], keys),
-                lacks_deletions=lambda: allowed is not None and now_ms() - copied_ms > allowed,
-                paced=paced,
-            )
-            return prove_store(spark, self._connection.java(), part.narrowed(pair), beside)
+        def compare(pairs: Sequence[StorePair]) -> Sequence[StoreReport]:
+            narrowed = [part.narrowed(pair) for part, pair in zip(batch, pairs, strict=True)]
+            self._readings.begin(spark.sparkContext, [part.name for part in batch], narrowed)
+            return prove_stores(spark, self._connection.java(), narrowed, beside, paced)
 
         return compare_as_planned(
             self._admin,
-            move,
+            moves,
             blue_ends=fences.blue_ends,
             green_ends=fences.green_ends,
-            fence=fences.fence[source],
+            fences=fences.fence,
             clock_ms=now_ms,
             compare=compare,
+        )
+
+    def _beside(self, source: str, allowed: int | None) -> BesideBlue:
+        """Return what is asked about one of blue's topics.
+
+        :param allowed: how long it keeps deletions in ms; None for ever.
+        """
+        ends, copied_ms = self.fences.blue_ends[source], self.fences.copied_as_of_ms[source]
+        return BesideBlue(
+            later=lambda keys: later_keys(self._connection, source, ends, keys),
+            lacks_deletions=lambda: allowed is not None and now_ms() - copied_ms > allowed,
         )
 
 

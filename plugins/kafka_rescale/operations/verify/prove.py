@@ -72,8 +72,9 @@ def _compare(job: Job, journal: Journal, spark: SparkSession, parts: ProofParts)
         pace = ProofPace(job, journal, follower, spark)
 
         def note() -> None:
-            progress: Change = {Concern.PROOF_PROGRESS: parts.progress}
-            job.put("running", detail=parts.told, records={**progress, **pace.adapted()})
+            snapshot, progress = parts.snapshot, parts.progress
+            records: Change = {Concern.PROOF_PROGRESS: progress, **pace.adapted()}
+            job.put("running", snapshot, parts.told, records)
 
         try:
             compared = job.run_beside(

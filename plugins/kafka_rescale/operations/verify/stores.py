@@ -1,4 +1,4 @@
-"""Comparing the stores of an expansion: several at a time, each planned again if retention is faster."""
+"""Comparing the stores of an expansion: some in one plan, which is made again if retention is faster."""
 
 from __future__ import annotations
 
@@ -15,112 +15,95 @@ from kafka_rescale.core.verify.pairs import StorePair, expansion_pair
 from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-PLANS_PER_STORE = 3
+if TYPE_CHECKING:
+    Compare = Callable[[Sequence[StorePair]], Sequence[StoreReport]]
+
+PLANS = 3
 TOLD_SECONDS = 15.0
-STORES_AT_ONCE = 4
-"""Stores compared at a time. One store leaves cores idle while its jobs are planned and its last tasks end."""
+BATCHES_AT_ONCE = 2
+"""Plans at a time. One plan leaves cores idle while it is made and while its last tasks end."""
 
 
 def compare_each(
-    session: Callable[[], SparkSession], items: Sequence[T], compared: Callable[[T], StoreReport]
+    batches: Sequence[Sequence[T]],
+    compared: Callable[[Sequence[T]], Sequence[StoreReport]],
+    told: Callable[[], str],
 ) -> tuple[StoreReport, ...]:
-    """Compare stores or parts of them, some at a time, and return the reports in their order.
+    """Compare batches of stores or of parts of them, some at a time, and return the reports in their order.
 
-    :param session: returns Spark's session; without items, it is not called.
+    :param told: returns how far it is, for the log.
     """
-    if not items:
-        return ()
-    spark = session()
-    with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
-        return await_all([pool.submit(compared, item) for item in items], lambda: active_tasks(spark))
+    with ThreadPoolExecutor(BATCHES_AT_ONCE) as pool:
+        found = await_all([pool.submit(compared, batch) for batch in batches], told)
+    return tuple(report for reports in found for report in reports)
 
 
 def compare_as_planned(
     admin: ClusterAdmin,
-    move: Move,
+    moves: Sequence[Move],
     *,
     blue_ends: PartitionOffsets,
     green_ends: PartitionOffsets,
-    fence: Mapping[int, int] | None = None,
+    fences: Mapping[str, Mapping[int, int]] | None = None,
     clock_ms: Callable[[], int],
-    compare: Callable[[StorePair], StoreReport],
-) -> StoreReport:
-    """Compare one store; plan the comparison again if retention has moved a log start past the planned begin.
+    compare: Compare,
+) -> tuple[StoreReport, ...]:
+    """Compare some stores; plan the comparison again if retention has moved a log start past the planned begin.
 
-    :param fence: see ``StorePair``.
-    :param compare: reads and compares the two logs.
+    :param fences: by blue's topics; see ``StorePair``.
+    :param compare: reads and compares the logs; the reports are in the order of the pairs.
     :raises UnsafeState: a topic is not the one whose ends these are.
     :raises Outage: retention was faster each time.
     """
-    names = [move.source, move.target]
+    names = [name for move in moves for name in (move.source, move.target)]
     topics = admin.describe_topics(names)
     _assert_whole(admin, names, {**blue_ends, **green_ends})
     begins = admin.begin_offsets(names)
-    for _ in range(PLANS_PER_STORE):
-        pair = expansion_pair(
-            move,
-            begins=begins,
-            blue_ends=blue_ends,
-            green_ends=green_ends,
-            topics=topics,
-            now_ms=clock_ms(),
-            fence=fence,
-        )
+    for _ in range(PLANS):
+        pairs = [
+            expansion_pair(
+                move,
+                begins=begins,
+                blue_ends=blue_ends,
+                green_ends=green_ends,
+                topics=topics,
+                now_ms=clock_ms(),
+                fence=None if fences is None else fences[move.source],
+            )
+            for move in moves
+        ]
         try:
-            report = compare(pair)
+            reports = compare(pairs)
         except Exception:
             planned, begins = begins, admin.begin_offsets(names)
             if begins == planned:
                 raise
-            log.warning("the log start of %s or %s has moved: planning the comparison again", *names)
+            moved = [name for name in names if begins[name] != planned[name]]
+            log.warning("the log starts of %s have moved: planning the comparison again", ", ".join(moved))
         else:
-            log.info("store %s: %s", move.store, "passed" if report.passed else dict(report.failures))
-            return report
+            for report in reports:
+                log.info("store %s: %s", report.store, "passed" if report.passed else dict(report.failures))
+            return tuple(reports)
     raise Outage(
-        f"topics {move.source!r} and {move.target!r}",
-        found=f"log starts that moved during each of {PLANS_PER_STORE} comparisons",
+        f"topics {', '.join(names)}",
+        found=f"log starts that moved during each of {PLANS} comparisons",
         expected="one comparison between two deletions by retention",
         remedy="Raise segment.ms or log.retention.check.interval.ms for the time being, then run it again.",
     )
 
 
-def active_tasks(spark: SparkSession) -> tuple[int, int]:
-    """Return how many tasks of Spark's present stages have ended, and how many there are."""
-    tracker = spark.sparkContext.statusTracker()
-    found = [info for i in tracker.getActiveStageIds() if (info := tracker.getStageInfo(i)) is not None]
-    return sum(info.numCompletedTasks for info in found), sum(info.numTasks for info in found)
+def await_all(compared: Sequence[Future[T]], told: Callable[[], str], seconds: float = TOLD_SECONDS) -> list[T]:
+    """Wait for the results of comparisons, and log meanwhile how far they are.
 
-
-def await_all(
-    compared: Sequence[Future[StoreReport]], tasks: Callable[[], tuple[int, int]], seconds: float = TOLD_SECONDS
-) -> tuple[StoreReport, ...]:
-    """Wait for the results of comparisons, and log meanwhile how many have ended.
-
-    Several stores are compared at once, so the first may take as long as all of them. Spark's tasks show that it
-    goes on.
-
-    :param tasks: returns how many tasks of Spark's present stages have ended, and how many there are.
     :param seconds: between two lines.
     """
     began = time.monotonic()
-    while left := wait(compared, timeout=seconds).not_done:
-        done, took = len(compared) - len(left), time.monotonic() - began
-        ended, of = tasks()
-        log.info(
-            "%d of %d stores are compared after %.0f s; %d of %d tasks of those at work have ended",
-            done,
-            len(compared),
-            took,
-            ended,
-            of,
-        )
-    return tuple(each.result() for each in compared)
+    while wait(compared, timeout=seconds).not_done:
+        log.info("after %.0f s: %s", time.monotonic() - began, told())
+    return [each.result() for each in compared]
 
 
 def _assert_whole(admin: ClusterAdmin, names: list[str], ends: PartitionOffsets) -> None:

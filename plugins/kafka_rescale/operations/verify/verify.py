@@ -8,7 +8,7 @@ since the cutover. Both hold until the expansion is finished.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_rescale.core.control.acceptances import Acceptances
@@ -16,6 +16,7 @@ from kafka_rescale.core.control.journal import Captured, Journal
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused, UnsafeState
+from kafka_rescale.core.verify.parts import Part, together, whole_stores
 from kafka_rescale.core.verify.promotable import compared_before
 from kafka_rescale.core.verify.report import Report, StoreReport, to_be_verified
 from kafka_rescale.core.verify.start_offsets import check_start_offsets
@@ -25,11 +26,14 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
 from kafka_rescale.kafka.reading.misrouted import NOTHING_ACCEPTED, look_for_misrouted
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
+from kafka_rescale.operations.verify.readings import Readings
 from kafka_rescale.operations.verify.stores import compare_as_planned, compare_each
-from kafka_rescale.spark.verify.compare import compare_store
+from kafka_rescale.spark.verify.compare import compare_stores
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from kafka_rescale.core.verify.pairs import StorePair
 
 NOTHING_COMPARED: Mapping[str, StoreReport] = {}
 
@@ -90,20 +94,27 @@ def compare_expansion(
         committed=admin.committed(plan.green, {topic: len(of) for topic, of in journal.green_start.items()}),
     )
     inputs = look_for_misrouted(connection, journal, acceptances)
-    left = [move for move in plan.changelogs if move.store not in before]
-    compared = compare_each(
-        session,
-        left,
-        lambda move: compare_as_planned(
+    left = {move.store: move for move in plan.changelogs if move.store not in before}
+    readings = Readings()
+
+    def compared(batch: Sequence[Part]) -> Sequence[StoreReport]:
+        def compare(pairs: Sequence[StorePair]) -> Sequence[StoreReport]:
+            spark = session()
+            readings.begin(spark.sparkContext, [part.name for part in batch], pairs)
+            return compare_stores(spark, connection.java(), pairs)
+
+        return compare_as_planned(
             admin,
-            move,
+            [left[part.store] for part in batch],
             blue_ends=captured.changelog_ends,
             green_ends=journal.green_ends,
             clock_ms=clock_ms,
-            compare=lambda pair: compare_store(session(), connection.java(), pair),
-        ),
-    )
-    reports = {**before, **{each.store: each for each in compared}}
+            compare=compare,
+        )
+
+    parts = whole_stores(left.values(), journal.green_ends)
+    found = compare_each(together(parts, left), compared, lambda: _told(parts, readings))
+    reports = {**before, **{each.store: each for each in found}}
     report = Report(
         application=plan.application,
         blue=plan.blue,
@@ -120,6 +131,11 @@ def compare_expansion(
         inputs=inputs,
     )
     return report.concluded(acceptances)
+
+
+def _told(parts: Sequence[Part], readings: Readings) -> str:
+    read, records = sum(part.records * readings.share(part.name) for part in parts), sum(p.records for p in parts)
+    return f"{read:,.0f} of {records:,} records of {len(parts)} stores are compared"
 
 
 def _captured(journal: Journal) -> Captured:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,17 @@ POLL_SECONDS = 0.1
 REDACTED = r"(?i)secret|password|token|access[.]?key|credential|jaas|keystore|url"
 """Spark's default patterns redact neither a JAAS line nor a key."""
 PACKAGES = ("confluent_kafka", "pydantic")
+READING: Mapping[str, str] = {
+    "spark.ui.showConsoleProgress": "false",
+    # Kafka's clients would log all their settings for every task: megabytes around the report.
+    "spark.log.level": "WARN",
+    # The settings of the Kafka clients are options of the source.
+    "spark.redaction.regex": REDACTED,
+    "spark.sql.redaction.options.regex": REDACTED,
+    # PySpark would note for each column where in Python it was made: half of the time that a large plan takes.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
+"""Settings of a session that reads topics by Spark's own Kafka source."""
 
 
 def copy_session(job: str, application: str, run: str, attempt: int) -> SparkSession:
@@ -56,12 +67,9 @@ def reading_session(job: str, application: str, run: str, attempt: int) -> Spark
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(f"kafka-rescale {job} {application} ({run}, attempt {attempt})")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
-    # Kafka's clients would log all their settings for every task: megabytes around the report.
-    builder = builder.config("spark.log.level", "WARN")
-    # The settings of the Kafka clients are options of the source.
-    builder = builder.config("spark.redaction.regex", REDACTED)
-    return builder.config("spark.sql.redaction.options.regex", REDACTED).getOrCreate()
+    for name, value in READING.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
 
 
 def slots(context: SparkContext) -> int:

@@ -12,22 +12,40 @@ from kafka_rescale.core.verify.pairs import StorePair
 from kafka_rescale.core.verify.report import MAX_FINDINGS, LogCount, PartitionContent, StoreReport
 from kafka_rescale.spark.verify.alignment import SIDES, align
 from kafka_rescale.spark.verify.faults import judge
+from kafka_rescale.spark.verify.stores import STORE
 from kafka_rescale.spark.verify.subscriptions import FIELDS
 
 HASH_MASK = 0x7FFFFFFF
 
-
-def compare_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair) -> StoreReport:
-    """Compare one store; only counts and at most ``MAX_FINDINGS`` findings per oracle come to the driver."""
-    judged = judge(align(spark, dict(kafka), pair), pair)
-    report, conditions = counts_of(judged, pair)
-    return report.model_copy(update={"findings": _findings(judged, pair, conditions)})
+Counts = tuple[StoreReport, dict[Oracle, Column]]
 
 
-def counts_of(judged: DataFrame, pair: StorePair) -> tuple[StoreReport, dict[Oracle, Column]]:
-    """Return the counts of a comparison, without findings, and the conditions of the oracles that found some."""
+def compare_stores(
+    spark: SparkSession, kafka: Mapping[str, str], pairs: Sequence[StorePair]
+) -> tuple[StoreReport, ...]:
+    """Compare some stores in one plan, and return their reports in this order.
+
+    Only counts and at most ``MAX_FINDINGS`` findings per store and oracle come to the driver.
+    """
+    counted = counts_of(judge(align(spark, kafka, pairs), pairs), pairs)
+    return tuple(
+        report.model_copy(update={"findings": _findings(spark, kafka, pair, conditions)})
+        for pair, (report, conditions) in zip(pairs, counted, strict=True)
+    )
+
+
+def counts_of(judged: DataFrame, pairs: Sequence[StorePair]) -> list[Counts]:
+    """Return the counts of a comparison, without findings, and the conditions of the oracles that found some.
+
+    :param pairs: those that were judged; the counts are in their order.
+    """
     oracles = [o for o in Oracle if o in judged.columns]
-    tallies = judged.groupBy("source", "target").agg(*_tallies(oracles)).collect()
+    tallies = judged.groupBy(STORE, "source", "target").agg(*_tallies(oracles)).collect()
+    of = [[tally for tally in tallies if tally[STORE] == place] for place in range(len(pairs))]
+    return [_counts(pair, each, oracles) for pair, each in zip(pairs, of, strict=True)]
+
+
+def _counts(pair: StorePair, tallies: Sequence[Row], oracles: Sequence[Oracle]) -> Counts:
     complete = _complete_partitions(pair, tallies)
     failures = {o: sum(t[o] for t in tallies) for o in oracles}
     failures[Oracle.DUPLICATES] = sum(t["surplus"] for t in tallies if t["source"] in complete)
@@ -112,9 +130,13 @@ def violated(conditions: Mapping[Oracle, Column]) -> Column:
     return sf.array_compact(sf.array(*(sf.when(c, sf.lit(o.value)) for o, c in conditions.items())))
 
 
-def _findings(judged: DataFrame, pair: StorePair, conditions: Mapping[Oracle, Column]) -> tuple[KeyFinding, ...]:
+def _findings(
+    spark: SparkSession, kafka: Mapping[str, str], pair: StorePair, conditions: Mapping[Oracle, Column]
+) -> tuple[KeyFinding, ...]:
+    """Read a store again, if it has findings, for the first of them."""
     if not conditions:
         return ()
+    judged = judge(align(spark, kafka, [pair]), [pair])
     # By rank first, so that a key with a long history doesn't hide the other keys.
     first = sf.row_number().over(Window.partitionBy("oracle").orderBy("rank", "key"))
     rows = (

@@ -1,35 +1,38 @@
-"""Each oracle as a condition on aligned records (``verify_alignment``)."""
+"""Each oracle as a condition on aligned records (``alignment``)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.verify.oracles import Oracle
-from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
+from kafka_rescale.core.verify.pairs import StorePair
+from kafka_rescale.spark.verify.stores import by_partition, by_store
+from kafka_rescale.spark.verify.subscriptions import has_subscriptions
 
 EXCUSABLE = frozenset({Oracle.STATE, Oracle.TOMBSTONES, Oracle.SEQUENCE, Oracle.RESIDUE, Oracle.VERSIONS})
 """The oracles that compare one side with the other. The others judge a record by itself, however new it is."""
 
 
-def judge(aligned: DataFrame, pair: StorePair) -> DataFrame:
+def judge(aligned: DataFrame, pairs: Sequence[StorePair]) -> DataFrame:
     """Return the rows with one boolean column per oracle, never null.
 
     ``expired``: the record is on one side only, and retention may have deleted it on the other. ``surplus``: a
     record of green is older than any record that blue still has of the key. ``blue_live``, ``blue_tombstoned``,
     and the same for green: the record is the key's last one, and has not expired.
 
-    If the pair has a fence, keys that blue has written behind it are ``excused``: they count for no side, and no
-    oracle compares them.
+    If the pairs have fences, keys that blue has written behind them are ``excused``: they count for no side, and
+    no oracle compares them.
+
+    :param pairs: those that were aligned.
     """
-    is_compared = ~sf.col("touched") if pair.fence is not None else sf.lit(True)
+    is_compared = ~sf.col("touched") if any(pair.fence is not None for pair in pairs) else sf.lit(True)
     is_last = sf.col("rank") == 1
     blue_lives = is_last & sf.coalesce(~sf.col("blue_tombstone"), sf.lit(False))
     green_lives = is_last & sf.coalesce(~sf.col("green_tombstone"), sf.lit(False))
-    expired = _expired(blue_lives, green_lives, pair)
+    expired = _expired(blue_lives, green_lives, pairs)
     basic = {
         "expired": expired,
         "excused": is_last & ~is_compared,
@@ -42,11 +45,11 @@ def judge(aligned: DataFrame, pair: StorePair) -> DataFrame:
     oracles = {
         Oracle.ONE_PARTITION: _split("blue") | _split("green"),
         **_placement(),
-        **_content(pair),
-        **_versions(pair),
-        **_subscriptions(pair),
+        **_content(pairs),
+        **_versions(pairs),
+        **_subscriptions(pairs),
     }
-    named = _excused({"surplus": _surplus(pair), **{o.value: each for o, each in oracles.items()}}, is_compared)
+    named = _excused({"surplus": _surplus(pairs), **{o.value: each for o, each in oracles.items()}}, is_compared)
     return with_basics.withColumns(named)
 
 
@@ -66,43 +69,43 @@ def _placement() -> dict[Oracle, Column]:
     }
 
 
-def _content(pair: StorePair) -> dict[Oracle, Column]:
+def _content(pairs: Sequence[StorePair]) -> dict[Oracle, Column]:
     both = _has("blue") & _has("green")
     blue_live, green_live = sf.col("blue_live"), sf.col("green_live")
     is_state = blue_live | green_live
-    copied = sf.lit(pair.copied)
+    copied = _copied(pairs)
     return {
         Oracle.STATE: blue_live & ~(green_live & _same()),
         Oracle.TOMBSTONES: green_live & ~blue_live,
         Oracle.SEQUENCE: copied & both & ~is_state & ~_same(),
-        Oracle.RESIDUE: copied & both & _elsewhere(pair),
+        Oracle.RESIDUE: copied & both & _elsewhere(pairs),
     }
 
 
-def _elsewhere(pair: StorePair) -> Column:
-    """Compare green's partition with blue's: equal under a static partitioner, a residue for k times the count."""
-    partitioner = partitioner_named(pair.partitioner, pair.key_topic)
-    blue, green = sf.col("blue_partition"), sf.col("green_partition")
-    if partitioner.is_static:
-        return ~green.eqNullSafe(blue)
-    if partitioner.is_modulo and pair.green.partitions % pair.blue.partitions == 0:
-        return ~(green % pair.blue.partitions).eqNullSafe(blue)
-    return sf.lit(False)
+def _copied(pairs: Sequence[StorePair]) -> Column:
+    return by_store([pair.copied for pair in pairs], "boolean")
 
 
-def _versions(pair: StorePair) -> dict[Oracle, Column]:
+def _elsewhere(pairs: Sequence[StorePair]) -> Column:
+    if not any(pair.modulus for pair in pairs):
+        return sf.lit(False)
+    # Null, so no violation, if the partitioner says nothing
+    modulus = by_store([pair.modulus or None for pair in pairs], "int")
+    return sf.coalesce(sf.col("green_partition") % modulus != sf.col("blue_partition"), sf.lit(False))
+
+
+def _versions(pairs: Sequence[StorePair]) -> dict[Oracle, Column]:
     """A version may be missing on a side only if its own time allowed compaction to remove it there."""
-    if pair.versions_since_ms is None:
+    if all(pair.versions_since_ms is None for pair in pairs):
         return {}
-    newer = sf.coalesce("blue_timestamp", "green_timestamp") >= sf.lit(pair.versions_since_ms)
+    since = by_store([pair.versions_since_ms for pair in pairs], "long")
+    newer = sf.coalesce(sf.coalesce("blue_timestamp", "green_timestamp") >= since, sf.lit(False))
     one_sided = _has("blue") != _has("green")
-    return {
-        Oracle.VERSIONS: sf.lit(pair.copied) & newer & one_sided & ~(sf.col("blue_live") | sf.col("green_live"))
-    }
+    return {Oracle.VERSIONS: _copied(pairs) & newer & one_sided & ~(sf.col("blue_live") | sf.col("green_live"))}
 
 
-def _subscriptions(pair: StorePair) -> dict[Oracle, Column]:
-    if pair.left is None:
+def _subscriptions(pairs: Sequence[StorePair]) -> dict[Oracle, Column]:
+    if not has_subscriptions(pairs):
         return {}
     named = sf.col("green_primary").isNotNull()
     return {Oracle.PRIMARY_PARTITION: named & ~sf.col("green_primary").eqNullSafe(sf.col("green_primary_home"))}
@@ -121,24 +124,25 @@ def _split(side: str) -> Column:
     return sf.coalesce(differs, sf.lit(False))
 
 
-def _surplus(pair: StorePair) -> Column:
-    return sf.lit(pair.copied) & _has("green") & ~_has("blue") & ~sf.col("green_live")
+def _surplus(pairs: Sequence[StorePair]) -> Column:
+    return _copied(pairs) & _has("green") & ~_has("blue") & ~sf.col("green_live")
 
 
-def _expired(blue_lives: Column, green_lives: Column, pair: StorePair) -> Column:
+def _expired(blue_lives: Column, green_lives: Column, pairs: Sequence[StorePair]) -> Column:
     """A record may be absent only if the broker has deleted the beginning of the log; its age is no excuse."""
-    if pair.expires_before_ms is None:
+    if all(pair.expires_before_ms is None for pair in pairs):
         return sf.lit(False)
-    before = sf.lit(pair.expires_before_ms)
+    before = by_store([pair.expires_before_ms for pair in pairs], "long")
+    blue_begins, green_begins = ([getattr(pair, side).begins for pair in pairs] for side in ("blue", "green"))
     gone_in_green = (
-        blue_lives & ~_has("green") & (sf.col("blue_timestamp") < before) & _trimmed(pair.green, "target")
+        blue_lives & ~_has("green") & (sf.col("blue_timestamp") < before) & _trimmed(green_begins, "target")
     )
     gone_in_blue = (
-        green_lives & ~_has("blue") & (sf.col("green_timestamp") < before) & _trimmed(pair.blue, "source")
+        green_lives & ~_has("blue") & (sf.col("green_timestamp") < before) & _trimmed(blue_begins, "source")
     )
     return sf.coalesce(gone_in_green | gone_in_blue, sf.lit(False))
 
 
-def _trimmed(log: ComparedLog, partition: str) -> Column:
-    flags = sf.array(*(sf.lit(begin > 0) for begin in log.begins))
-    return sf.coalesce(sf.get(flags, sf.col(partition)), sf.lit(False))
+def _trimmed(begins: Sequence[Sequence[int]], partition: str) -> Column:
+    flags = by_partition([[begin > 0 for begin in of_store] for of_store in begins], "boolean", partition)
+    return sf.coalesce(flags, sf.lit(False))

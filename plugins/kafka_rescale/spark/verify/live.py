@@ -1,4 +1,4 @@
-"""Comparing a store while blue writes and compacts its log, and the copy goes on: no finding is false.
+"""Comparing stores while blue writes and compacts its log, and the copy goes on: no finding is false.
 
 Read: blue from its log start to the ends B, green from its log start to the ends g. Everything that blue had below
 the fence f is in green below g; later records may be there as well. B was read after g, so blue's originals of
@@ -24,7 +24,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
@@ -34,14 +36,16 @@ from kafka_rescale.core.verify.oracles import KeyFinding, Oracle, finding_of
 from kafka_rescale.core.verify.pairs import StorePair
 from kafka_rescale.core.verify.report import MAX_FINDINGS, StoreReport
 from kafka_rescale.spark.verify.alignment import align
-from kafka_rescale.spark.verify.compare import alignment, counts_of, violated
+from kafka_rescale.spark.verify.compare import Counts, alignment, counts_of, violated
 from kafka_rescale.spark.verify.faults import judge
 from kafka_rescale.spark.verify.paced import PacedReading
-from kafka_rescale.spark.verify.source import read_log
+from kafka_rescale.spark.verify.source import read_logs
 
 SUSPECTS = 100_000
 """Rows with differences that come to the driver, the newest of their keys first."""
 READINGS = 8
+SETTLED_AT_ONCE = 4
+"""Stores whose differences are read again at a time."""
 
 
 @dataclass(frozen=True)
@@ -50,29 +54,48 @@ class BesideBlue:
 
     :param later: returns those of some keys that blue has written at or behind the ends of the pair.
     :param lacks_deletions: whether deletions behind the fence may have been removed by now.
-    :param paced: slows the reading down; None to read as fast as Spark can.
     """
 
     later: Callable[[Set[bytes]], Set[bytes]]
     lacks_deletions: Callable[[], bool]
-    paced: PacedReading | None = None
 
 
-def prove_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair, beside: BesideBlue) -> StoreReport:
-    """Compare one store up to a fence.
+def prove_stores(
+    spark: SparkSession,
+    kafka: Mapping[str, str],
+    pairs: Sequence[StorePair],
+    beside: Sequence[BesideBlue],
+    paced: PacedReading | None = None,
+) -> tuple[StoreReport, ...]:
+    """Compare some stores up to their fences in one plan, and return their reports in this order.
 
-    If there are more than ``SUSPECTS`` differences, the counts are those of the first.
+    If a store has more than ``SUSPECTS`` differences, its counts are those of the first.
 
-    :param pair: with a fence.
+    :param pairs: with fences.
+    :param beside: by the places of the pairs.
+    :param paced: slows the reading down; None to read as fast as Spark can.
     :raises Outage: the comparison took too long, or blue changed too fast, to tell.
     """
-    report, conditions = counts_of(judge(align(spark, dict(kafka), pair, paced=beside.paced), pair), pair)
+    counted = counts_of(judge(align(spark, kafka, pairs, paced=paced), pairs), pairs)
+    with ThreadPoolExecutor(SETTLED_AT_ONCE) as pool:
+        return tuple(pool.map(partial(_certain, spark, kafka, paced), pairs, counted, beside))
+
+
+def _certain(
+    spark: SparkSession,
+    kafka: Mapping[str, str],
+    paced: PacedReading | None,
+    pair: StorePair,
+    counts: Counts,
+    beside: BesideBlue,
+) -> StoreReport:
+    report, conditions = counts
     if report.passed:
         return report
-    rows = _settled(spark, kafka, pair, conditions, beside)
+    rows = _settled(spark, kafka, paced, pair, conditions, beside)
     found = [(Oracle(oracle), row) for row in rows for oracle in row["oracles"]]
     if any(oracle is Oracle.DUPLICATES for oracle, _ in found):
-        complete = _complete(spark, kafka, pair, beside.paced)
+        complete = _complete(spark, kafka, paced, pair)
         found = [(o, row) for o, row in found if o is not Oracle.DUPLICATES or row["source"] in complete]
     found = _without_lost_deletions(pair, found, beside)
     failures = dict(Counter(oracle for oracle, _ in found))
@@ -82,6 +105,7 @@ def prove_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair, 
 def _settled(
     spark: SparkSession,
     kafka: Mapping[str, str],
+    paced: PacedReading | None,
     pair: StorePair,
     conditions: Mapping[Oracle, Column],
     beside: BesideBlue,
@@ -90,7 +114,7 @@ def _settled(
     known: dict[bytes, int] = {}
     for reading in range(READINGS):
         keys = spark.createDataFrame([(key,) for key in known], "key binary") if reading else None
-        rows = _suspects(judge(align(spark, dict(kafka), pair, keys, beside.paced), pair), conditions)
+        rows = _suspects(judge(align(spark, kafka, [pair], keys, paced), [pair]), conditions)
         was_cut, later = len(rows) == SUSPECTS, beside.later({bytes(row["key"]) for row in rows})
         rows = [row for row in rows if bytes(row["key"]) not in later]
         shapes = {bytes(row["key"]): int(row["shape"]) for row in rows}
@@ -114,11 +138,10 @@ def _suspects(judged: DataFrame, conditions: Mapping[Oracle, Column]) -> list[Ro
 
 
 def _complete(
-    spark: SparkSession, kafka: Mapping[str, str], pair: StorePair, paced: PacedReading | None
+    spark: SparkSession, kafka: Mapping[str, str], paced: PacedReading | None, pair: StorePair
 ) -> set[int]:
-    left = pair.left_of("blue")
-    log = read_log(spark, kafka, pair.blue, left=left, without_position=True, paced=paced)
-    counts = {row["partition"]: row["count"] for row in log.groupBy("partition").count().collect()}
+    blue = read_logs(spark, kafka, [pair], paced).filter(~sf.col("is_green"))
+    counts = {row["partition"]: row["count"] for row in blue.groupBy("partition").count().collect()}
     return {p for p, (_, end) in pair.blue.ranges.items() if counts.get(p, 0) == end}
 
 

@@ -1,49 +1,124 @@
-"""Which partition a key belongs to, as a vectorised function of Spark columns."""
+"""Which partitions a key belongs to, as columns.
+
+The hashes of Kafka's own clients are computed by Spark: the copy uses another implementation of them, and of the
+layouts of keys, so a mistake there can't hide itself. A user's function, and what is built on a hash, is called in
+Python.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from kafka_rescale.core.formats.changelog_formats import ChangelogFormat
+from kafka_rescale.core.formats.key_layouts import First, KeyLayout, LengthPrefixed, Trimmed
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.spark.verify.hashes import HASHES
+from kafka_rescale.spark.verify.stores import STORE, by_store
 
 MALFORMED = -1
 
+Homes = tuple[Column, Column]
 
-def partition_udf(
-    form: ChangelogFormat, partitioner: str, key_topic: str, partitions: int
-) -> Callable[[Column], Column]:
-    """Return a function of changelog keys: their partition, or ``MALFORMED``.
 
+@dataclass(frozen=True)
+class Placing:
+    """How the keys of a store get their partitions.
+
+    :param layout: where in the key the partitioning key is.
     :param key_topic: the topic name that is passed to a user's partitioner.
+    :param source: number of partitions of blue.
+    :param target: the same of green.
     """
 
-    def partition_of(keys: pa.Array) -> pa.Array:
-        # Look it up by name: a user's function is imported where it runs, and never pickled.
-        partition_batch = partitioner_named(partitioner, key_topic).partition_batch
-        extracted = form.layout.extract(keys.to_pylist())
-        homes = partition_batch([key or b"" for key in extracted], partitions)
-        return pa.array(
-            [MALFORMED if key is None else home for key, home in zip(extracted, homes, strict=True)], pa.int32()
-        )
+    layout: KeyLayout
+    partitioner: str
+    key_topic: str
+    source: int
+    target: int
 
-    udf: Callable[[Column], Column] = sf.arrow_udf(partition_of, "int")
+    @property
+    def is_known(self) -> bool:
+        """Whether Spark can compute it."""
+        return self.partitioner in HASHES and isinstance(self.layout, Trimmed | First | LengthPrefixed)
+
+    def partitions(self, keys: Sequence[bytes]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Return the partitions of keys in blue and in green."""
+        # Look it up by name: a user's function is imported where it runs, and never pickled.
+        partition_batch = partitioner_named(self.partitioner, self.key_topic).partition_batch
+        extracted = self.layout.extract(keys)
+        partitioned, malformed = [key or b"" for key in extracted], [key is None for key in extracted]
+        source, target = (np.array(partition_batch(partitioned, n), np.int32) for n in (self.source, self.target))
+        source[malformed] = target[malformed] = MALFORMED
+        return source, target
+
+
+def homes(placings: Sequence[Placing], key: Column) -> Homes:
+    """Return the partitions of a key in blue and in green; ``MALFORMED`` if it can't be of the store type.
+
+    :param placings: by the places of the stores.
+    """
+    if not all(placing.is_known for placing in placings):
+        found = _in_python(placings)(sf.col(STORE), key)
+        return found["source"], found["target"]
+    hashes = _by_rule(placings, key)
+    counts = [placing.source for placing in placings], [placing.target for placing in placings]
+    source, target = (sf.coalesce((hashes % by_store(of, "int")).cast("int"), sf.lit(MALFORMED)) for of in counts)
+    return source, target
+
+
+def _by_rule(placings: Sequence[Placing], key: Column) -> Column:
+    """Return the hash of a key; null if it is malformed."""
+    rules = [(placing.layout, placing.partitioner) for placing in placings]
+    (layout, name), *others = dict.fromkeys(rules)
+    found = HASHES[name](_partitioning_key(layout, key))
+    for rule in others:
+        is_of_rule = by_store([each == rule for each in rules], "boolean")
+        found = sf.when(is_of_rule, HASHES[rule[1]](_partitioning_key(rule[0], key))).otherwise(found)
+    return found
+
+
+def _partitioning_key(layout: KeyLayout, key: Column) -> Column:
+    length = sf.length(key)
+    if isinstance(layout, LengthPrefixed):
+        width = sf.conv(sf.hex(sf.substring(key, 1, 4)), 16, 10).cast("long")
+        fits = (length >= 4) & (width + 4 <= length)
+        return sf.when(fits, sf.substring(key, sf.lit(5), width.cast("int")))
+    if isinstance(layout, First):
+        return sf.when(length >= layout.width, sf.substring(key, 1, layout.width))
+    assert isinstance(layout, Trimmed)
+    least = layout.prefix + layout.suffix
+    return sf.when(length >= least, sf.substring(key, sf.lit(layout.prefix + 1), length - least)) if least else key
+
+
+def _in_python(placings: Sequence[Placing]) -> Callable[[Column, Column], Column]:
+    def homes_of(stores: pa.Array, keys: pa.Array) -> pa.Array:
+        source, target = (np.empty(len(keys), np.int32) for _ in range(2))
+        of = stores.to_numpy(zero_copy_only=False)
+        for store in np.unique(of):
+            rows = np.flatnonzero(of == store)
+            source[rows], target[rows] = placings[store].partitions(keys.take(pa.array(rows)).to_pylist())
+        return pa.StructArray.from_arrays([pa.array(source), pa.array(target)], ["source", "target"])
+
+    udf: Callable[[Column, Column], Column] = sf.arrow_udf(homes_of, "source int, target int")
     return udf
 
 
-def without_left_behind(log: DataFrame, home: Column) -> DataFrame:
-    """Return a log without records outside their key's home, if the key's last record there is a tombstone.
+def without_left_behind(log: DataFrame, is_asked: Column, home: Column) -> DataFrame:
+    """Return logs without records outside their key's home, if the key's last record there is a tombstone.
 
     Such a key is live only in its home partition. Without the tombstone the records stay, and the proof finds
     them: as misplaced, and as one key in two partitions if it was copied as well.
 
+    :param is_asked: whether this is asked about a record.
     :param home: the partition that each key belongs to.
     """
-    newest_first = Window.partitionBy("key", "partition").orderBy(sf.desc("offset"))
-    left_behind = sf.col("is_buried") & (sf.col("partition") != sf.col("home"))
+    newest_first = Window.partitionBy(STORE, "is_green", "key", "partition").orderBy(sf.desc("offset"))
+    left_behind = is_asked & sf.col("is_buried") & (sf.col("partition") != sf.col("home"))
     marked = log.withColumns({"home": home, "is_buried": sf.first("tombstone").over(newest_first)})
     return marked.filter(~sf.coalesce(left_behind, sf.lit(False))).drop("home", "is_buried")

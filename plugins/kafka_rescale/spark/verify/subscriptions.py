@@ -6,11 +6,16 @@ module: the copy calls it, and a mistake there must not hide itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from kafka_rescale.core.formats.changelog_formats import FORMATS
-from kafka_rescale.spark.verify.placement import partition_udf
+from kafka_rescale.core.formats.key_layouts import WHOLE
+from kafka_rescale.core.formats.subscription_wrapper import LeftTable
+from kafka_rescale.core.verify.pairs import StorePair
+from kafka_rescale.spark.verify.placement import Placing, homes
+from kafka_rescale.spark.verify.stores import by_store
 
 FIELDS = ("primary", "primary_home")
 
@@ -19,21 +24,36 @@ _IS_VERSION_1 = f"coalesce({_FIRST} % 128 = 1, false)"
 _BEGIN = f"if({_FIRST} >= 128, 2, 18)"
 
 
-def compared_value() -> Column:
-    """Return the value without its primary partition."""
-    return sf.expr(f"if({_IS_VERSION_1}, substring(value, 1, length(value) - 4), value)")
+def has_subscriptions(pairs: Sequence[StorePair]) -> bool:
+    """Whether one of the stores has foreign-key subscriptions."""
+    return any(pair.left is not None for pair in pairs)
 
 
-def with_primary(log: DataFrame, partitioner: str, key_topic: str, partitions: int) -> DataFrame:
+def compared_value(pairs: Sequence[StorePair]) -> Column:
+    """Return the value; of a subscription, without its primary partition."""
+    shortened = sf.expr(f"if({_IS_VERSION_1}, substring(value, 1, length(value) - 4), value)")
+    return sf.when(_is_subscription(pairs), shortened).otherwise(sf.col("value"))
+
+
+def with_primary(log: DataFrame, pairs: Sequence[StorePair]) -> DataFrame:
     """Add the primary partition that a value names, and the partition that its primary key belongs to.
 
     Both are null if the value names no primary partition.
-
-    :param key_topic: the topic name that is passed to a user's partitioner.
-    :param partitions: of the left table, in this generation.
     """
     key = sf.expr(f"substring(value, {_BEGIN} + 1, length(value) - 4 - {_BEGIN})")
     named = sf.expr("int(conv(hex(substring(value, -4, 4)), 16, 10))")
-    home = partition_udf(FORMATS["key-value"], partitioner, key_topic, partitions)(sf.coalesce(key, sf.lit(b"")))
-    is_version_1 = sf.expr(_IS_VERSION_1)
-    return log.withColumns({"primary": sf.when(is_version_1, named), "primary_home": sf.when(is_version_1, home)})
+    source, target = homes([_placing(pair.left) for pair in pairs], sf.coalesce(key, sf.lit(b"")))
+    home = sf.when(sf.col("is_green"), target).otherwise(source)
+    names_one = _is_subscription(pairs) & sf.expr(_IS_VERSION_1)
+    return log.withColumns({"primary": sf.when(names_one, named), "primary_home": sf.when(names_one, home)})
+
+
+def _is_subscription(pairs: Sequence[StorePair]) -> Column:
+    return by_store([pair.left is not None for pair in pairs], "boolean")
+
+
+def _placing(left: LeftTable | None) -> Placing:
+    if left is None:
+        # The answer is not used.
+        return Placing(WHOLE, "murmur2", "", 1, 1)
+    return Placing(WHOLE, left.partitioner, left.key_topic, left.source_partitions, left.target_partitions)
