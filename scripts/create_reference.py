@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,7 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.ACCEPTANCES: (Acceptances, Acceptance),
     Concern.HISTORY: (PastExpansion, JobSpan, Proven, Prediction),
 }
+OF_PIPELINES = (Concern.PROCESSING, Concern.PROCESSORS)
 
 
 def pages() -> dict[str, str]:
@@ -88,6 +89,11 @@ def pages() -> dict[str, str]:
         "reference-dags.md": ["# Reference: commands and DAGs\n", MADE, *_commands(), *run_in_order(), *dags()],
         "reference-operators.md": ["# Reference: operators\n", MADE, *_operators()],
         "reference-records.md": ["# Reference: records of the control topic\n", MADE, *_records()],
+        "reference-records-of-pipelines.md": [
+            "# Reference: records of pipelines\n",
+            MADE,
+            *_fields_of(OF_PIPELINES),
+        ],
     }
     return {name: "\n".join(parts).rstrip() + "\n" for name, parts in made.items()}
 
@@ -155,10 +161,14 @@ def _records() -> Iterator[str]:
         (_key(concern), name_of(models[0]), documented(models[0]).summary) for concern, models in RECORDS.items()
     ]
     yield table(("key", "value", ""), keys)
-    for models in RECORDS.values():
-        for model in models:
-            yield f"`{model.__name__}`\n"
-            yield fields(model)
+    yield "The fields of the records of pipelines have [a page of their own](reference-records-of-pipelines.md).\n"
+    yield from _fields_of(concern for concern in RECORDS if concern not in OF_PIPELINES)
+
+
+def _fields_of(concerns: Iterable[Concern]) -> Iterator[str]:
+    for model in (model for concern in concerns for model in RECORDS[concern]):
+        yield f"`{model.__name__}`\n"
+        yield fields(model)
 
 
 def _key(concern: Concern) -> str:

@@ -18,7 +18,13 @@ from pydantic import BaseModel
 from scripts.create_reference import RECORDS, SECTIONS, pages
 from scripts.reference_of_models import NOTES, documented, fields, undescribed
 
-PAGES = ("reference.md", "reference-dags.md", "reference-operators.md", "reference-records.md")
+PAGES = (
+    "reference.md",
+    "reference-dags.md",
+    "reference-operators.md",
+    "reference-records.md",
+    "reference-records-of-pipelines.md",
+)
 ROOT = Path(__file__).resolve().parents[3]
 IN_THE_FILE: tuple[type[BaseModel], ...] = (
     Application,

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.application.streams import Application
-from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.generations import Generations
@@ -23,9 +22,8 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.downtime import PARTS, downtime
 from kafka_rescale.core.page.carried import carried_inputs
 from kafka_rescale.core.page.copy_estimate import Work, work_of
-from kafka_rescale.core.page.health import Level, State, health_of
+from kafka_rescale.core.page.health import Level, State
 from kafka_rescale.core.page.page import ApplicationPage
-from kafka_rescale.core.page.summary import unknown
 from kafka_rescale.core.page.topology_graph import Node, NodeKind, topology_graph
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.verify.key_distribution import key_distributions, skew
@@ -42,7 +40,6 @@ from tests.support.page.page_contents import (
     copying,
     paused,
     proven,
-    quiet,
     report,
     waiting,
 )
@@ -51,7 +48,6 @@ from tests.unit.plan.test_repartitioned import ORDERED
 from tests.unit.plan.test_repartitioned import plan as repartitioned_plan
 
 ROOT = Path(__file__).resolve().parents[3]
-LIVE, EMPTY = GroupDescription("x", "Stable", ("i",)), GroupDescription("x", "Empty")
 
 
 def test_it_goes_to_json_and_back() -> None:
@@ -384,39 +380,3 @@ def test_the_watch_has_its_own_section_and_is_no_job_of_the_expansion() -> None:
         (1, 4, 4),
         (2, 4, 4),
     ]
-
-
-def test_findings_are_bad_and_say_what_to_stop() -> None:
-    page = complete("orders", passed=False).page()
-    assert (page.summary.health.level, page.proof and page.proof.passed) == (Level.BAD, False)
-    assert "orders-g2" in page.summary.health.reason
-
-
-def test_an_expansion_without_a_run_needs_a_person() -> None:
-    world = copying("orders")
-    lease = world.control.lease
-    assert lease is not None
-    freed = world.control.model_copy(update={"lease": lease.model_copy(update={"released": True})})
-    assert health_of(freed, LIVE).level is Level.ATTENTION
-
-
-def test_a_job_that_failed_needs_a_person_and_says_why() -> None:
-    world = copying("orders")
-    results = [
-        r.model_copy(update={"state": "failed", "detail": "Outage: no broker"}) if r.job == "restore/2" else r
-        for r in world.control.results.values()
-    ]
-    health = health_of(control(world, Phase.WARMING, results), LIVE)
-    assert (health.level, health.reason) == (Level.ATTENTION, "restore/2 has failed: Outage: no broker")
-
-
-def test_an_application_without_members_needs_a_person() -> None:
-    assert health_of(ControlState(), EMPTY).state is State.STOPPED
-    assert quiet("orders", live=False).page().summary.health.level is Level.ATTENTION
-    assert quiet("orders").page().summary.health.level is Level.GOOD
-
-
-def test_what_cannot_be_reached_is_unknown_and_says_why() -> None:
-    line = unknown("orders", "the broker does not answer")
-    assert (line.health.state, line.health.level) == (State.UNKNOWN, Level.BAD)
-    assert line.run.dag_id == "expand_orders"

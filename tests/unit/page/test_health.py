@@ -1,0 +1,49 @@
+"""What an application's health is, and whether a person is needed."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.page.health import Level, State, health_of
+from kafka_rescale.core.page.summary import unknown
+
+from tests.support.page.page_contents import complete, control, copying, quiet
+
+LIVE, EMPTY = GroupDescription("x", "Stable", ("i",)), GroupDescription("x", "Empty")
+
+
+def test_findings_are_bad_and_say_what_to_stop() -> None:
+    page = complete("orders", passed=False).page()
+    assert (page.summary.health.level, page.proof and page.proof.passed) == (Level.BAD, False)
+    assert "orders-g2" in page.summary.health.reason
+
+
+def test_an_expansion_without_a_run_needs_a_person() -> None:
+    world = copying("orders")
+    lease = world.control.lease
+    assert lease is not None
+    freed = world.control.model_copy(update={"lease": lease.model_copy(update={"released": True})})
+    assert health_of(freed, LIVE).level is Level.ATTENTION
+
+
+def test_a_job_that_failed_needs_a_person_and_says_why() -> None:
+    world = copying("orders")
+    results = [
+        r.model_copy(update={"state": "failed", "detail": "Outage: no broker"}) if r.job == "restore/2" else r
+        for r in world.control.results.values()
+    ]
+    health = health_of(control(world, Phase.WARMING, results), LIVE)
+    assert (health.level, health.reason) == (Level.ATTENTION, "restore/2 has failed: Outage: no broker")
+
+
+def test_an_application_without_members_needs_a_person() -> None:
+    assert health_of(ControlState(), EMPTY).state is State.STOPPED
+    assert quiet("orders", live=False).page().summary.health.level is Level.ATTENTION
+    assert quiet("orders").page().summary.health.level is Level.GOOD
+
+
+def test_what_cannot_be_reached_is_unknown_and_says_why() -> None:
+    line = unknown("orders", "the broker does not answer")
+    assert (line.health.state, line.health.level) == (State.UNKNOWN, Level.BAD)
+    assert line.run.dag_id == "expand_orders"
