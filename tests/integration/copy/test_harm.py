@@ -40,7 +40,8 @@ def plan(cluster: EmbeddedCluster, unique: str) -> Plan:
         topic=f"{unique}-input", policy=InputPolicy.UNKEYED, partitioner="murmur2", current=2, target=2
     )
     topics = [NewTopic(name, 2, 3) for name in (move.source, move.target, read.topic)]
-    for made in AdminClient(cluster.client_config()).create_topics(topics, operation_timeout=30).values():
+    admin = AdminClient(cluster.client_config())
+    for made in admin.create_topics(topics, operation_timeout=30).values():
         made.result()
     return plan_of(unique, move).model_copy(update={"inputs": (read,)})
 
@@ -64,13 +65,12 @@ def test_a_broker_that_is_down_halves_the_rate_until_its_replicas_are_back(
         return next_rate(pace, rate, readings.read(progress.read()), 1)
 
     assert (decided().bytes_per_second, decided().slowed_by) == (LIMIT, "")
-    victim = cluster.brokers[3]
-    victim.kill()
+    cluster.brokers[3].kill()
     wait_until(lambda: decided().slowed_by, timeout=60, what="replicas to be missed")
     rate = decided()
     assert rate.bytes_per_second == LIMIT // 2
     assert "partitions have fewer replicas in sync than replicas" in rate.slowed_by
-    victim.start()
+    cluster.start_again(3)
     rate = rate.model_copy(update={"slowed_ms": rate.slowed_ms - SETTLING_MS})
     wait_until(
         lambda: (decided().bytes_per_second or 0) > LIMIT // 2,

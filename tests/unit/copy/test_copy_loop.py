@@ -48,7 +48,7 @@ class Consumer:
 class Writer:
     """Notes the offsets that it is given."""
 
-    pending_records = pending_bytes = unanswered = 0
+    pending_records = pending_bytes = unanswered = throttled_ms = 0
     has_begun, restart = True, Position(0, Mark())
 
     def __init__(self, _: object, unit: CopyUnit, *__: object) -> None:
@@ -60,6 +60,9 @@ class Writer:
 
     def reached(self, offset: int) -> None:
         self.position = max(self.position, offset)
+
+    def await_answers(self, _: float) -> None:
+        self.unanswered = 0
 
 
 def record(partition: int, offset: int, error: KafkaError | None = None) -> Any:
@@ -116,3 +119,13 @@ def test_a_log_that_was_truncated_and_has_grown_again_is_not_read_on(
     with pytest.raises(UnsafeState, match="cut below the position 5 of its copy; expected a log that only grows"):
         worker.step()
     assert consumer.assigned == []
+
+
+def test_nothing_more_is_taken_while_too_much_is_on_its_way(worker: CopyWorker, consumer: Consumer) -> None:
+    consumer.polled = [record(1, 0)]
+    writer: Any = worker.writers[SOURCE, 1]
+    writer.unanswered = 10**9
+    assert worker.step() == 0
+    assert written(worker, 1) == []
+    assert worker.step() == 1
+    assert written(worker, 1) == [0]

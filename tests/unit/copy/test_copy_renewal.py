@@ -52,6 +52,7 @@ class Clients:
             unrecorded_ms=0,
             pending_bytes=0,
             unanswered=0,
+            throttled_ms=0,
         )
         self.writers: dict[Any, Any] = {SOURCE: self.writer}
         self.consumer = SimpleNamespace(consume=lambda *_: [], assign=lambda _: None)

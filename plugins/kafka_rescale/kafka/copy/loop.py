@@ -71,7 +71,7 @@ class CopyWorker:
         share: Share = unlimited,
     ) -> None:
         self._settings, self._clock = settings, clock
-        self._throttle, self._window = Throttle(share), Window(settings)
+        self._throttle, self._window, self._throttled_ms = Throttle(share), Window(settings), 0
         rules = rules_of(ClusterAdmin(connection), [unit.move for unit in units])
         self._rules = rules.sources
         self._freshness = Freshness(self._rules, clock)
@@ -164,10 +164,10 @@ class CopyWorker:
             self._commit([writer for writer in self.writers.values() if writer.is_dirty])
             time.sleep(min(rest, seconds))
             return 0
-        if self._window.is_full(sum(writer.unanswered for writer in self.writers.values())):
+        if self._window.is_full(on_way := self._on_way()):
             self._await_answers(min(seconds, ANSWER_SECONDS))
             return 0
-        began, wanted = time.monotonic(), self._window.poll_records(self._throttle.most_bytes)
+        began, wanted = time.monotonic(), self._window.poll_records(on_way, self._throttle.most_bytes)
         messages = self._consumer.consume(wanted, seconds)
         try:
             count = self._take(messages, time.monotonic() - began)
@@ -205,9 +205,18 @@ class CopyWorker:
         """Give up uncommitted records and close all clients."""
         self._clients.close()
 
+    def _on_way(self) -> int:
+        """Return how many records brokers have not answered, and hear whether they throttle."""
+        throttled_ms = sum(writer.throttled_ms for writer in self.writers.values())
+        if throttled_ms > self._throttled_ms:
+            self._window.throttled()
+        self._throttled_ms = throttled_ms
+        return sum(writer.unanswered for writer in self.writers.values())
+
     def _await_answers(self, seconds: float) -> None:
         """Give brokers time to answer what is on its way; a transaction that is old enough is ended meanwhile."""
-        next(writer for writer in self.writers.values() if writer.unanswered).await_answers(seconds)
+        if (waiting := next((w for w in self.writers.values() if w.unanswered), None)) is not None:
+            waiting.await_answers(seconds)
         self._commit(self.commits.due(self.writers.values()))
 
     def _announce(self, session: str) -> None:

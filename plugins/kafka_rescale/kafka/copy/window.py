@@ -10,8 +10,11 @@ from __future__ import annotations
 from kafka_rescale.kafka.copy.settings import CopySettings
 from kafka_rescale.kafka.writing.settings import MIB
 
-MOST_BYTES = 4 * MIB
-"""More would not be faster: a worker that waits 0.1 s for its answers still sends 40 MB/s."""
+MOST_BYTES = 2 * MIB
+"""More would not be faster: a worker that waits 0.1 s for its answers still sends 20 MB/s."""
+THROTTLED_BYTES = MOST_BYTES // 8
+"""As soon as brokers say that they throttle. A request that waits for longer than ``socket.timeout.ms`` is sent
+again, and counts again."""
 LEAST_BYTES = 16 * 1024
 LONG = 0.25
 """The part of ``still_seconds`` (which bounds a commit) that a commit may take before the window shrinks."""
@@ -27,17 +30,19 @@ class Window:
     def __init__(self, settings: CopySettings) -> None:
         self._settings, self.bytes, self._record = settings, MOST_BYTES, USUAL_RECORD
 
-    def poll_records(self, most_bytes: float | None = None) -> int:
+    def poll_records(self, on_way: int = 0, most_bytes: float | None = None) -> int:
         """Return how many records to take at a time.
 
+        :param on_way: how many records brokers have not answered.
         :param most_bytes: a further bound; None for none.
         """
-        room = self.bytes if most_bytes is None else min(self.bytes, most_bytes)
+        room = self.bytes - on_way * self._record
+        room = room if most_bytes is None else min(room, most_bytes)
         return max(1, min(self._settings.poll_records, int(room / self._record)))
 
-    def is_full(self, records: int) -> bool:
-        """Whether so many records on their way are enough."""
-        return records * self._record >= self.bytes
+    def is_full(self, on_way: int) -> bool:
+        """Whether so many records on their way are enough for now: there is room for less than half as many."""
+        return 2 * on_way * self._record > self.bytes
 
     def wrote(self, records: int, size: int) -> None:
         """Note records that were written, and their bytes."""
@@ -51,6 +56,10 @@ class Window:
             self.bytes = max(LEAST_BYTES, self.bytes // 2)
         elif size and seconds < QUICK * allowed:
             self.bytes = min(2 * self.bytes, MOST_BYTES)
+
+    def throttled(self) -> None:
+        """Note that brokers have said that they make a client wait."""
+        self.bytes = min(self.bytes, THROTTLED_BYTES)
 
     def stuck(self) -> None:
         """Note a commit that has not returned."""

@@ -56,6 +56,11 @@ class UnitWriter:
         return not self._is_committed or self.position != self.restart.offset
 
     @property
+    def throttled_ms(self) -> int:
+        """For how long brokers have made its client wait."""
+        return self._producer.throttled_ms
+
+    @property
     def unanswered(self) -> int:
         """How many of its records are on their way."""
         return self._producer.unanswered
