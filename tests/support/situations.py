@@ -84,7 +84,7 @@ def unjoined(given: Situation) -> Situation:
 
 def situation(target: int = 8, **changes: Any) -> Situation:
     """A sound application that runs; ``topics`` replaces single topics (None: it does not exist)."""
-    fields = {k: changes.pop(k) for k in ("inputs", "outputs", "stores", "repartitions") if k in changes}
+    fields = {k: changes.pop(k) for k in ("inputs", "outputs", "stores", "repartitions", "pacing") if k in changes}
     topics = {k: v for k, v in {**TOPICS, **changes.pop("topics", {})}.items() if v is not None}
     cluster = ClusterDescription("c", brokers=1, topics=topics, group=changes.pop("group", RUNNING))
     cluster = replace(cluster, **changes.pop("cluster", {}))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from kafka_rescale.core.cluster import Disks, LogDir
 from kafka_rescale.core.control.history import JobSpan, PastExpansion
+from kafka_rescale.core.control.pace import Pace, Word
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.preflight.prediction import predicted, prediction_messages
 from kafka_rescale.core.preflight.situation import Situation
@@ -58,6 +60,25 @@ def test_of_a_first_expansion_both_are_unknown() -> None:
         f"Copies: at most 7,000 records (4.0 MiB on disk). {NOTHING[0]}",
         "Pause: unknown, as no expansion of this application is complete yet.",
     ]
+
+
+def test_a_limit_that_takes_longer_than_the_pace_decides() -> None:
+    limited = {"pacing": {"bytes_per_second": 2**18}}
+    assert predicted(after(past(2_000), **limited)).copy_seconds == 16.0
+    faster = {"pacing": {"bytes_per_second": 2**30}}
+    assert predicted(after(past(2_000), **faster)).copy_seconds == 14.0
+    (said, _) = prediction_messages(after(past(2_000), **limited))
+    assert said.endswith(", and within the limit of 256.0 KiB/s, their bulk takes some 16 s.")
+    (first, _) = prediction_messages(after(**limited))
+    assert first.endswith("is complete yet; within the limit of 256.0 KiB/s at least 16 s.")
+
+
+def test_a_limit_that_a_person_has_said_of_this_plan_comes_before_that_of_the_file() -> None:
+    given = after(past(2_000), pacing={"bytes_per_second": 2**18})
+    word = Word(by="a person", at_ms=1)
+    pace = Pace(plan=given.plan.fingerprint, limit=2**17, limited=word)
+    said = predicted(replace(given, control=given.control.model_copy(update={"pace": pace})))
+    assert (said.limit, said.copy_seconds) == (2**17, 32.0)
 
 
 def test_what_another_mode_took_and_copies_of_nothing_say_nothing() -> None:

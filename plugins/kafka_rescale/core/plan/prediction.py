@@ -15,7 +15,8 @@ class Prediction(Value):
     :param records: how many records are copied at most: the offsets of the changelogs.
     :param records_per_second: the pace that is assumed.
     :param pace_of: where that pace comes from, in words; empty if it is unknown.
-    :param copy_seconds: how long the restore jobs will take at that pace.
+    :param limit: bytes per second that the copy may use at most; None without a limit.
+    :param copy_seconds: how long the restore jobs will take at that pace, and within the limit.
     :param pause: seconds per part of the pause of the expansion before.
     """
 
@@ -24,5 +25,6 @@ class Prediction(Value):
     records: int | None = None
     records_per_second: float | None = None
     pace_of: str = ""
+    limit: int | None = None
     copy_seconds: float | None = None
     pause: dict[str, float] = Field(default_factory=dict)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from kafka_rescale.core.control.history import PastExpansion, newest_first
+from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.expansion.downtime import TOTAL, parts_of
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.preflight.counts import changes_anything
@@ -23,13 +24,19 @@ def predicted(situation: Situation) -> Prediction:
     past = _newest(situation)
     records, (before, seconds) = _records(situation), past.restored if past else (0, 0.0)
     pace = before / seconds if before and seconds else None
+    copied = sum(need.source_bytes for need in needed) if needed else None
+    limit = _limit(situation)
+    known = [
+        amount / speed for amount, speed in ((records, pace), (copied, limit)) if amount is not None and speed
+    ]
     return Prediction(
         written_bytes=sum(need.everywhere for need in needed) if needed else None,
-        copied_bytes=sum(need.source_bytes for need in needed) if needed else None,
+        copied_bytes=copied,
         records=records,
         records_per_second=pace,
         pace_of=_of(past) if past and pace else "",
-        copy_seconds=round(records / pace, 1) if records is not None and pace else None,
+        limit=limit,
+        copy_seconds=round(max(known), 1) if known else None,
         pause=dict(past.timings) if past else {},
     )
 
@@ -51,12 +58,21 @@ def prediction_messages(situation: Situation) -> Iterator[str]:
 
 
 def _duration(said: Prediction) -> str:
+    # Records that are compressed on disk count more: the limit is one of keys and values.
+    within = f"within the limit of {bytes_text(said.limit)}/s" if said.limit is not None else ""
     if said.records_per_second is None or said.copy_seconds is None:
-        return "How long they take is unknown, as no expansion of this application with copies is complete yet."
+        unknown = "How long they take is unknown, as no expansion of this application with copies is complete yet"
+        return f"{unknown}; {within} at least {said.copy_seconds:,.0f} s." if said.copy_seconds else f"{unknown}."
     return (
-        f"At {said.records_per_second:,.0f} records/s, the pace of {said.pace_of}, their bulk takes some "
-        f"{said.copy_seconds:,.0f} s."
+        f"At {said.records_per_second:,.0f} records/s, the pace of {said.pace_of}{within and f', and {within}'}, "
+        f"their bulk takes some {said.copy_seconds:,.0f} s."
     )
+
+
+def _limit(situation: Situation) -> int | None:
+    """Return what the file limits the copy to, or a person who has said another limit of this plan."""
+    of_plan = Pace.of(situation.plan.fingerprint, situation.control.pace)
+    return of_plan.declared(situation.application.pacing).limit
 
 
 def _newest(situation: Situation) -> PastExpansion | None:
