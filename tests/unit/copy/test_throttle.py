@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_rescale.kafka.copy.settings import BULK, LIVE
 from kafka_rescale.kafka.copy.throttle import BURST_SECONDS, PAUSED_SECONDS, Throttle
-from kafka_rescale.kafka.copy.window import LEAST_BYTES, MOST_BYTES, THROTTLED_BYTES, Window
+from kafka_rescale.kafka.copy.window import FIRST_BYTES, LEAST_BYTES, MOST_BYTES, THROTTLED_BYTES, Window
 
 
 class World:
@@ -63,10 +63,10 @@ def test_it_takes_few_records_at_a_time_when_they_are_large_or_the_share_is_smal
     assert window.poll_records() == BULK.poll_records
     for _ in range(20):
         window.wrote(10, 10 * 100_000)
-    assert window.poll_records() == MOST_BYTES // 100_000
-    assert window.poll_records(10) == MOST_BYTES // 100_000 - 10
-    assert not window.is_full(MOST_BYTES // 200_000)
-    assert window.is_full(MOST_BYTES // 200_000 + 1)
+    assert window.poll_records() == FIRST_BYTES // 100_000
+    assert window.poll_records(10) == FIRST_BYTES // 100_000 - 10
+    assert not window.is_full(FIRST_BYTES // 200_000)
+    assert window.is_full(FIRST_BYTES // 200_000 + 1)
     assert window.poll_records(0, 250_000.0) == 2
     assert window.poll_records(0, 1.0) == 1
 
@@ -83,6 +83,9 @@ def test_brokers_that_throttle_are_heard_before_a_commit_takes_long() -> None:
 def test_commits_that_take_long_let_less_be_on_its_way_until_they_are_quick_again() -> None:
     window = Window(LIVE)
     window.committed(MOST_BYTES, LIVE.still_seconds / 5)
+    assert window.bytes == FIRST_BYTES
+    for _ in range(9):
+        window.committed(1, 0.01)
     assert window.bytes == MOST_BYTES
     window.committed(MOST_BYTES, LIVE.still_seconds / 3)
     assert window.bytes == MOST_BYTES // 2
