@@ -198,9 +198,14 @@ def test_an_approved_switch_waits_for_its_window_and_hears_the_form_and_the_shel
     late = world.shell("postpone", GATED, "--until", "2099-01-01T00:00", fails=True)
     assert "where `max_wait_seconds` of the file ends the wait" in late
 
+    form = f"pace_{GATED}"
+    assert_success(world.airflow, form, world.airflow.trigger(form, {"action": "pause"}), LIMIT)
     assert "The switch may begin: " in world.shell("cut-over-now", GATED, "--reason", "it suits")
+    log = lambda: world.airflow.log(dag, run, "await_window")  # noqa: E731
+    world.airflow.wait(lambda: "the copy is paused by" in log(), "the switch to wait for the copy", LIMIT)
+    world.shell("resume", GATED)
     assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
-    assert "has said so (it suits)" in world.airflow.log(dag, run, "await_window")
+    assert "has said so (it suits)" in log()
     refused = world.shell("cancel", GATED, fails=True)
     assert "expected an expansion whose application has not been stopped yet" in refused
 

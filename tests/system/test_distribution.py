@@ -28,7 +28,7 @@ from tests.support.application_files import write_application
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 600
 NAME = "orders-app"
-KINDS = ("accept", "bridge", "expand", "retire", "rollback", "switch", "watch")
+KINDS = ("accept", "bridge", "expand", "pace", "retire", "rollback", "switch", "watch")
 WHERE = "import kafka_rescale; print(kafka_rescale.__file__)"
 SUBMIT = """
 import subprocess, sys
