@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 
 from kafka_rescale.cli.output import Document, Rows
 from kafka_rescale.core.application.generation_names import blue_names
@@ -22,6 +21,7 @@ from kafka_rescale.core.expansion.switch_wait import switch_to_come
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.topology.topology import Topology
+from kafka_rescale.core.values import moment
 from kafka_rescale.core.verify.promotable import proven_until
 from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.core.verify.report import Report
@@ -182,7 +182,7 @@ def _summary(application: Application, control: ControlState, switch: str) -> st
     if journal and journal.is_promoted and journal.plan.bridges and (result := control.results.get(JOB)):
         lines.append(_bridge_line(Bridge.of(journal.plan, control.bridge), result))
     if (watched := control.results.get("watch")) is not None:
-        lines.append(f"autoscaling: {watched.state} at {_utc(watched.as_of_ms)}: {watched.detail}")
+        lines.append(f"autoscaling: {watched.state} at {moment(watched.as_of_ms)}: {watched.detail}")
     if (proof := _proof(control)) is not None:
         verdict = "passed" if proof.passed else "failed"
         lines.append(f"proof before the promotion: {verdict}; {proof.told}")
@@ -254,12 +254,8 @@ def _newest(known: Bridge, now: Sequence[PartitionProgress]) -> str:
     if not known.quiet_since_ms:
         return ""
     if any(p.end != known.ends.get(p.topic, {}).get(p.partition, 0) for p in now):
-        return f"; records have come into the old topic since {_utc(known.quiet_since_ms)}"
-    return f"; no record in the old topic since {_utc(known.quiet_since_ms)}"
-
-
-def _utc(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")
+        return f"; records have come into the old topic since {moment(known.quiet_since_ms)}"
+    return f"; no record in the old topic since {moment(known.quiet_since_ms)}"
 
 
 def _stage_lags(

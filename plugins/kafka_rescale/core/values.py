@@ -1,6 +1,8 @@
-"""The values that the journal, the jobs and the control topic exchange."""
+"""The values that the journal, the jobs and the control topic exchange, and how numbers in them are written."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict
 
@@ -9,3 +11,16 @@ class Value(BaseModel):
     """A frozen value that goes to JSON and back; used for what the journal and the jobs exchange."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def size(count: float) -> str:
+    """Return a number of bytes for people; a small number does not become 0."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:,.1f} {unit}"
+    return f"{count:,.0f} B"
+
+
+def moment(at_ms: int) -> str:
+    """Return a moment in ms since the epoch for people, to the second in UTC (ISO 8601)."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")

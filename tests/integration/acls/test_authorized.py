@@ -44,7 +44,7 @@ from kafka_rescale.operations.expansion.compaction import hold_compaction, relea
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.stages import expand_stage, lags
 from kafka_rescale.operations.preflight.permissions import permitted_state
-from kafka_rescale.operations.preflight.preflight import preflight
+from kafka_rescale.operations.preflight.preflight import Preflight, preflight
 from kafka_rescale.spark.jobs.arguments import Arguments
 from kafka_rescale.spark.jobs.job import Job
 
@@ -112,16 +112,7 @@ def test_free_space_is_told_only_with_the_permission_for_it(shop: Secured) -> No
     """Without it nothing is refused: preflight says once that it is unknown."""
 
     def told() -> list[str]:
-        found = preflight(
-            shop.application,
-            shop.topology,
-            shop.connections[Role.PLAN],
-            target=AFTER,
-            owner=OWNER,
-            now_ms=now_ms(),
-            owner_is_finished=lambda _: False,
-        )
-        return [message for message in found.messages if message.startswith("Disk: ")]
+        return [message for message in looked(shop).messages if message.startswith("Disk: ")]
 
     assert told() == [
         "Disk: unknown, and not checked: broker 1 (the role plan has no Describe on the cluster). "
@@ -166,9 +157,9 @@ def test_each_phase_works_with_exactly_the_documented_permissions(shop: Secured)
     retired(shop, journal)
 
 
-def planned(shop: Secured) -> Plan:
-    """``preflight``, and what the gate and the command line look at."""
-    found = preflight(
+def looked(shop: Secured, **more: Any) -> Preflight:
+    """Return what ``preflight`` finds of an expansion that nobody has begun."""
+    return preflight(
         shop.application,
         shop.topology,
         shop.connections[Role.PLAN],
@@ -176,8 +167,13 @@ def planned(shop: Secured) -> Plan:
         owner=OWNER,
         now_ms=now_ms(),
         owner_is_finished=lambda _: False,
-        others=shop.connections,
+        **more,
     )
+
+
+def planned(shop: Secured) -> Plan:
+    """``preflight``, and what the gate and the command line look at."""
+    found = looked(shop, others=shop.connections)
     assert found.plan is not None
     assert not any("could not be sampled" in message for message in found.messages)
     return found.plan

@@ -38,7 +38,7 @@ class World:
             control=SimpleNamespace(read=lambda: SimpleNamespace(report={}, results={})),
             journal=lambda: self.journal,
             change=self.call(self._change),
-            advance=self.call(lambda phase, records: self._change(lambda j: j.advanced(phase, now_ms=2))),
+            end=self.call(lambda phase: self._change(lambda j: j.advanced(phase, now_ms=2))),
         )
 
     def call(self, body: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka_rescale.kafka.copy import seeding as module
+from kafka_rescale.kafka.copy import throttle as module
 from kafka_rescale.kafka.copy.marks import SEEDING, Mark, Position
 from kafka_rescale.kafka.copy.seeding import Seeding, seed_with
 from kafka_rescale.kafka.copy.settings import BULK

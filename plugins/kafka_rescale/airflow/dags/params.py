@@ -207,8 +207,12 @@ def switch_params() -> dict[str, Param]:
             title="Postpone until",
             description_md=f"Only for `{POSTPONE}`.",
         ),
-        "reason": Param("", type="string", title="Reason", description_md="The page and `status` show it."),
+        "reason": _reason(),
     }
+
+
+def _reason() -> Param:
+    return Param("", type="string", title="Reason", description_md="The page and `status` show it.")
 
 
 def pace_params() -> dict[str, Param]:
@@ -228,7 +232,7 @@ def pace_params() -> dict[str, Param]:
             title="Bytes per second",
             description_md=f"Only for `{LIMIT}`: of keys and values, over all tasks of a job. Empty: no limit.",
         ),
-        "reason": Param("", type="string", title="Reason", description_md="The page and `status` show it."),
+        "reason": _reason(),
     }
 
 

@@ -9,10 +9,9 @@ store's comparison. Anything else is a finding again.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import NamedTuple
 
-from kafka_rescale.core.values import Value
+from kafka_rescale.core.values import Value, moment
 
 _RANGE = re.compile(r"(?P<topic>\S+)-(?P<partition>\d+):(?P<first>\d+)-(?P<last>\d+)")
 
@@ -63,8 +62,7 @@ class Acceptance(Value):
     reason: str
 
     def __str__(self) -> str:
-        at = datetime.fromtimestamp(self.at_ms / 1000, UTC).isoformat(timespec="seconds")
-        return f"{self.finding}: {self.records:,} accepted by {self.by} at {at}: {self.reason}"
+        return f"{self.finding}: {self.records:,} accepted by {self.by} at {moment(self.at_ms)}: {self.reason}"
 
 
 class Acceptances(Value):

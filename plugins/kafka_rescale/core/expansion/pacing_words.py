@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka_rescale.core.control.pace import Pace, Rate, Word
+from kafka_rescale.core.control.pace import Pace, Rate
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.expansion.switch_wait import span, utc
+from kafka_rescale.core.expansion.switch_wait import because, span, utc
+from kafka_rescale.core.values import size
 
 
 def told_pause(pace: Pace) -> str:
     """Return who has paused the copy and since when; empty if it goes on."""
     if pace.paused is None:
         return ""
-    return f"paused by {pace.paused.by} since {utc(pace.paused.at_ms)}{_because(pace.paused)}"
+    return f"paused by {pace.paused.by} since {utc(pace.paused.at_ms)}{because(pace.paused.reason)}"
 
 
 def told_limit(pace: Pace) -> str:
     """Return the limit and who has set it; empty without a limit."""
-    who = f"{pace.limited.by} has said so{_because(pace.limited)}" if pace.limited else "the application file"
+    said = pace.limited
+    who = f"{said.by} has said so{because(said.reason)}" if said else "the application file"
     if pace.limit is None:
-        return f"no limit: {who}" if pace.limited else ""
+        return f"no limit: {who}" if said else ""
     return f"at most {per_second(pace.limit)}: {who}"
 
 
@@ -62,14 +64,7 @@ def _lines(control: ControlState, pace: Pace) -> Iterator[str]:
 
 def per_second(count: float) -> str:
     """Return a rate in bytes per second for a person."""
-    for unit, factor in (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
-        if count >= factor:
-            return f"{count / factor:,.1f} {unit}"
-    return f"{count:,.0f} B/s"
-
-
-def _because(word: Word) -> str:
-    return f" ({word.reason})" if word.reason else ""
+    return f"{size(count)}/s"
 
 
 def _unknown(rate: Rate) -> str:

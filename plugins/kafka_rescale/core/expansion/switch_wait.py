@@ -52,7 +52,7 @@ def wait_of(switch: Switch, now_ms: int) -> Wait:
     :param now_ms: wall clock, in ms since the epoch.
     """
     if switch.order is Order.CANCEL:
-        return Wait(Standing.CANCELLED, None, f"{switch.by} has cancelled it{_because(switch)}")
+        return Wait(Standing.CANCELLED, None, f"{switch.by} has cancelled it{because(switch.reason)}")
     opens = opening(switch, now_ms)
     if opens is not None and opens <= now_ms:
         return Wait(Standing.OPEN, opens, _why_open(switch))
@@ -132,7 +132,7 @@ def utc(at_ms: int) -> str:
 
 def _why_open(switch: Switch) -> str:
     if switch.order is Order.NOW:
-        return f"{switch.by} has said so{_because(switch)}"
+        return f"{switch.by} has said so{because(switch.reason)}"
     return f"a window is open ({switch.windows})" if switch.windows else "there are no windows to wait for"
 
 
@@ -145,8 +145,10 @@ def _next(switch: Switch, opens_ms: int) -> str:
 
 
 def _held(switch: Switch) -> str:
-    return f"{switch.by} has postponed it{_because(switch)}, until a person says `cut-over-now` or another time"
+    said = f"{switch.by} has postponed it{because(switch.reason)}"
+    return f"{said}, until a person says `cut-over-now` or another time"
 
 
-def _because(switch: Switch) -> str:
-    return f" ({switch.reason})" if switch.reason else ""
+def because(reason: str) -> str:
+    """Return a person's reason in brackets, to be put behind what the person has said; empty without one."""
+    return f" ({reason})" if reason else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 
 from kafka_rescale.core.control.history import JobSpan, PastExpansion, Proven, newest_first, surplus
 from kafka_rescale.core.control.job_results import JobResult
@@ -13,6 +12,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.expansion.downtime import TOTAL, parts_of
 from kafka_rescale.core.page.copy_estimate import ORDER
+from kafka_rescale.core.values import moment
 from kafka_rescale.core.verify.promotable import proven_until
 from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.core.verify.report import is_about
@@ -48,7 +48,6 @@ def kept_of(state: ControlState, outcome: Phase, now_ms: int) -> Mapping[str, Pa
 def past_of(state: ControlState, journal: Journal, outcome: Phase, now_ms: int) -> PastExpansion:
     """Return what is kept of an attempt."""
     plan = journal.plan
-    counts = [m.source_partitions for m in plan.moves] or [i.current for i in plan.inputs]
     return PastExpansion(
         plan=plan.fingerprint,
         attempt=journal.attempt,
@@ -56,7 +55,7 @@ def past_of(state: ControlState, journal: Journal, outcome: Phase, now_ms: int) 
         blue=plan.blue,
         green=plan.green,
         in_place=plan.is_in_place,
-        before=plan.started_with or max(counts, default=0),
+        before=plan.partitions_before,
         after=plan.partitions,
         run=journal.owner,
         triggered_by=journal.triggered_by,
@@ -88,7 +87,7 @@ def _row(past: PastExpansion) -> tuple[str | int | None, ...]:
     _, copying = past.restored
     said = past.predicted
     return (
-        _utc(past.ended_ms),
+        moment(past.ended_ms),
         past.outcome.replace("_", " "),
         f"{past.before} → {past.after}{', in place' if past.in_place else ''}",
         past.triggered_by or None,
@@ -131,7 +130,7 @@ def _proven(state: ControlState, journal: Journal) -> Proven:
 def _proof_text(proven: Proven) -> str | None:
     said = []
     if proven.passed is not None:
-        until = f", until {_utc(proven.until_ms)}" if proven.until_ms else ""
+        until = f", until {moment(proven.until_ms)}" if proven.until_ms else ""
         said.append(f"{proven.entries:,} entries equal{until}" if proven.passed else "differences")
     if proven.verified is not None:
         said.append("verified" if proven.verified else "not verified")
@@ -148,7 +147,3 @@ def _beside(actual: float | None, predicted: float | None) -> str | None:
 
 def _seconds(number: float | None) -> str | None:
     return None if number is None else f"{number:.1f} s"
-
-
-def _utc(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")

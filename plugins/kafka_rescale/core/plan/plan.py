@@ -123,6 +123,12 @@ class Plan(Value):
     started_with: int = 0
 
     @property
+    def partitions_before(self) -> int:
+        """The count that the running generation was started with."""
+        counts = [m.source_partitions for m in self.moves] or [i.current for i in self.inputs]
+        return self.started_with or max(counts, default=0)
+
+    @property
     def is_in_place(self) -> bool:
         """Whether the application keeps its ``application.id`` and its topics, which grow."""
         return self.blue == self.green

@@ -7,7 +7,7 @@ beyond its share. Log dirs that share one volume are looked at one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kafka_rescale.core.acls.needed import DISK_SPACE
@@ -77,8 +77,10 @@ def rooms(situation: Situation) -> list[Room]:
     brokers = {each.broker for each in taking} | set(disks.untold)
     found = []
     for each in taking:
-        beside = sum(other.broker == each.broker for other in taking)
-        written = sum(max(0, n.on_one(len(brokers), beside) - _there(each, n)) for n in needed)
+        beside, there = sum(other.broker == each.broker for other in taking), _by_topic(each.sizes)
+        # In place the topic's own records are no copy that an earlier attempt has left.
+        left = {n.target: there.get(n.target, 0) for n in needed if n.source != n.target}
+        written = sum(max(0, n.on_one(len(brokers), beside) - left.get(n.target, 0)) for n in needed)
         if each.usable is not None:
             found.append(Room(each, written))
     return sorted(found, key=lambda room: (-room.taken, room.log_dir.broker, room.log_dir.path))
@@ -128,8 +130,12 @@ def _sizes(disks: Disks) -> dict[str, int]:
     for log_dir in disks.log_dirs:
         for at, size in log_dir.sizes.items():
             largest[at] = max(size, largest.get(at, 0))
+    return _by_topic(largest)
+
+
+def _by_topic(of: Mapping[TopicPartition, int]) -> dict[str, int]:
     sizes: dict[str, int] = {}
-    for (topic, _), size in largest.items():
+    for (topic, _), size in of.items():
         sizes[topic] = sizes.get(topic, 0) + size
     return sizes
 
@@ -144,13 +150,6 @@ def _share(situation: Situation, move: Move) -> float:
         for offsets in (cluster.begins, cluster.committed, cluster.ends)
     )
     return carried_share(begins, committed, ends)
-
-
-def _there(log_dir: LogDir, need: TopicNeed) -> int:
-    """Return the bytes of a copy that an earlier attempt has left; in place the topic's own are no copy."""
-    if need.source == need.target:
-        return 0
-    return sum(size for (topic, _), size in log_dir.sizes.items() if topic == need.target)
 
 
 def _unknown(situation: Situation) -> Iterator[str]:

@@ -7,7 +7,6 @@ both are unknown: they depend on this application's records, on Spark's cores an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from kafka_rescale.core.control.history import PastExpansion, newest_first
 from kafka_rescale.core.control.pace import Pace
@@ -16,6 +15,7 @@ from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.preflight.counts import changes_anything
 from kafka_rescale.core.preflight.disk import bytes_text, needs
 from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.values import moment
 
 
 def predicted(situation: Situation) -> Prediction:
@@ -90,5 +90,4 @@ def _records(situation: Situation) -> int | None:
 
 
 def _of(past: PastExpansion) -> str:
-    at = datetime.fromtimestamp(past.ended_ms / 1000, UTC).isoformat(timespec="seconds")
-    return f"the expansion from {past.before} to {past.after} that ended at {at}"
+    return f"the expansion from {past.before} to {past.after} that ended at {moment(past.ended_ms)}"

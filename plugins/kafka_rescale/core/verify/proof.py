@@ -8,7 +8,6 @@ copies it (``core.verify.rolling_proof``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Self
 
 from pydantic import Field
@@ -17,7 +16,7 @@ from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.core.values import Value
+from kafka_rescale.core.values import Value, moment
 from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.core.verify.oracles import KeyFinding
 from kafka_rescale.core.verify.report import StoreReport, compared_stores
@@ -73,7 +72,7 @@ class CopiesCompared(Value):
     @property
     def until(self) -> str:
         """When the fence was read, for a person."""
-        return datetime.fromtimestamp(self.fences.as_of_ms / 1000, UTC).isoformat(timespec="seconds")
+        return moment(self.fences.as_of_ms)
 
     def refused(self, unaccepted: Sequence[str]) -> UnsafeState:
         """Return the error about findings, with the first keys.

@@ -45,15 +45,9 @@ class TopicReader(AdminCalls):
 
         :raises Outage: the brokers don't answer in time.
         """
-        if not (wanted := sorted(names)):
-            return []
-        found = self._present(
-            lambda client, seconds: client.describe_topics(TopicCollection(wanted), request_timeout=seconds),
-            "replicas of topics",
-        )
         return [
             f"{name}-{partition.id}"
-            for name, topic in sorted(found.items())
+            for name, topic in sorted(self._described(names, "replicas of topics").items())
             for partition in topic.partitions
             if len(partition.isr) < len(partition.replicas)
         ]
@@ -81,12 +75,12 @@ class TopicReader(AdminCalls):
         """
         return {name: len(topic.partitions) for name, topic in self._described(names).items()}
 
-    def _described(self, names: Iterable[str]) -> dict[str, Any]:
+    def _described(self, names: Iterable[str], what: str = "topics") -> dict[str, Any]:
         if not (wanted := sorted(filter(is_topic_name, set(names)))):
             return {}
         return self._present(
             lambda client, seconds: client.describe_topics(TopicCollection(wanted), request_timeout=seconds),
-            "topics",
+            what,
         )
 
     def _metadata(self, what: str) -> Any:

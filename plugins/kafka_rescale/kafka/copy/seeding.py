@@ -8,7 +8,6 @@ id fences it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -141,8 +140,7 @@ def seed_with(
                     bytes=mark.bytes + writer.pending_bytes,
                 )
                 writer.commit_at(consumer, Position(seed.position, mark))
-            while (rest := throttle.rest()) > 0:
-                time.sleep(min(rest, REST_SECONDS))
+            throttle.wait(REST_SECONDS)
         writer.commit(consumer)
     except Rewound as rewound:
         # The rows are the entries that remained of the log before the snapshot's position.

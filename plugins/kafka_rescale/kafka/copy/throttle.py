@@ -52,6 +52,14 @@ class Throttle:
         self._rests = self._debt > (0 if self._rests else share * BURST_SECONDS)
         return self._debt / share if self._rests else 0.0
 
+    def wait(self, look_seconds: float) -> None:
+        """Sleep until the worker may go on.
+
+        :param look_seconds: how often to look whether the share has changed meanwhile.
+        """
+        while (rest := self.rest()) > 0:
+            time.sleep(min(rest, look_seconds))
+
 
 def unlimited() -> None:
     """Return the share of a worker that nobody limits."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
+from kafka_rescale.core.values import size
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,3 @@ class Snapshot:
         return (
             f"lag {self.lag:,}{f', {waiting} of {len(self.partitions)} partitions not begun' if waiting else ''}"
         )
-
-
-def size(count: float) -> str:
-    """Return a number of bytes for people; a small number does not become 0."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= factor:
-            return f"{count / factor:,.1f} {unit}"
-    return f"{count:,.0f} B"

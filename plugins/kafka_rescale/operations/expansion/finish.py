@@ -13,7 +13,6 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion.callback import ExpansionCallback
 from kafka_rescale.core.expansion.prewarming import remark_on
-from kafka_rescale.core.page.history import kept_of
 from kafka_rescale.core.verify.misrouted import refuse_misrouted
 from kafka_rescale.core.verify.report import Report, is_about
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -71,14 +70,9 @@ def _close(rescale: Rescale, state: ControlState) -> Journal:
         _patiently(rescale, "the topics' compaction to be released", lambda: release_compaction(rescale, held))
         _on_partition_expansion(rescale, journal)
         # A step of its own: if recording the end fails, the callback must not be called again.
-        journal = _patiently(rescale, "the end to be recorded", lambda: _end(rescale))
+        journal = _patiently(rescale, "the end to be recorded", lambda: rescale.end(Phase.COMPLETE))
     _patiently(rescale, "the lease to be given back", lambda: lease.release(rescale.control, rescale.owner))
     return journal
-
-
-def _end(rescale: Rescale) -> Journal:
-    ended = Phase.COMPLETE
-    return rescale.advance(ended, records=lambda state: kept_of(state, ended, now_ms()))
 
 
 def _patiently(rescale: Rescale, what: str, step: Callable[[], T]) -> T:

@@ -11,6 +11,7 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
+from kafka_rescale.core.page.history import kept_of
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.values import Value
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -89,6 +90,10 @@ class Rescale:
         """Write the journal's next phase in one transaction, together with other records if given."""
         return self.change(lambda journal: journal.advanced(phase, now_ms=now_ms(), **changes), records)
 
+    def end(self, phase: Phase) -> Journal:
+        """Write that the attempt has ended, and what is kept of it, in one transaction."""
+        return self.advance(phase, records=lambda state: kept_of(state, phase, now_ms()))
+
     def change(self, change: Callable[[Journal], Journal], records: Records | None = None) -> Journal:
         """Write the changed journal in one transaction, together with other records if given.
 
@@ -150,9 +155,8 @@ def running_instance(
 
 def blue(plan: Plan) -> Instance:
     """Return the running generation's instance set."""
-    counts = [m.source_partitions for m in plan.moves] or [i.current for i in plan.inputs]
-    partitions = plan.started_with or max(counts)
-    return Instance(plan.blue, plan.generation - 1, partitions, {i.declared: i.topic for i in plan.inputs})
+    inputs = {i.declared: i.topic for i in plan.inputs}
+    return Instance(plan.blue, plan.generation - 1, plan.partitions_before, inputs)
 
 
 def green(plan: Plan) -> Instance:

@@ -12,7 +12,6 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import ClusterOutage, RescaleError
 from kafka_rescale.core.page.health import failed_jobs
-from kafka_rescale.core.page.history import kept_of
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, wait_until
 from kafka_rescale.kafka.control import lease
@@ -91,16 +90,11 @@ def roll_back(
     insist(lambda: send_away(rescale, journal), told("what is held at the door to be stopped"))
     undo = mode_of(journal.plan).roll_back
     insist(lambda: undo(rescale, journal), told("the topics' compaction to be released"))
-    insist(lambda: _end(rescale), told("the rollback to be recorded"))
+    insist(lambda: rescale.end(Phase.ROLLED_BACK), told("the rollback to be recorded"))
     if take_over:
         # A run that rolls itself back may go on in its next try. A run that a person has ended may not.
         insist(lambda: lease.release(rescale.control, owner), told("the lease to be given back"))
     return RollBack(True, f"rolled back; {_of_blue(journal)}")
-
-
-def _end(rescale: Rescale) -> Journal:
-    ended = Phase.ROLLED_BACK
-    return rescale.advance(ended, records=lambda state: kept_of(state, ended, now_ms()))
 
 
 def _resume(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[[], str]]) -> None:

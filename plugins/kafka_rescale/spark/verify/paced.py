@@ -6,7 +6,6 @@ Python worker, which rests, hold their reader. Only fingerprints pass, with the 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -60,5 +59,4 @@ class PacedReading:
             for batch in batches:
                 yield batch
                 throttle.spent(sum(batch.column(SIZE).to_pylist()))
-                while (rest := throttle.rest()) > 0:
-                    time.sleep(min(rest, REST_SECONDS))
+                throttle.wait(REST_SECONDS)
