@@ -9,8 +9,11 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
+from testbed.airflow_settings import LOCKED_DATABASE_SECONDS
+
 TRIES = 5
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = LOCKED_DATABASE_SECONDS + 30
+"""A request that waits for another one's transaction gets its answer."""
 
 
 class AirflowApiError(RuntimeError):

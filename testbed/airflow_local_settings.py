@@ -3,6 +3,10 @@
 Airflow forks a process for every task, and one for every parsing of a DAG file. Each of them would import the same
 hundreds of modules, 0.6 s of a core. So the part that forks imports them, once, before its first fork; parts that
 never fork import nothing.
+
+Its database is a SQLite file. SQLite waits for the disk some times in each transaction, and one part writes at a
+time: where the disk took 0.3 s each time, a request to the API was not answered within 60 s. This database need
+not outlive the machine, so nobody waits for the disk.
 """
 
 from __future__ import annotations
@@ -10,6 +14,9 @@ from __future__ import annotations
 import logging
 import os
 from importlib import import_module
+from typing import Any
+
+from sqlalchemy import Engine, event
 
 __all__: list[str] = []
 
@@ -38,6 +45,13 @@ def _import_modules() -> None:
         except Exception:
             # Then the processes that need it import it themselves, and say what is wrong.
             logging.getLogger(__name__).warning("%s is imported by each task", name, exc_info=True)
+
+
+@event.listens_for(Engine, "connect")
+def _not_wait_for_the_disk(connection: Any, _: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA synchronous = OFF")
+    cursor.close()
 
 
 os.register_at_fork(before=_import_modules)

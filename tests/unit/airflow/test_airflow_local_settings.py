@@ -1,12 +1,16 @@
-"""What the forked processes of the test bed's Airflow find imported already."""
+"""What each part of the test bed's Airflow begins with."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+
+from sqlalchemy import create_engine, text
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from testbed import airflow_local_settings
 
@@ -32,3 +36,20 @@ def test_a_forked_process_has_the_modules_of_tasks() -> None:
 
 def test_every_module_is_there() -> None:
     assert [name for name in airflow_local_settings._OF_TASKS if find_spec(name) is None] == []
+
+
+def test_no_connection_to_the_database_waits_for_the_disk(tmp_path: Path) -> None:
+    """With 0.3 s per waiting, a request to the API had no answer after 60 s."""
+    asked = text("PRAGMA synchronous")
+    engine = create_engine(f"sqlite:///{tmp_path}/airflow.db")
+    with engine.connect() as connection:
+        assert connection.execute(asked).scalar() == 0
+
+    async def asynchronous() -> object:
+        engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path}/airflow.db")
+        async with engine.connect() as connection:
+            found = (await connection.execute(asked)).scalar()
+        await engine.dispose()
+        return found
+
+    assert asyncio.run(asynchronous()) == 0
