@@ -17,12 +17,12 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Switch
-from kafka_rescale.core.page.history import past_of
 from kafka_rescale.core.page.page import ApplicationPage, application_page
 from kafka_rescale.core.page.summary import Summary, unknown
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.topology.topology import Topology
+from kafka_rescale.core.verify.kept import past_of
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
 from kafka_rescale.core.verify.report import LogCount, PartitionContent, Report, StoreReport
 from kafka_rescale.core.verify.rolling_proof import RollingProof
