@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +18,9 @@ from testbed.cluster import EmbeddedCluster
 from testbed.cluster_roles import ClusterRoles
 from testbed.expansion import Expansion
 
-AWAY_SECONDS = {"kill": 10.0, "freeze": 40.0}
+Harm = tuple[str, str] | tuple[str, str, float]
+"""How, the role of the broker, and how many seconds it is away, by default those of ``AWAY_SECONDS``."""
+AWAY_SECONDS = {"kill": 10.0, "freeze": 40.0, "stop": 5.0}
 """After so long a broker that was harmed comes back."""
 
 ROLES: dict[str, Callable[[ClusterRoles, Expansion], int]] = {
@@ -45,26 +47,30 @@ class Faults:
     rounds: int = 0
     _returns: list[threading.Thread] = field(default_factory=list)
 
-    def harm(self, how: str, role: str, moment: str) -> None:
-        """Kill or freeze the broker of a role; another thread lets it come back.
+    def harm(self, how: str, role: str, away: float | None = None, *, moment: str) -> None:
+        """Kill, freeze or stop in order the broker of a role; another thread lets it come back.
 
-        :param how: ``kill`` or ``freeze``.
+        :param how: of ``AWAY_SECONDS``.
         :param role: of ``ROLES``.
+        :param away: seconds until it comes back.
         :param moment: for the table.
         """
         self.await_returned()
         number = ROLES[role](ClusterRoles(self.expansion.connection), self.expansion)
-        broker, away = self.cluster.nodes[number], AWAY_SECONDS[how]
-        getattr(broker, how)()
-        self.done.append(f"{moment}: {how}, {away:.0f} s, broker {number}, {role}")
+        broker, seconds = self.cluster.nodes[number], AWAY_SECONDS[how] if away is None else away
+        if how != "stop":
+            getattr(broker, how)()
+        self.done.append(f"{moment}: {how}, {seconds:.0f} s, broker {number}, {role}")
         print(self.done[-1], flush=True)
 
         def come_back() -> None:
-            time.sleep(away)
-            if how == "kill":
-                self.cluster.start_again(number)
-            else:
+            if how == "stop":
+                broker.stop()
+            time.sleep(seconds)
+            if how == "freeze":
                 broker.thaw()
+            else:
+                self.cluster.start_again(number)
 
         self._returns.append(threading.Thread(target=come_back))
         self._returns[-1].start()
@@ -106,13 +112,13 @@ class Faults:
 
 
 @contextmanager
-def harmed_at(faults: Faults, phases: dict[Phase, tuple[str, str]]) -> Iterator[list[str]]:
+def harmed_at(faults: Faults, phases: Mapping[Phase, Harm]) -> Iterator[list[str]]:
     """Do harm as soon as the journal has come to a phase, before the cutover does anything else.
 
     The cutover waits in front of a phase until the broker of the phase before is back: without that, a pause of
     some seconds would be over before the second harm could be done.
 
-    :param phases: how, and to which role; each once.
+    :param phases: what is done in each.
     :returns: the phases that were seen, in order.
     """
     left, seen = dict(phases), list[str]()

@@ -7,39 +7,34 @@ what follows from the input by an independent computation.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
-from typing import Any
 
 import psutil
 import pytest
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.operations.expansion.stages import expand_stage
 
-from testbed.cluster import EmbeddedCluster
 from testbed.cluster_roles import ClusterRoles
-from testbed.expansion import Expansion
-from testbed.flights_stack import FlightsStack
-from testbed.processes import wait_until
-from tests.support.broker_faults import ROLES, Faults, harmed_at
-from tests.support.left_behind import print_left_behind
-from tests.support.live_expansion import live_application
+from tests.support.broker_faults import ROLES, Harm, harmed_at
+from tests.support.expansion.faulty import (
+    await_result,
+    caught_up,
+    ended_verified,
+    live_cluster,
+    restored,
+    verified,
+)
 
 pytestmark = pytest.mark.integration
 AT_LEAST_ONCE, EXACTLY_ONCE = "at_least_once", "exactly_once_v2"
 LEADER, CONTROL, CONTROLLER = "leader of a changelog", "leader of the control topic", "controller"
 GROUP, TRANSACTIONS = "coordinator of the copy's group", "coordinator of the journal's transactions"
 ROLLING = "rolling restart"
-RATE = 8.0
 MEASURED_SECONDS = 60.0
 PAUSE = (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED)
-REPLACED_THREADS = {"FLIGHTS_OPTIONS": "--on-exception REPLACE_THREAD"}
-"""Kafka Streams' own threads may die of a frozen broker. With its default handler nothing starts them again."""
-Harm = tuple[str, str]
-"""How, and the role of the broker."""
 
 
 @dataclass(frozen=True)
@@ -194,24 +189,6 @@ def processor_seconds(job: Popen[bytes]) -> float:
     return sum(spent - before.get(pid, 0.0) for pid, spent in used().items())
 
 
-@contextmanager
-def live_cluster(
-    directory: Path, guarantee: str, lone_controller: bool = False
-) -> Iterator[tuple[FlightsStack, Expansion, Faults]]:
-    """The flights application at work on three brokers."""
-    with (
-        EmbeddedCluster(directory / "cluster", lone_controller=lone_controller) as cluster,
-        live_application(
-            directory, rate=RATE, guarantee=guarantee, cluster=cluster, settings=REPLACED_THREADS
-        ) as (stack, expansion),
-    ):
-        faults = Faults(cluster, expansion)
-        try:
-            yield stack, expansion, faults
-        finally:
-            faults.join()
-
-
 def run(case: Case, directory: Path, lone_controller: bool = False) -> None:
     """Expand a live application on three brokers, with the harm of a case; prints its row of the table."""
     with live_cluster(directory, case.guarantee, lone_controller) as (stack, expansion, faults):
@@ -227,67 +204,3 @@ def run(case: Case, directory: Path, lone_controller: bool = False) -> None:
         assert "promoted" in seen, seen
         faults.await_returned()
         ended_verified(stack, expansion, faults, verified(expansion, faults, case.verify))
-
-
-def restored(expansion: Expansion, faults: Faults, harm: Harm | None) -> None:
-    """Expand and restore every stage; harm is done as the first job begins."""
-    plan = expansion.begin()
-    for stage in plan.stages:
-        expand_stage(expansion.application, expansion.connection, owner=expansion.owner, stage=stage.index)
-        if stage.changelogs:
-            job = expansion.submit("restore", stage.index)
-            if harm is not None:
-                await_result(expansion, f"restore/{stage.index}")
-                faults.harm(*harm, moment="restore")
-                harm = None
-            assert job.wait(400) == 0, expansion.log_of("restore", stage.index)
-    faults.await_returned()
-
-
-def caught_up(expansion: Expansion) -> Popen[bytes]:
-    """Prove the copies, start catch_up, and return it when it is near the ends."""
-    expansion.prove_copies()
-    job = expansion.submit("catch_up")
-    await_result(expansion, "catch_up", "ready")
-    return job
-
-
-def verified(expansion: Expansion, faults: Faults, harm: Harm | None) -> dict[str, Any]:
-    """Return the report of a verification during which harm is done."""
-    job = expansion.submit("verify")
-    if harm is not None:
-        wait_until(
-            lambda: bool(expansion.state().report) or job.poll() is not None,
-            timeout=240,
-            what="verify to say how far it is",
-        )
-        faults.harm(*harm, moment="verify")
-    job.wait(400)
-    return dict(expansion.state().report)
-
-
-def ended_verified(stack: FlightsStack, expansion: Expansion, faults: Faults, report: dict[str, Any]) -> None:
-    """Finish, and compare the final results."""
-    assert report.get("passed"), (report, expansion.log_of("verify"))
-    faults.await_returned()
-    expansion.finish()
-    stack.finish_replay()
-    try:
-        stack.await_equal("flights-g2")
-    except TimeoutError:
-        print_left_behind(expansion.connection, "flights-g2")
-        raise
-    journal = expansion.state().journal
-    assert journal is not None
-    parts = ", ".join(f"{part} {seconds:.1f}" for part, seconds in journal.timings.items())
-    print(f"RESULT verified, equal; pause in s: {parts}; {'; '.join(faults.done)}", flush=True)
-
-
-def await_result(expansion: Expansion, job: str, *states: str) -> None:
-    """Wait until a job has left a result, in one of some states."""
-
-    def left() -> bool:
-        result = expansion.state().results.get(job)
-        return result is not None and (not states or result.state in states)
-
-    wait_until(left, timeout=240, what=f"a result of {job}")

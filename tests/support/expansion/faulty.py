@@ -1,0 +1,125 @@
+"""An expansion of a live application on three brokers, step by step, with harm to one of them in each step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+from kafka_rescale.operations.expansion.stages import expand_stage
+
+from testbed.cluster import EmbeddedCluster
+from testbed.expansion import Expansion
+from testbed.flights_stack import FlightsStack
+from testbed.processes import wait_until
+from tests.support.broker_faults import Faults, Harm
+from tests.support.left_behind import print_left_behind
+from tests.support.live_expansion import live_application
+
+RATE = 8.0
+REPLACED_THREADS = {"FLIGHTS_OPTIONS": "--on-exception REPLACE_THREAD"}
+"""Kafka Streams' own threads may die of a frozen broker. With its default handler nothing starts them again."""
+
+
+@contextmanager
+def live_cluster(
+    directory: Path, guarantee: str, lone_controller: bool = False
+) -> Iterator[tuple[FlightsStack, Expansion, Faults]]:
+    """The flights application at work on three brokers."""
+    with (
+        EmbeddedCluster(directory / "cluster", lone_controller=lone_controller) as cluster,
+        live_application(
+            directory, rate=RATE, guarantee=guarantee, cluster=cluster, settings=REPLACED_THREADS
+        ) as (stack, expansion),
+    ):
+        faults = Faults(cluster, expansion)
+        try:
+            yield stack, expansion, faults
+        finally:
+            faults.join()
+
+
+def restored(
+    expansion: Expansion, faults: Faults, harm: Harm | None, *, target: int | None = None, tries: int = 1
+) -> None:
+    """Expand and restore every stage; harm is done as the first job begins.
+
+    :param tries: how often a job that fails is begun.
+    """
+    plan = expansion.begin(target)
+    for stage in plan.stages:
+        expand_stage(expansion.application, expansion.connection, owner=expansion.owner, stage=stage.index)
+        if stage.changelogs:
+            job = expansion.submit("restore", stage.index)
+            if harm is not None:
+                await_result(expansion, f"restore/{stage.index}")
+                faults.harm(*harm, moment="restore")
+                harm = None
+            ended(expansion, faults, job, "restore", stage.index, tries=tries)
+    faults.await_returned()
+
+
+def caught_up(expansion: Expansion) -> Popen[bytes]:
+    """Prove the copies, start catch_up, and return it when it is near the ends."""
+    expansion.prove_copies()
+    job = expansion.submit("catch_up")
+    await_result(expansion, "catch_up", "ready")
+    return job
+
+
+def ended(
+    expansion: Expansion, faults: Faults, job: Popen[bytes], name: str, stage: int | None = None, *, tries: int
+) -> None:
+    """Wait for the success of a job that has been submitted; begin it again as long as there are tries left."""
+    for left in reversed(range(tries)):
+        if job.wait(400) == 0:
+            return
+        assert left, expansion.log_of(name, stage)
+        faults.done.append(f"{name} tried again")
+        job = expansion.submit(name, stage)
+
+
+def verified(expansion: Expansion, faults: Faults, harm: Harm | None, *, tries: int = 1) -> dict[str, Any]:
+    """Return the report of a verification during which harm is done.
+
+    :param tries: how often a job that fails is begun.
+    """
+    job = expansion.submit("verify")
+    if harm is not None:
+        wait_until(
+            lambda: bool(expansion.state().report) or job.poll() is not None,
+            timeout=240,
+            what="verify to say how far it is",
+        )
+        faults.harm(*harm, moment="verify")
+    ended(expansion, faults, job, "verify", tries=tries)
+    return dict(expansion.state().report)
+
+
+def ended_verified(stack: FlightsStack, expansion: Expansion, faults: Faults, report: dict[str, Any]) -> None:
+    """Finish, and compare the final results."""
+    assert report.get("passed"), (report, expansion.log_of("verify"))
+    faults.await_returned()
+    expansion.finish()
+    stack.finish_replay()
+    try:
+        stack.await_equal("flights-g2")
+    except TimeoutError:
+        print_left_behind(expansion.connection, "flights-g2")
+        raise
+    journal = expansion.state().journal
+    assert journal is not None
+    parts = ", ".join(f"{part} {seconds:.1f}" for part, seconds in journal.timings.items())
+    print(f"RESULT verified, equal; pause in s: {parts}; {'; '.join(faults.done)}", flush=True)
+
+
+def await_result(expansion: Expansion, job: str, *states: str) -> None:
+    """Wait until a job has left a result, in one of some states."""
+
+    def left() -> bool:
+        result = expansion.state().results.get(job)
+        return result is not None and (not states or result.state in states)
+
+    wait_until(left, timeout=240, what=f"a result of {job}")
