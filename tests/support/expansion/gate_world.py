@@ -58,7 +58,8 @@ class GateWorld:
     :param pictures: what the group's members are assigned, one look after the other; the last one stays.
     :param beats: texts beside the position of partition 0, one look after the other; the last one stays.
     :param refuses: what the gate refuses and marks in its group as soon as green runs.
-    :param protocol: of the groups. With ``streams``, each of two instances behind the gate has groups of its own.
+    :param protocol: of the groups. With ``streams``, each instance behind the gate has groups of its own.
+    :param instances: how many come behind the gate then; the running generation has two.
     :param dies_at: number of the call at which the process is killed, counting from 1; never if 0.
     """
 
@@ -80,6 +81,7 @@ class GateWorld:
     protocol: str = "classic"
     alone: list[str] = field(default_factory=list)
     heard: int = 0
+    instances: int = 2
     shown: list[Any] = field(default_factory=list)
     dies_at: int = 0
     calls: int = 0
@@ -135,7 +137,9 @@ class GateWorld:
         assert not self.members, "the start would wait for the session timeout of a member that is gone"
         self.running, self.members = not self.ends_itself, True
         if self.protocol == "streams":
-            self.alone = [f"{GREEN}-gate-0000000{n}{end}" for n in (1, 2) for end in ("", "-members")]
+            self.alone = [
+                f"{GREEN}-gate-0000000{n}{end}" for n in range(self.instances) for end in ("", "-members")
+            ]
         self.committed = {**self.committed, **self.commits}
         self.told = ENDS if self.restores else {}
         if self.refuses:

@@ -9,7 +9,7 @@ from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
 from kafka_rescale.core.expansion.prewarming import EVERYTHING, gate_group
-from kafka_rescale.operations.expansion import prewarm, restoring
+from kafka_rescale.operations.expansion import prewarm, restoring, restoring_everything
 from kafka_rescale.operations.expansion import warm_up_gate as gate
 from kafka_rescale.operations.expansion.rescale import Rescale
 
@@ -89,6 +89,22 @@ def test_under_the_streams_protocol_each_instance_restores_everything(monkeypatc
     assert world.shown == [(gate_group("shop-g2"), {"orders": {0: 2}}, {"orders": {0: EVERYTHING}})]
     # Of the groups in which each of them was alone, nothing is left.
     assert world.alone == []
+    assert_cold(world)
+
+
+def test_an_instance_that_has_not_come_restores_within_the_pause_and_that_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(restoring_everything, "SETTLED_SECONDS", 0.0)
+    world = GateWorld(protocol="streams", patience=30, instances=1)
+    assert run(world, monkeypatch)
+    assert "1 instances have restored, but the running generation has 2" in caplog.text
+
+
+def test_fewer_instances_than_before_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GateWorld(protocol="streams", patience=2, instances=1)
+    with pytest.raises(Outage, match="to restore its stores"):
+        run(world, monkeypatch)
     assert_cold(world)
 
 
