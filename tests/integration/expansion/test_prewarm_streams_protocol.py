@@ -67,8 +67,7 @@ def log_of(directory: Path) -> str:
     return (directory / "log").read_text()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", pytest.param("at_least_once", marks=pytest.mark.slow)])
 def test_whichever_tasks_they_get_nothing_is_restored_again(
     client: dict[str, str], unique: str, tmp_path: Path, guarantee: str
 ) -> None:
