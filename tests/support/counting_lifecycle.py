@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from kafka_rescale.lifecycle.instance import Instance
 
+from testbed.jars import ensure_gate_jar
 from tests.support.streams_member import StreamsMember, launch
 
 VARIABLE = "TESTS_COUNTING_LIFECYCLE"
@@ -22,11 +24,17 @@ class Counting:
 
     def start(self, instance: Instance) -> None:
         """Start it unless it runs."""
+        self._launch(instance, {})
+
+    def _launch(self, instance: Instance, changes: Mapping[str, str], jars: Sequence[Path] = ()) -> None:
         if not self.is_running(instance):
             given: dict[str, Any] = json.loads(os.environ[VARIABLE])
-            directory = Path(given["directory"]) / instance.application_id
+            directory, settings = (
+                Path(given["directory"]) / instance.application_id,
+                {**given["settings"], **changes},
+            )
             self.members[instance.application_id] = launch(
-                given["servers"], instance.application_id, given["topic"], directory, given["settings"]
+                given["servers"], instance.application_id, given["topic"], directory, settings, jars=jars
             )
 
     def stop(self, instance: Instance) -> None:
@@ -38,3 +46,12 @@ class Counting:
         """Return whether its process lives."""
         member = self.members.get(instance.application_id)
         return member is not None and member.process.poll() is None
+
+
+class GatedCounting(Counting):
+    """The same, pre-warmed."""
+
+    def start_gated(self, instance: Instance) -> None:
+        """Start it behind the warm-up gate, which takes another protocol for as long."""
+        gate = {"default.client.supplier": "org.kafkarescale.WarmUpGate", "group.protocol": "classic"}
+        self._launch(instance, gate, [ensure_gate_jar()])

@@ -75,6 +75,7 @@ class GroupDescription:
     :param state: Kafka's word (Stable, Empty, Dead, PreparingRebalance, NotReady, …).
     :param protocol: ``streams`` for KIP-1071's, else ``classic``: the consumer protocol behaves like it here.
     :param assigned: what each member reads; empty for the streams protocol, whose members have tasks.
+    :param processes: that the members are threads of; 0 where the protocol doesn't tell it.
     """
 
     group_id: str
@@ -82,6 +83,7 @@ class GroupDescription:
     members: tuple[str, ...] = ()
     protocol: str = "classic"
     assigned: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
+    processes: int = 0
 
     @property
     def is_live(self) -> bool:

@@ -1,9 +1,10 @@
-"""A live application of the streams protocol (KIP-1071), partitioned by a function of its own, from 4 to 6."""
+"""A live application of the streams protocol (KIP-1071), pre-warmed, with a partitioner of its own, 4 to 6."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from confluent_kafka import Producer
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.lifecycle.instance import Instance
+from kafka_rescale.operations.expansion.stages import expand_stage
 
 from testbed.broker import EmbeddedBroker
 from testbed.expansion import ROOT, Expansion
@@ -65,7 +67,7 @@ def file(
         "outputs": [{"topic": f"{unique}-counts"}],
         "subtopologies": [{"sources": [unique], "stores": ["counts"], "sinks": [f"{unique}-counts"]}],
         "stores": [{"name": "counts", "type": "timestamped-key-value", "partitioner": PARTITIONER}],
-        "lifecycle": {"type": "python", "callable": "tests.support.counting_lifecycle:Counting"},
+        "lifecycle": {"type": "python", "callable": "tests.support.counting_lifecycle:GatedCounting"},
     }
     path = tmp_path / "application.yaml"
     path.write_text(yaml.safe_dump(declared))
@@ -88,7 +90,14 @@ def test_every_record_is_counted_once(own_broker: EmbeddedBroker, tmp_path: Path
     expansion = Expansion.of_file(file, servers, tmp_path / "run")
     timings = expansion.run()
 
-    assert admin.describe_group(f"{unique}-g2").protocol == "streams"
+    # Pre-warmed, it restores what was in its changelog once, behind the gate
+    green = f"{unique}-g2"
+    restored = _restored(tmp_path, green)
+    assert len(restored) == 2 * AFTER
+    assert sum(restored[:AFTER]) == KEYS
+    assert sum(restored[AFTER:]) == 0
+    assert admin.groups_like(f"{green}-.*") == ()
+    assert admin.describe_group(green).protocol == "streams"
     assert not admin.describe_group(unique).is_live
     assert admin.describe_topics([unique])[unique].partitions == AFTER
     expected += _send(client, unique, AFTER, rounds=2)
@@ -97,6 +106,44 @@ def test_every_record_is_counted_once(own_broker: EmbeddedBroker, tmp_path: Path
     found = live_entries(servers, f"{unique}-g2-counts-changelog")
     assert {key: int.from_bytes(value, "big") for key, (value, _) in found.items()} == expected
     print(f"{BEFORE}→{AFTER}, streams protocol: {timings}")
+
+
+def test_pre_warming_restores_once_and_leaves_no_group_behind(
+    own_broker: EmbeddedBroker, tmp_path: Path, unique: str, file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without the jobs of Spark: what they copy is written by hand."""
+    caplog.set_level("INFO")
+    client, servers, green = own_broker.client_config(), own_broker.bootstrap_servers, f"{unique}-g2"
+    admin, changelog = ClusterAdmin(KafkaConnection(client)), f"{green}-counts-changelog"
+    for topic in (unique, f"{unique}-counts"):
+        admin.ensure_topic(topic, BEFORE, 1, {})
+    _send(client, unique, BEFORE, rounds=1)
+    Counting().start(Instance(unique, 1, BEFORE))
+    Counting.members[unique].await_state("RUNNING")
+    _await_processed(admin, unique, unique)
+    expansion = Expansion.of_file(file, servers, tmp_path / "run")
+    plan = expansion.begin()
+    for stage in plan.stages:
+        expand_stage(expansion.application, expansion.connection, owner=expansion.owner, stage=stage.index)
+    producer = Producer(client)
+    for partition in range(AFTER):
+        producer.produce(changelog, bytes(8) + (7).to_bytes(8, "big"), b"key", partition)
+    assert producer.flush(20) == 0
+
+    timings = expansion.prewarm()
+
+    assert timings is not None
+    assert timings.keys() == {"start", "restore", "stop"}
+    assert "1 instances restore the stores of all tasks" in caplog.text
+    assert _restored(tmp_path, green) == [1] * AFTER
+    assert admin.groups_like(f"{green}.*") == ()
+    assert Counting().is_running(Instance(unique, 1, BEFORE))
+
+
+def _restored(directory: Path, green: str) -> list[int]:
+    """Return how many records green has restored of each partition, in the order of its log."""
+    log = (directory / "state" / green / "log").read_text()
+    return [int(count) for count in re.findall(r"Finished restoring .* total number of (\d+) records", log)]
 
 
 def _send(client: dict[str, str], topic: str, partitions: int, rounds: int) -> Counter[bytes]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.expansion.prewarming import gate_group
+from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 
 from tests.support.small_application import application
@@ -32,7 +35,7 @@ PLAN = Plan(
     green=GREEN,
     partitions=2,
     stages=(Stage(index=1, name="stage_1_subtopology_0", subtopology=0, moves=(MOVE,)),),
-    inputs=(),
+    inputs=(InputPlan(topic="orders", policy=InputPolicy.UNKEYED, partitioner="murmur2", current=1, target=2),),
 )
 ENDS: PartitionOffsets = {TOPIC: {0: 10, 1: 20}}
 
@@ -55,7 +58,8 @@ class GateWorld:
     :param pictures: what the group's members are assigned, one look after the other; the last one stays.
     :param beats: texts beside the position of partition 0, one look after the other; the last one stays.
     :param refuses: what the gate refuses and marks in its group as soon as green runs.
-    :param protocol: of the groups.
+    :param protocol: of the groups. With ``streams``, each instance behind the gate has groups of its own.
+    :param instances: how many come behind the gate then; the running generation has two.
     :param dies_at: number of the call at which the process is killed, counting from 1; never if 0.
     """
 
@@ -75,6 +79,10 @@ class GateWorld:
     running: bool = False
     members: bool = False
     protocol: str = "classic"
+    alone: list[str] = field(default_factory=list)
+    heard: int = 0
+    instances: int = 2
+    shown: list[Any] = field(default_factory=list)
     dies_at: int = 0
     calls: int = 0
     done: list[str] = field(default_factory=list)
@@ -96,7 +104,8 @@ class GateWorld:
         admin = SimpleNamespace(
             remove_members=self._call("remove_members", self._remove_members),
             delete_group=self._call("delete_group", self._delete_group),
-            commit=self._call("commit", lambda *_: None),
+            commit=self._call("commit", lambda *given: self.shown.append(given)),
+            groups_like=self._call("", lambda pattern: [g for g in self.alone if re.fullmatch(pattern, g)]),
             committed=self._call("", self._committed),
             committed_metadata=self._call("", self._metadata),
             end_offsets=self._call("", lambda *_, **__: self.ends),
@@ -127,6 +136,10 @@ class GateWorld:
     def _start(self, _: Any) -> None:
         assert not self.members, "the start would wait for the session timeout of a member that is gone"
         self.running, self.members = not self.ends_itself, True
+        if self.protocol == "streams":
+            self.alone = [
+                f"{GREEN}-gate-0000000{n}{end}" for n in range(self.instances) for end in ("", "-members")
+            ]
         self.committed = {**self.committed, **self.commits}
         self.told = ENDS if self.restores else {}
         if self.refuses:
@@ -140,15 +153,20 @@ class GateWorld:
         return ("instance-1",) if self.members else ()
 
     def _delete_group(self, group: str) -> None:
-        if group == gate_group(GREEN):
+        if group in self.alone:
+            self.alone.remove(group)
+        elif group == gate_group(GREEN):
             self.told, self.marks = {}, {}
         else:
             self.committed = {}
 
     def _committed(self, group: str) -> PartitionOffsets:
-        return self.told if group == gate_group(GREEN) else self.committed
+        return self.told if group in {gate_group(GREEN), *self.alone} else self.committed
 
     def _metadata(self, group: str) -> dict[str, dict[int, str]]:
+        if group in self.alone:
+            self.heard += 1
+            return {TOPIC: {0: f"by {group[-8:]} {self.heard}"}}
         if group != gate_group(GREEN):
             return {}
         return {**self.marks, **({TOPIC: {0: _next(self.beats)}} if self.told and self.beats else {})}
@@ -157,7 +175,8 @@ class GateWorld:
         state = "Stable" if self.members else "Empty"
         members = ("i",) if self.members else ()
         assigned = _next(self.pictures) if members and self.pictures else {}
-        return GroupDescription(group, state, members, self.protocol, assigned)
+        processes = 2 if self.protocol == "streams" else 0
+        return GroupDescription(group, state, members, self.protocol, assigned, processes)
 
     def _advance(self, phase: Phase, **changes: Any) -> Journal:
         self.journal = self.journal.advanced(phase, now_ms=1, **changes)

@@ -67,6 +67,7 @@ class World:
             commit=self._call("commit", self._commit),
             delete_group=self._call("delete_group", lambda group: self.offsets.pop(group, None)),
             remove_members=self._call("", lambda _: ()),
+            groups_like=lambda _: (),
             committed_metadata=self._call("", self._texts),
             describe_group=self._call("", self._described),
         )

@@ -8,7 +8,8 @@ import pytest
 from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
-from kafka_rescale.operations.expansion import prewarm, restoring
+from kafka_rescale.core.expansion.prewarming import EVERYTHING, gate_group
+from kafka_rescale.operations.expansion import prewarm, restoring, restoring_everything
 from kafka_rescale.operations.expansion import warm_up_gate as gate
 from kafka_rescale.operations.expansion.rescale import Rescale
 
@@ -80,28 +81,56 @@ def test_without_a_way_to_start_behind_the_gate_nothing_is_done(
     assert "declares no `start_gated`" in caplog.text
 
 
-def test_an_application_of_the_streams_protocol_is_not_pre_warmed(
+def test_under_the_streams_protocol_each_instance_restores_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GateWorld(protocol="streams", patience=30)
+    timings = run(world, monkeypatch)
+    assert timings is not None
+    assert timings.keys() == {"start", "restore", "stop"}
+    assert world.shown == [(gate_group("shop-g2"), {"orders": {0: 2}}, {"orders": {0: EVERYTHING}})]
+    # Of the groups in which each of them was alone, nothing is left.
+    assert world.alone == []
+    assert_cold(world)
+
+
+def test_an_instance_that_has_not_come_restores_within_the_pause_and_that_is_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = GateWorld(protocol="streams")
-    assert run(world, monkeypatch) is None
-    assert world.done == []
-    assert "it has to be classic" in caplog.text
+    monkeypatch.setattr(restoring_everything, "SETTLED_SECONDS", 0.0)
+    world = GateWorld(protocol="streams", patience=30, instances=1)
+    assert run(world, monkeypatch)
+    assert "1 instances have restored, but the running generation has 2" in caplog.text
+
+
+def test_fewer_instances_than_before_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GateWorld(protocol="streams", patience=2, instances=1)
+    with pytest.raises(Outage, match="to restore its stores"):
+        run(world, monkeypatch)
+    assert_cold(world)
+
+
+def test_killed_at_any_call_no_group_of_a_single_instance_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = GateWorld(protocol="streams", patience=30)
+    run(whole, monkeypatch)
+    for call in range(1, whole.calls + 1):
+        world = GateWorld(protocol="streams", patience=30, dies_at=call)
+        with pytest.raises(Killed):
+            run(world, monkeypatch)
+        world.dies_at = 0
+        assert run(world, monkeypatch), call
+        assert world.alone == []
+        assert_cold(world)
 
 
 def test_local_state_of_an_earlier_pre_warming_is_not_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """Green would restore on top of it, and keep what was deleted while its copies were made anew."""
-    for world, declared in (
-        (GateWorld(journal=WAS_WARM), application("shop")),
-        (GateWorld(journal=WAS_WARM, protocol="streams"), None),
-    ):
-        with pytest.raises(Refused, match=r"Delete the directory `shop-g2` below `state.dir` of every instance"):
-            run(world, monkeypatch, declared)
-        assert world.journal.was_warm
-        # A person says that it is gone, and it is not asked for again.
-        assert run(world, monkeypatch, declared, local_state_deleted=True) is None
-        assert not world.journal.was_warm
-        assert run(world, monkeypatch, declared) is None
+    world, declared = GateWorld(journal=WAS_WARM), application("shop")
+    with pytest.raises(Refused, match=r"Delete the directory `shop-g2` below `state.dir` of every instance"):
+        run(world, monkeypatch, declared)
+    assert world.journal.was_warm
+    # A person says that it is gone, and it is not asked for again.
+    assert run(world, monkeypatch, declared, local_state_deleted=True) is None
+    assert not world.journal.was_warm
+    assert run(world, monkeypatch, declared) is None
 
 
 def test_behind_the_gate_earlier_local_state_is_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:

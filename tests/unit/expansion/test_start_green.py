@@ -73,6 +73,7 @@ class World:
         admin: Any = SimpleNamespace(
             grow_topics=lambda _: {},
             remove_members=self._remove_members,
+            groups_like=lambda _: (),
             describe_group=self._group,
             committed=self._committed,
             committed_metadata=lambda _: {},

@@ -58,12 +58,17 @@ import org.slf4j.LoggerFactory;
  * many partitions that input is going to have; the assignor is shown these, because the internal topics have the
  * counts that follow from them already. And there it commits the restore consumer's position in every changelog; and,
  * beside the inputs' counts, what it has refused: a local store may hold it, since it is written before its changelog.
+ *
+ * <p>If "{@value #EVERYTHING}" stands beside the counts, each instance restores the stores of all tasks: it is alone in
+ * a group {@code <application.id>-gate-<name>-members}, and commits its positions to {@code <application.id>-gate-<name>}.
  * Beside a position stands which instance has told it, and every second one of them counts on: the group would
  * count an instance that has died among its members until its session times out.
  */
 public class WarmUpGate implements KafkaClientSupplier, Configurable {
     /** Appended to the {@code application.id}; a prefixed ACL on the application covers the group. */
     public static final String GROUP_SUFFIX = "-gate";
+    /** Under the streams protocol, no process knows beforehand which tasks the brokers will give to an instance. */
+    static final String EVERYTHING = "everything";
 
     private static final Logger LOG = LoggerFactory.getLogger(WarmUpGate.class);
     private static final long REPORT_MS = 300;
@@ -82,6 +87,7 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
     private boolean exactlyOnce;
     private Map<String, Integer> partitions = Map.of();
     private String group;
+    private boolean everything;
     private boolean marked;
 
     /** Deletes the application's local state: what an earlier attempt left may belong to topics that are gone. */
@@ -89,7 +95,7 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
     public void configure(final Map<String, ?> config) {
         // There the brokers decide how many tasks there are, by the inputs as they are now.
         if ("streams".equalsIgnoreCase(String.valueOf(config.get("group.protocol")))) {
-            throw new IllegalStateException("behind the warm-up gate group.protocol has to be classic, not streams");
+            throw new IllegalStateException("behind the warm-up gate group.protocol has to be classic: let start_gated set it");
         }
         final Object parent = config.containsKey(StreamsConfig.STATE_DIR_CONFIG)
             ? config.get(StreamsConfig.STATE_DIR_CONFIG)
@@ -136,6 +142,7 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
         final Map<String, Object> gated = new HashMap<>(config);
         // Without a reset policy, a position that is missing would end the application.
         gated.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "latest");
+        gated.computeIfPresent(ConsumerConfig.GROUP_ID_CONFIG, (key, id) -> everything ? ownGroup() + "-members" : id);
         gated.put(GrownAssignor.DELEGATE, config.get(ConsumerConfig.PARTITION_ASSIGNMENT_STRATEGY_CONFIG));
         gated.put(GrownAssignor.PARTITIONS, partitions);
         gated.put(ConsumerConfig.PARTITION_ASSIGNMENT_STRATEGY_CONFIG, GrownAssignor.class.getName());
@@ -157,6 +164,7 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
             final boolean changelog = partition.topic().startsWith(own) && partition.topic().endsWith("-changelog");
             if (count != null && partition.partition() == 0 && !changelog) {
                 found.put(partition.topic(), Math.toIntExact(count.offset()));
+                everything |= EVERYTHING.equals(count.metadata());
             }
         });
         partitions = found;
@@ -167,7 +175,12 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
             return thread;
         });
         final Map<TopicPartition, Long> told = new HashMap<>();
-        reporter.scheduleWithFixedDelay(() -> report(gateGroup, told), REPORT_MS, REPORT_MS, TimeUnit.MILLISECONDS);
+        final String telling = everything ? ownGroup() : group;
+        reporter.scheduleWithFixedDelay(() -> report(telling, told), REPORT_MS, REPORT_MS, TimeUnit.MILLISECONDS);
+    }
+
+    private String ownGroup() {
+        return group + "-" + instance;
     }
 
     private void report(final String group, final Map<TopicPartition, Long> told) {

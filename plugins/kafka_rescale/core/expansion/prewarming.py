@@ -16,8 +16,13 @@ from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Plan
 
 REFUSED = "refused: "
+EVERYTHING = "everything"
+"""Beside an input's count, it tells the gate that each instance restores the stores of all tasks."""
 GIVEN_UP = "given up"
 """Seconds of a pre-warming that was begun anew, because its members did not stay the same."""
+
+MEMBERS = "-members"
+"""The end of the name of the group that an instance has for itself."""
 
 Assigned = Mapping[str, frozenset[TopicPartition]]
 _TELLER = re.compile(r"by (\w+)(?: (\d+))?")
@@ -35,6 +40,16 @@ def shown_inputs(inputs: Iterable[InputPlan]) -> PartitionOffsets:
     from its inputs, but the inputs only grow after the promotion.
     """
     return {each.green_topic: {0: each.target} for each in inputs}
+
+
+def everything_shown(inputs: Iterable[InputPlan]) -> OffsetTexts:
+    """Return what stands beside the counts of ``shown_inputs`` if each instance has to restore all tasks."""
+    return {each.green_topic: {0: EVERYTHING} for each in inputs}
+
+
+def instance_groups(green: str) -> str:
+    """Return a pattern of the groups of single instances behind the gate: of its positions, and of its members."""
+    return f"{re.escape(gate_group(green))}-[0-9a-f]{{8}}({MEMBERS})?"
 
 
 def restoration(begins: PartitionOffsets, ends: PartitionOffsets, positions: PartitionOffsets) -> GateDecision:

@@ -37,6 +37,7 @@ from kafka_rescale.core.preflight.keys import history_messages, misplaced_keys, 
 from kafka_rescale.core.preflight.one_partition import unchecked_declarations, windowed_keys
 from kafka_rescale.core.preflight.partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight.patterns import topics_of_patterns
+from kafka_rescale.core.preflight.prewarming import prewarming_messages
 from kafka_rescale.core.preflight.running import (
     conflicting_target,
     lag_messages,
@@ -145,6 +146,7 @@ def messages(situation: Situation) -> list[str]:
         *bridge_messages(situation),
         *lag_messages(situation),
         *unheld_inputs(situation),
+        *prewarming_messages(situation),
         *retention_warnings(situation),
         *compression_messages(situation),
         *history_messages(situation),

@@ -51,7 +51,7 @@ class Room:
 
 def needs(situation: Situation) -> list[TopicNeed]:
     """Return what is written to each topic whose source's size some broker tells."""
-    sizes = _sizes(situation.cluster.disks)
+    sizes = sizes_by_topic(situation.cluster.disks)
     found = []
     for move in (*situation.plan.moves, *situation.plan.bridges):
         source = situation.cluster.topics.get(move.source)
@@ -115,7 +115,7 @@ def disk_messages(situation: Situation) -> Iterator[str]:
         yield f"Disk: unknown, and not checked: {_named(unknown)}. {_to_know(situation.cluster.disks)}".rstrip()
 
 
-def _sizes(disks: Disks) -> dict[str, int]:
+def sizes_by_topic(disks: Disks) -> dict[str, int]:
     """Return the bytes of each topic's log: of each partition, those of its largest replica."""
     largest: dict[TopicPartition, int] = {}
     for log_dir in disks.log_dirs:
@@ -154,7 +154,7 @@ def _unknown(situation: Situation) -> Iterator[str]:
     if silent:
         yield f"{_brokers(silent)} (its version does not tell usable bytes: Kafka 3.3 does, KIP-827)"
     if disks.log_dirs:
-        sizes = _sizes(disks)
+        sizes = sizes_by_topic(disks)
         absent = {m.source for m in situation.plan.moves} - sizes.keys()
         yield from (f"the size of {topic}" for topic in sorted(absent))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 
 from confluent_kafka import ConsumerGroupState
@@ -69,6 +70,16 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
             for member in found.members
         }
         return GroupDescription(group_id=group, state=state, members=members, assigned=assigned)
+
+    def groups_like(self, pattern: str) -> tuple[str, ...]:
+        """Return the names of the groups that match a pattern as a whole.
+
+        :param pattern: a regular expression.
+        :raises ClusterOutage: the brokers don't answer.
+        """
+        from kafka_rescale.kafka.admin.group_members import all_groups
+
+        return tuple(sorted(name for name in all_groups(self.connection) if re.fullmatch(pattern, name)))
 
     def remove_members(self, group: str) -> tuple[str, ...]:
         """Remove all members of a group, for instances that are known to be stopped.

@@ -79,8 +79,7 @@ def describe_unseen(connection: KafkaConnection, group: str) -> GroupDescription
     """
 
     def describe(client: Any) -> GroupDescription:
-        listed = {g["group_id"]: str(g.get("group_type") or "classic") for g in client.list_groups()}
-        protocol = listed.get(group, "classic")
+        protocol = _listed(client).get(group, "classic")
         if protocol == STREAMS:
             return streams_groups.describe(client, group)
         if protocol not in {"classic", "consumer"}:
@@ -93,6 +92,19 @@ def describe_unseen(connection: KafkaConnection, group: str) -> GroupDescription
         return GroupDescription(group_id=group, state="Dead")
 
     return asked(connection, f"group {group!r}", describe)
+
+
+def all_groups(connection: KafkaConnection) -> set[str]:
+    """Return the names of all groups that the connection may describe.
+
+    :raises ClusterOutage: the brokers don't answer.
+    """
+    return set(asked(connection, "the list of groups", _listed))
+
+
+def _listed(client: Any) -> dict[str, str]:
+    """Return the protocol of each group, by its name."""
+    return {g["group_id"]: str(g.get("group_type") or "classic") for g in client.list_groups()}
 
 
 def admin_client(connection: KafkaConnection, seconds: float = REQUEST_SECONDS) -> Any:

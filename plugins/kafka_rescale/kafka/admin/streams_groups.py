@@ -49,7 +49,10 @@ def describe(client: Any, group: str) -> GroupDescription:
         return GroupDescription(group_id=group, state="Dead")
     _raise_unless_done(found)
     members = tuple(sorted(member.member_id for member in found.members))
-    return GroupDescription(group_id=group, state=found.group_state, members=members, protocol="streams")
+    processes = len({member.process_id for member in found.members})
+    return GroupDescription(
+        group_id=group, state=found.group_state, members=members, protocol="streams", processes=processes
+    )
 
 
 def leave(client: Any, group: str, members: Iterable[str]) -> None:

@@ -5,7 +5,8 @@ At the cutover, green then only has to restore the records that were copied sinc
 1. Stop whatever an earlier attempt left behind the gate, and fence every writer of the copies. From here on, the
    ends of green's topics move only if green itself writes. The journal keeps them.
 2. Start green by ``start_gated``. The gate reports the restore consumer's position in every changelog. If an
-   instance ends meanwhile, or comes late, the restored state is not where it is needed: begin anew.
+   instance ends meanwhile, or comes late, the restored state is not where it is needed: begin anew. If blue's
+   group uses the streams protocol, each instance restores the stores of all tasks, and may come late.
 3. Stop green, and remove its members from its group, so that no start waits for a session timeout.
 4. Prove that green committed nothing and wrote nothing. If it did, undo that: blue was never touched.
 """
@@ -17,10 +18,18 @@ import time
 from collections.abc import Callable
 
 from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import Outage, Refused, TimedOut, UnsafeState
-from kafka_rescale.core.expansion.prewarming import GIVEN_UP, gate_group, restored_anew, shown_inputs
+from kafka_rescale.core.expansion.prewarming import (
+    GIVEN_UP,
+    everything_shown,
+    gate_group,
+    restored_anew,
+    shown_inputs,
+)
 from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
@@ -30,17 +39,19 @@ from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.operations.expansion.compaction import hold_compaction
 from kafka_rescale.operations.expansion.rescale import Rescale, green
 from kafka_rescale.operations.expansion.restoring import Changed, Restoring
+from kafka_rescale.operations.expansion.restoring_everything import RestoringEverything
 from kafka_rescale.operations.expansion.timings import Timings
 from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed, close_gate
 
 log = logging.getLogger(__name__)
+
+Watch = Restoring | RestoringEverything
 
 POLL_SECONDS = 1.0
 TELL_SECONDS = 10.0
 TRIES = 2
 NOT_DECLARED = "the application file declares no `start_gated` in its `lifecycle:`"
 NO_STORES = "it has no store of its own to restore"
-STREAMS_PROTOCOL = "its group uses the streams protocol, and behind the warm-up gate it has to be classic"
 
 
 def prewarm(
@@ -61,11 +72,9 @@ def prewarm(
     if not journal.plan.changelogs:
         log.info("not pre-warmed: %s", NO_STORES)
         return None
-    protocol = rescale.admin.describe_group(journal.plan.blue).protocol
-    if start is None or protocol == "streams":
-        reason = NOT_DECLARED if start is None else STREAMS_PROTOCOL
+    if start is None:
         _assert_cold(rescale, journal, deleted=local_state_deleted)
-        log.warning("not pre-warmed, so that green restores its stores within the pause: %s", reason)
+        log.warning("not pre-warmed, so that green restores its stores within the pause: %s", NOT_DECLARED)
         return None
     if journal.phase is not Phase.WARMING:
         log.info("nothing to pre-warm in phase %s", journal.phase)
@@ -78,19 +87,20 @@ def prewarm(
 
 
 def _restore(rescale: Rescale, journal: Journal, start: Callable[[Instance], object]) -> Timings:
-    """Let green restore its stores with the same members to the end, and return the seconds per part.
+    """Let green restore its stores with the same instances to the end, and return the seconds per part.
 
     :raises Outage: in every try, the members have changed.
     """
     given_up = 0.0
+    blue = rescale.admin.describe_group(journal.plan.blue)
     for left in reversed(range(TRIES)):
         timings = Timings({GIVEN_UP: round(given_up, 3)} if given_up else {})
-        journal = _open_gate(rescale, journal)
+        journal = _open_gate(rescale, journal, blue)
         began = time.monotonic()
         try:
             with timings.part("restore"):
                 start(green(journal.plan))
-                stable_at = _await_restored(rescale, journal)
+                stable_at = _await_restored(rescale, journal, blue)
             timings.split("restore", "start", stable_at - began)
         except Changed as error:
             if not left:
@@ -154,7 +164,7 @@ def _close(rescale: Rescale, journal: Journal) -> None:
         )
 
 
-def _open_gate(rescale: Rescale, journal: Journal) -> Journal:
+def _open_gate(rescale: Rescale, journal: Journal, blue: GroupDescription) -> Journal:
     """Prepare everything that the gate and the proof need, and note in the journal that green may run."""
     plan, admin = journal.plan, rescale.admin
     targets = [m.target for m in plan.moves]
@@ -165,21 +175,28 @@ def _open_gate(rescale: Rescale, journal: Journal) -> Journal:
     hold_compaction(rescale, journal)
     ends = admin.end_offsets(targets, read_committed=False)
     journal = rescale.advance(Phase.WARMING, gate_ends=ends, prewarmed={}, was_warm=plan.green)
-    admin.commit(gate_group(plan.green), shown_inputs(plan.inputs))
+    texts = everything_shown(plan.inputs) if blue.protocol == "streams" else None
+    admin.commit(gate_group(plan.green), shown_inputs(plan.inputs), texts)
     return journal
 
 
-def _await_restored(rescale: Rescale, journal: Journal) -> float:
-    """Return when (monotonic clock) the members were complete, once they have restored everything."""
-    plan, admin, seconds = journal.plan, rescale.admin, rescale.application.max_restore_seconds
-    ends: PartitionOffsets = {m.target: journal.gate_ends[m.target] for m in plan.changelogs}
+def _watch(admin: ClusterAdmin, plan: Plan, ends: PartitionOffsets, blue: GroupDescription) -> Watch:
     begins = admin.begin_offsets(ends)
     if again := restored_anew(plan, begins, ends):
         log.warning(
             "with exactly-once, tasks %s will restore again: some of their windowed stores are empty", again
         )
+    if blue.protocol == "streams":
+        return RestoringEverything(admin, plan.green, begins, ends, blue.processes)
+    return Restoring(admin, plan.green, begins, ends)
+
+
+def _await_restored(rescale: Rescale, journal: Journal, blue: GroupDescription) -> float:
+    """Return when (monotonic clock) the instances were complete, once they have restored everything."""
+    plan, admin, seconds = journal.plan, rescale.admin, rescale.application.max_restore_seconds
+    ends: PartitionOffsets = {m.target: journal.gate_ends[m.target] for m in plan.changelogs}
     told = time.monotonic()
-    watch = Restoring(admin, plan.green, begins, ends)
+    watch = _watch(admin, plan, ends, blue)
 
     def restored() -> bool:
         nonlocal told
@@ -200,8 +217,9 @@ def _await_restored(rescale: Rescale, journal: Journal) -> float:
             f"{plan.green} to restore its stores: its restore consumers have to commit the ends of its changelogs "
             f"in group {gate_group(plan.green)}",
             seconds=seconds,
-            remedy="Look at its log: is the warm-up gate on its class path, set as default.client.supplier, and "
-            "allowed to use that group? Or raise max_restore_seconds.",
+            remedy="Look at its log: is the warm-up gate on its class path, of this version, set as "
+            "default.client.supplier, and allowed to use the groups whose names begin so? Or raise "
+            "max_restore_seconds.",
         ),
         longest_pause=POLL_SECONDS,
     )
@@ -214,7 +232,8 @@ def _assert_alive(rescale: Rescale, plan: Plan) -> None:
             f"pre-warming of {plan.green}",
             found="an application that has ended by itself",
             expected="one that restores its stores behind the warm-up gate",
-            remedy="Look at its log. If it writes by itself, as a wall-clock punctuator does, it can't be "
-            "pre-warmed: remove `start_gated`, delete its local state, and trigger the expansion again with "
-            "`local_state_deleted` on.",
+            remedy="Look at its log. If it says that group.protocol has to be classic, let `start_gated` set "
+            "that. If it writes by itself, as a wall-clock punctuator does, it can't be pre-warmed: remove "
+            "`start_gated`, delete its local state, and trigger the expansion again with `local_state_deleted` "
+            "on.",
         )

@@ -6,7 +6,7 @@ import logging
 
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.expansion.prewarming import gate_group, moved, refusals
+from kafka_rescale.core.expansion.prewarming import gate_group, instance_groups, moved, refusals
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.marks import Mark
@@ -42,7 +42,8 @@ def cool_down(rescale: Rescale, plan: Plan) -> tuple[str, ...]:
     """
     instance = green(plan)
     rescale.lifecycle.stop(instance)
-    left = rescale.admin.remove_members(plan.green)
+    alone = rescale.admin.groups_like(instance_groups(plan.green))
+    left = [m for group in (plan.green, *alone) for m in rescale.admin.remove_members(group)]
     if left or rescale.lifecycle.is_running(instance):
         raise UnsafeState(
             f"application {plan.green}",
@@ -51,7 +52,8 @@ def cool_down(rescale: Rescale, plan: Plan) -> tuple[str, ...]:
             remedy="Mend the `stop` command: it must return only when all instances have ended.",
         )
     refused = refusals(rescale.admin.committed_metadata(gate_group(plan.green)))
-    rescale.admin.delete_group(gate_group(plan.green))
+    for group in (*alone, gate_group(plan.green)):
+        rescale.admin.delete_group(group)
     return refused
 
 

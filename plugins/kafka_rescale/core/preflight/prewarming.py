@@ -1,0 +1,28 @@
+"""Preflight: what pre-warming takes under the streams protocol, where each instance restores everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_rescale.core.preflight.disk import bytes_text, sizes_by_topic
+from kafka_rescale.core.preflight.situation import Situation
+
+
+def prewarming_messages(situation: Situation) -> Iterator[str]:
+    """Yield what the disks of the instances have to hold, if the application is pre-warmed behind such a group."""
+    group, plan, lifecycle = situation.cluster.group, situation.plan, situation.application.lifecycle
+    # Whether a class has the method is known when it is loaded.
+    if plan.is_in_place or not plan.changelogs or group.protocol != "streams":
+        return
+    if lifecycle.type != "python" and lifecycle.start_gated is None:
+        return
+    sizes = sizes_by_topic(situation.cluster.disks)
+    known = [sizes[move.source] for move in plan.changelogs if move.source in sizes]
+    size = f", {bytes_text(sum(known))} of changelogs now" if len(known) == len(plan.changelogs) else ""
+    beside = f" of its {group.processes} instances" if group.processes > 1 else ""
+    yield (
+        f"{situation.green}: `start_gated` has to set group.protocol=classic, and each{beside} restores the "
+        f"stores of all tasks{size}. The brokers assign tasks of the streams protocol without regard to local "
+        "state. So each instance needs room for the whole state, on its disk and in the memory of its RocksDB. "
+        "Kafka Streams deletes what it has no task for after state.cleanup.delay.ms (10 minutes by default)."
+    )

@@ -1,0 +1,120 @@
+"""Two instances of the streams protocol (KIP-1071) restore nothing again, whatever tasks the brokers give them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from kafka_rescale.core.expansion.prewarming import EVERYTHING, gate_group, instance_groups
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.operations.expansion import restoring_everything
+from kafka_rescale.operations.expansion.restoring import Changed
+from kafka_rescale.operations.expansion.restoring_everything import RestoringEverything
+
+from testbed.jars import ensure_gate_jar
+from testbed.processes import wait_until
+from tests.support.streams_member import StreamsMember, streams_member
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS, ENTRIES = 4, 50
+GATE = {"default.client.supplier": "org.kafkarescale.WarmUpGate", "group.protocol": "classic"}
+RESTORED = re.compile(r"Finished restoring changelog (\S+) .*total number of (\d+) records")
+
+
+@contextmanager
+def two_instances(
+    client: dict[str, str], unique: str, directory: Path, settings: dict[str, str]
+) -> Iterator[list[StreamsMember]]:
+    """Two instances, each with the local state of its last start."""
+    jars = [ensure_gate_jar()] if GATE.items() <= settings.items() else []
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(
+                streams_member(client["bootstrap.servers"], unique, unique, directory / name, settings, jars=jars)
+            )
+            for name in ("a", "b")
+        ]
+
+
+def watch_of(client: dict[str, str], unique: str) -> RestoringEverything:
+    """Make an input and a changelog with records in every partition, and tell the gate to restore everything."""
+    admin, changelog = ClusterAdmin(KafkaConnection(client)), f"{unique}-counts-changelog"
+    for topic in (unique, f"{unique}-counts"):
+        admin.ensure_topic(topic, PARTITIONS, 1, {})
+    admin.ensure_topic(changelog, PARTITIONS, 1, {"cleanup.policy": "compact"})
+    producer = Producer(client)
+    for partition in range(PARTITIONS):
+        for entry in range(ENTRIES):
+            producer.produce(changelog, bytes(8) + (7).to_bytes(8, "big"), f"key-{entry}".encode(), partition)
+    assert producer.flush(20) == 0
+    admin.commit(gate_group(unique), {unique: {0: PARTITIONS}}, {unique: {0: EVERYTHING}})
+    begins, ends = admin.begin_offsets([changelog]), admin.end_offsets([changelog])
+    return RestoringEverything(admin, unique, begins, ends, expected=2)
+
+
+def restored_by(directory: Path, since: int = 0) -> list[tuple[str, int]]:
+    """How many records of each changelog an instance has restored, by its own log from a character on."""
+    return sorted((topic, int(count)) for topic, count in RESTORED.findall(log_of(directory)[since:]))
+
+
+def log_of(directory: Path) -> str:
+    return (directory / "log").read_text()
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", pytest.param("at_least_once", marks=pytest.mark.slow)])
+def test_whichever_tasks_they_get_nothing_is_restored_again(
+    client: dict[str, str], unique: str, tmp_path: Path, guarantee: str
+) -> None:
+    settings = {"processing.guarantee": guarantee, "num.stream.threads": "2"}
+    watch = watch_of(client, unique)
+    all_of_it = [(f"{unique}-counts-changelog-{p}", ENTRIES) for p in range(PARTITIONS)]
+
+    # When both are pre-warmed, then each restores all tasks, alone in a group, and nothing joins the real group
+    with two_instances(client, unique, tmp_path, settings | GATE) as members:
+        wait_until(lambda: watch.look().is_open and watch.is_stable, timeout=90, what="both to have restored")
+        wait_until(
+            lambda: watch.look().is_open and watch.all_live(), timeout=30, what="both to tell that they live"
+        )
+        assert len(watch.admin.groups_like(instance_groups(unique))) == 4
+        assert watch.admin.describe_group(unique).state == "Dead"
+        for member in members:
+            member.close()
+    assert restored_by(tmp_path / "a") == restored_by(tmp_path / "b") == all_of_it
+
+    # When they start for good, the brokers assign the tasks, and no record is restored again
+    since = {name: len(log_of(tmp_path / name)) for name in ("a", "b")}
+    with two_instances(client, unique, tmp_path, settings | {"group.protocol": "streams"}) as members:
+        for member in members:
+            member.await_state("RUNNING")
+        both = [found for name in since for found in restored_by(tmp_path / name, since[name])]
+        group = watch.admin.describe_group(unique)
+        assert (group.protocol, group.processes, len(group.members)) == ("streams", 2, 4)
+        assert sorted(both) == [(topic, 0) for topic, _ in all_of_it]
+        for member in members:
+            member.close()
+
+
+def test_one_that_dies_is_noticed(
+    client: dict[str, str], unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restoring_everything, "SILENT_SECONDS", 8.0)
+    watch, told = watch_of(client, unique), list[str]()
+    with two_instances(client, unique, tmp_path, GATE) as members:
+        wait_until(lambda: watch.look().is_open and watch.is_stable, timeout=90, what="both to have restored")
+        members[0].kill()
+
+        def noticed() -> bool:
+            try:
+                watch.look()
+            except Changed as error:
+                told.append(str(error))
+            return bool(told)
+
+        wait_until(noticed, timeout=60, what="the one that has died to be noticed")
+    assert told == ["1 of 2 instances have ended behind the gate"]

@@ -1,0 +1,49 @@
+"""What a person is told before an application of the streams protocol is pre-warmed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kafka_rescale.core.cluster import Disks, GroupDescription, LogDir
+from kafka_rescale.core.preflight.check import messages
+from kafka_rescale.core.preflight.situation import Situation
+
+from tests.support.situations import NAME, RUNNING, situation
+from tests.support.small_application import application
+
+SHELL = {"type": "shell", "start": "true", "stop": "true", "status": "true"}
+GATED = {**SHELL, "start_gated": "true"}
+STREAMS = GroupDescription(NAME, "Stable", ("a", "b", "c"), "streams", processes=2)
+
+
+def given(lifecycle: dict[str, Any], group: GroupDescription, disks: Disks | None = None) -> Situation:
+    made = situation(group=group, cluster={"disks": disks or Disks()})
+    return replace(made, application=application(NAME, lifecycle=lifecycle))
+
+
+def told(of: Situation) -> list[str]:
+    return [text for text in messages(of) if "group.protocol=classic" in text]
+
+
+def test_each_instance_needs_room_for_the_whole_state() -> None:
+    made = given(GATED, STREAMS)
+    sizes = {(move.source, p): 1024**2 for move in made.plan.changelogs for p in range(4)}
+    megabytes = 4 * len(made.plan.changelogs)
+    [text] = told(given(GATED, STREAMS, Disks((LogDir(1, "/data", 10**9, 10**9, sizes=sizes),))))
+    assert "each of its 2 instances restores the stores of all tasks" in text
+    assert f"{megabytes}.0 MiB of changelogs now" in text
+    assert "room for the whole state" in text
+
+
+def test_a_size_that_no_broker_tells_is_not_guessed() -> None:
+    [text] = told(given(GATED, STREAMS))
+    assert "MiB" not in text
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "group"), [(SHELL, STREAMS), (GATED, RUNNING)], ids=["not pre-warmed", "classic"]
+)
+def test_nothing_is_told_where_nothing_of_that_happens(lifecycle: dict[str, Any], group: GroupDescription) -> None:
+    assert told(given(lifecycle, group)) == []
