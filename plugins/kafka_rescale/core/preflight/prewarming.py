@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka_rescale.core.preflight.disk import bytes_text, sizes_by_topic
+from kafka_rescale.core.preflight.disk import sizes_by_topic
 from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.values import size
 
 
 def prewarming_messages(situation: Situation) -> Iterator[str]:
@@ -18,11 +19,11 @@ def prewarming_messages(situation: Situation) -> Iterator[str]:
         return
     sizes = sizes_by_topic(situation.cluster.disks)
     known = [sizes[move.source] for move in plan.changelogs if move.source in sizes]
-    size = f", {bytes_text(sum(known))} of changelogs now" if len(known) == len(plan.changelogs) else ""
+    state = f", {size(sum(known))} of changelogs now" if len(known) == len(plan.changelogs) else ""
     beside = f" of its {group.processes} instances" if group.processes > 1 else ""
     yield (
         f"{situation.green}: `start_gated` has to set group.protocol=classic, and each{beside} restores the "
-        f"stores of all tasks{size}. The brokers assign tasks of the streams protocol without regard to local "
+        f"stores of all tasks{state}. The brokers assign tasks of the streams protocol without regard to local "
         "state. So each instance needs room for the whole state, on its disk and in the memory of its RocksDB. "
         "Kafka Streams deletes what it has no task for after state.cleanup.delay.ms (10 minutes by default)."
     )
