@@ -26,7 +26,7 @@ from tests.support.user_partitioners import by_adler
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-BEFORE, AFTER, KEYS = 4, 6, 300
+BEFORE, AFTER, KEYS, ROUNDS = 4, 6, 300, 3
 PARTITIONER = "tests.support.user_partitioners:by_adler"
 SETTINGS = {
     "group.protocol": "streams",
@@ -81,7 +81,7 @@ def test_every_record_is_counted_once(own_broker: EmbeddedBroker, tmp_path: Path
     admin = ClusterAdmin(KafkaConnection(client))
     for topic in (unique, f"{unique}-counts"):
         admin.ensure_topic(topic, BEFORE, 1, {})
-    expected = _send(client, unique, BEFORE, rounds=3)
+    expected = _send(client, unique, BEFORE, rounds=ROUNDS)
     blue = Instance(unique, 1, BEFORE)
     Counting().start(blue)
     Counting.members[unique].await_state("RUNNING")
@@ -94,7 +94,7 @@ def test_every_record_is_counted_once(own_broker: EmbeddedBroker, tmp_path: Path
     green = f"{unique}-g2"
     restored = _restored(tmp_path, green)
     assert len(restored) == 2 * AFTER
-    assert sum(restored[:AFTER]) == KEYS
+    assert sum(restored[:AFTER]) == ROUNDS * KEYS
     assert sum(restored[AFTER:]) == 0
     assert admin.groups_like(f"{green}-.*") == ()
     assert admin.describe_group(green).protocol == "streams"
