@@ -15,10 +15,15 @@ class Value(BaseModel):
 
 def size(count: float) -> str:
     """Return a number of bytes for people; a small number does not become 0."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= factor:
             return f"{count / factor:,.1f} {unit}"
     return f"{count:,.0f} B"
+
+
+def per_second(count: float) -> str:
+    """Return a rate in bytes per second for a person."""
+    return f"{size(count)}/s"
 
 
 def moment(at_ms: int) -> str:

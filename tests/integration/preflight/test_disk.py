@@ -67,7 +67,7 @@ def test_the_figures_are_those_of_the_file_system(
     on_disk = sum(f.stat().st_size for f in Path(log_dir.path).glob(f"{unique}-totals-changelog-*/*.log"))
     assert sum(log_dir.sizes.values()) == on_disk > 4 * 2**20
     (told,) = (m for m in run_preflight(client, tmp_path, unique).messages if m.startswith("Disk: "))
-    assert told.startswith("Disk: at most 4.0 MiB are written, replicas included. Most is taken of log dir ")
+    assert told.startswith("Disk: at most 4.2 MB are written, replicas included. Most is taken of log dir ")
 
 
 def test_a_disk_that_would_not_hold_the_copy_is_refused(small_disk: Path, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_disk_that_would_not_hold_the_copy_is_refused(small_disk: Path, tmp_pa
         usable = shutil.disk_usage(small_disk).free
         assert finding.what == f"log dir '{small_disk}/broker/data' of broker 1"
         assert f"{usable // 2**20}." in finding.found
-        assert "MiB" in finding.found
+        assert "MB" in finding.found
         assert finding.expected.startswith("room for ")
         assert "with 10 % left free" in finding.expected
         assert "shop-totals-changelog (" in finding.remedy

@@ -17,7 +17,7 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Switch
-from kafka_rescale.core.page.history import past_of
+from kafka_rescale.core.verify.kept import past_of
 from kafka_rescale.core.page.page import ApplicationPage, application_page
 from kafka_rescale.core.page.summary import Summary, unknown
 from kafka_rescale.core.plan.plan import Plan

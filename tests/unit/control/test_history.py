@@ -12,7 +12,8 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
-from kafka_rescale.core.page.history import HEADER, history_rows, kept_of, pause_text
+from kafka_rescale.core.page.history import HEADER, history_rows, pause_text
+from kafka_rescale.core.verify.kept import kept_of
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.kafka.control.control_topic import _changed, _encoded, _state
 

@@ -17,9 +17,10 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.expansion.pacing_say import LIMIT, PAUSE, RESUME
-from kafka_rescale.core.expansion.pacing_words import per_second, told_pace
+from kafka_rescale.core.expansion.pacing_words import told_pace
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan
+from kafka_rescale.core.values import per_second
 from kafka_rescale.kafka.control import journal_store
 from kafka_rescale.kafka.control import lease as leases
 from kafka_rescale.operations.application.load import topology_of

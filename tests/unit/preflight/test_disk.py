@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import Disks, LogDir
-from kafka_rescale.core.preflight.disk import bytes_text, disk_messages, disk_space, needs, rooms
+from kafka_rescale.core.preflight.disk import disk_messages, disk_space, needs, rooms
 from kafka_rescale.core.preflight.situation import Situation
 
 from tests.support.situations import NAME, TOPICS, journal, situation
@@ -41,10 +41,10 @@ def refusals(given: Situation) -> list[str]:
 def test_it_refuses_with_broker_log_dir_figures_assumption_and_remedy() -> None:
     state = {CHANGELOGS[0]: 8_000_000, CHANGELOGS[1]: 800_000}
     assert refusals(on(log_dir(1, 9_000_000, state))) == [
-        "log dir '/data' of broker 1: found 9,000,000 usable bytes (8.6 MiB); expected room for 8,800,000 bytes "
-        f"of copies (8.4 MiB), with 10 % left free. {ASSUMED.format('1 broker')} Free space there, add a disk or "
+        "log dir '/data' of broker 1: found 9,000,000 usable bytes (9.0 MB); expected room for 8,800,000 bytes "
+        f"of copies (8.8 MB), with 10 % left free. {ASSUMED.format('1 broker')} Free space there, add a disk or "
         "a broker, or lower `min.cleanable.dirty.ratio` of the largest changelogs until they are compacted: "
-        "shop-customers-changelog (7.6 MiB), shop-totals-changelog (781.2 KiB). If it is enough nevertheless, "
+        "shop-customers-changelog (8.0 MB), shop-totals-changelog (800.0 kB). If it is enough nevertheless, "
         "lower `free_disk_percent:` in the application file; `null` turns this check off."
     ]
 
@@ -59,14 +59,14 @@ def test_the_file_says_how_much_must_stay_free(percent: int | None, is_refused: 
     given = on(log_dir(1, 9_000, {CHANGELOGS[0]: 9_000}))
     given = replace(given, application=application(NAME, free_disk_percent=percent))
     assert bool(refusals(given)) is is_refused
-    assert any("8.8 KiB of 8.8 KiB usable" in line for line in disk_messages(given))
+    assert any("9.0 kB of 9.0 kB usable" in line for line in disk_messages(given))
 
 
 def test_several_brokers_are_one_finding_which_names_the_tightest() -> None:
     state = {CHANGELOGS[0]: 8_000}
     dirs = [log_dir(n, 8_800 - n, state) for n in range(1, 9)]
     (found,) = refusals(on(*dirs, replicas=8))
-    assert found.startswith("log dir '/data' of broker 8: found 8,792 usable bytes (8.6 KiB), and 7 more: ")
+    assert found.startswith("log dir '/data' of broker 8: found 8,792 usable bytes (8.8 kB), and 7 more: ")
     assert "log dir '/data' of broker 7, " in found
     assert " and 2 more; expected room for 8,000 bytes" in found
 
@@ -158,8 +158,8 @@ def test_it_tells_the_figures_when_everything_fits() -> None:
         disk_messages(on(log_dir(1, 2**30, dict.fromkeys([*CHANGELOGS, f"{NAME}-by-customer-repartition"], 4096))))
     )
     assert lines == [
-        "Disk: at most 16.0 KiB are written, replicas included. Most is taken of log dir '/data' of broker 1: "
-        f"16.0 KiB of 1.0 GiB usable. {ASSUMED.format('1 broker')}"
+        "Disk: at most 16.4 kB are written, replicas included. Most is taken of log dir '/data' of broker 1: "
+        f"16.4 kB of 1.1 GB usable. {ASSUMED.format('1 broker')}"
     ]
 
 
@@ -167,11 +167,3 @@ def test_nothing_is_said_if_nothing_is_copied_or_it_goes_on() -> None:
     dirs = log_dir(1, 10, {CHANGELOGS[0]: 8_000})
     assert list(disk_messages(on(dirs, target=4))) == []
     assert list(disk_messages(on(dirs, control=journal(8)))) == []
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(0, "0 B"), (1023, "1,023 B"), (1024, "1.0 KiB"), (5 * 2**40, "5.0 TiB"), (2**60, "1024.0 PiB")],
-)
-def test_bytes_are_told_in_units(number: int, text: str) -> None:
-    assert bytes_text(number) == text

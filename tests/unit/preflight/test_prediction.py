@@ -46,7 +46,7 @@ def test_the_pace_and_the_pause_of_the_newest_complete_one_are_taken() -> None:
     assert (said.records_per_second, said.copy_seconds) == (500.0, 14.0)
     assert said.pause == {"start": 5.0, "total": 6.0}
     assert list(prediction_messages(given)) == [
-        "Copies: at most 7,000 records (4.0 MiB on disk). At 500 records/s, the pace of the expansion from 2 to 4 "
+        "Copies: at most 7,000 records (4.2 MB on disk). At 500 records/s, the pace of the expansion from 2 to 4 "
         "that ended at 1970-01-01T00:00:02+00:00, their bulk takes some 14 s.",
         "Pause: 6.0 s in the expansion from 2 to 4 that ended at 1970-01-01T00:00:02+00:00 (start 5.0 s, "
         "between 1.0 s). Expect about as much.",
@@ -57,7 +57,7 @@ def test_of_a_first_expansion_both_are_unknown() -> None:
     said = predicted(after())
     assert (said.records_per_second, said.copy_seconds, said.pause) == (None, None, {})
     assert list(prediction_messages(after())) == [
-        f"Copies: at most 7,000 records (4.0 MiB on disk). {NOTHING[0]}",
+        f"Copies: at most 7,000 records (4.2 MB on disk). {NOTHING[0]}",
         "Pause: unknown, as no expansion of this application is complete yet.",
     ]
 
@@ -68,9 +68,9 @@ def test_a_limit_that_takes_longer_than_the_pace_decides() -> None:
     faster = {"pacing": {"bytes_per_second": 2**30}}
     assert predicted(after(past(2_000), **faster)).copy_seconds == 14.0
     (said, _) = prediction_messages(after(past(2_000), **limited))
-    assert said.endswith(", and within the limit of 256.0 KiB/s, their bulk takes some 16 s.")
+    assert said.endswith(", and within the limit of 262.1 kB/s, their bulk takes some 16 s.")
     (first, _) = prediction_messages(after(**limited))
-    assert first.endswith("is complete yet; within the limit of 256.0 KiB/s at least 16 s.")
+    assert first.endswith("is complete yet; within the limit of 262.1 kB/s at least 16 s.")
 
 
 def test_a_limit_that_a_person_has_said_of_this_plan_comes_before_that_of_the_file() -> None:

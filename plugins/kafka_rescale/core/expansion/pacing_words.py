@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kafka_rescale.core.control.pace import Pace, Rate
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.switch_wait import because, span, utc
-from kafka_rescale.core.values import size
+from kafka_rescale.core.values import per_second
 
 
 def told_pause(pace: Pace) -> str:
@@ -60,11 +60,6 @@ def _lines(control: ControlState, pace: Pace) -> Iterator[str]:
         rate = control.rates.get(job)
         if rate is not None and (rate.run, rate.attempt) == (result.run, result.attempt):
             yield f"{job}: {told_rate(pace, rate)}"
-
-
-def per_second(count: float) -> str:
-    """Return a rate in bytes per second for a person."""
-    return f"{size(count)}/s"
 
 
 def _unknown(rate: Rate) -> str:

@@ -17,11 +17,10 @@ from kafka_rescale.core.plan.disk_need import TopicNeed, carried_share, topic_ne
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.preflight.counts import changes_anything
 from kafka_rescale.core.preflight.situation import Situation, counted
+from kafka_rescale.core.values import size
 
 NAMED = 5
 """How many log dirs or topics a sentence names; it counts the others."""
-
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass(frozen=True)
@@ -50,23 +49,15 @@ class Room:
         return f"log dir {self.log_dir.path!r} of broker {self.log_dir.broker}"
 
 
-def bytes_text(number: int) -> str:
-    """Return a number of bytes for a person, to be read at a glance and not to be compared."""
-    size, unit = float(number), 0
-    while size >= 1024 and unit < len(_UNITS) - 1:
-        size, unit = size / 1024, unit + 1
-    return f"{number:,} B" if not unit else f"{size:.1f} {_UNITS[unit]}"
-
-
 def needs(situation: Situation) -> list[TopicNeed]:
     """Return what is written to each topic whose source's size some broker tells."""
     sizes = _sizes(situation.cluster.disks)
     found = []
     for move in (*situation.plan.moves, *situation.plan.bridges):
         source = situation.cluster.topics.get(move.source)
-        size = sizes.get(move.source)
-        if source is not None and size is not None:
-            found.append(topic_need(move, size, source.replication_factor, _share(situation, move)))
+        lies_there = sizes.get(move.source)
+        if source is not None and lies_there is not None:
+            found.append(topic_need(move, lies_there, source.replication_factor, _share(situation, move)))
     return found
 
 
@@ -99,8 +90,8 @@ def disk_space(situation: Situation) -> Iterator[Finding]:
     usable = worst.log_dir.usable or 0
     yield Finding(
         f"log dir {worst.log_dir.path!r} of broker {worst.log_dir.broker}",
-        f"{usable:,} usable bytes ({bytes_text(usable)}){beside}",
-        f"room for {worst.needed:,} bytes of copies ({bytes_text(worst.needed)}), with {percent} % left free",
+        f"{usable:,} usable bytes ({size(usable)}){beside}",
+        f"room for {worst.needed:,} bytes of copies ({size(worst.needed)}), with {percent} % left free",
         f"{_assumed(situation)} Free space there, add a disk or a broker, or lower `min.cleanable.dirty.ratio` of "
         f"the largest changelogs until they are compacted: {_named(_largest(situation))}. If it is enough "
         "nevertheless, lower `free_disk_percent:` in the application file; `null` turns this check off.",
@@ -116,8 +107,8 @@ def disk_messages(situation: Situation) -> Iterator[str]:
     if found:
         total, worst = sum(n.everywhere for n in needs(situation)), found[0]
         yield (
-            f"Disk: at most {bytes_text(total)} are written, replicas included. Most is taken of {worst}: "
-            f"{bytes_text(worst.needed)} of {bytes_text(worst.log_dir.usable or 0)} usable. "
+            f"Disk: at most {size(total)} are written, replicas included. Most is taken of {worst}: "
+            f"{size(worst.needed)} of {size(worst.log_dir.usable or 0)} usable. "
             f"{_assumed(situation)}"
         )
     if unknown := sorted(_unknown(situation)):
@@ -128,15 +119,15 @@ def _sizes(disks: Disks) -> dict[str, int]:
     """Return the bytes of each topic's log: of each partition, those of its largest replica."""
     largest: dict[TopicPartition, int] = {}
     for log_dir in disks.log_dirs:
-        for at, size in log_dir.sizes.items():
-            largest[at] = max(size, largest.get(at, 0))
+        for at, number in log_dir.sizes.items():
+            largest[at] = max(number, largest.get(at, 0))
     return _by_topic(largest)
 
 
 def _by_topic(of: Mapping[TopicPartition, int]) -> dict[str, int]:
     sizes: dict[str, int] = {}
-    for (topic, _), size in of.items():
-        sizes[topic] = sizes.get(topic, 0) + size
+    for (topic, _), number in of.items():
+        sizes[topic] = sizes.get(topic, 0) + number
     return sizes
 
 
@@ -180,7 +171,7 @@ def _brokers(ids: list[int]) -> str:
 
 def _largest(situation: Situation) -> list[str]:
     found = sorted(needs(situation), key=lambda need: -need.everywhere)
-    return [f"{need.source} ({bytes_text(need.source_bytes)})" for need in found if need.everywhere]
+    return [f"{need.source} ({size(need.source_bytes)})" for need in found if need.everywhere]
 
 
 def _named(names: list[str]) -> str:

@@ -13,9 +13,9 @@ from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.expansion.downtime import TOTAL, parts_of
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.preflight.counts import changes_anything
-from kafka_rescale.core.preflight.disk import bytes_text, needs
+from kafka_rescale.core.preflight.disk import needs
 from kafka_rescale.core.preflight.situation import Situation
-from kafka_rescale.core.values import moment
+from kafka_rescale.core.values import moment, per_second, size
 
 
 def predicted(situation: Situation) -> Prediction:
@@ -48,8 +48,8 @@ def prediction_messages(situation: Situation) -> Iterator[str]:
         return
     said, past = predicted(situation), _newest(situation)
     if said.records is not None:
-        size = f" ({bytes_text(said.copied_bytes)} on disk)" if said.copied_bytes is not None else ""
-        yield f"Copies: at most {said.records:,} records{size}. {_duration(said)}"
+        on_disk = f" ({size(said.copied_bytes)} on disk)" if said.copied_bytes is not None else ""
+        yield f"Copies: at most {said.records:,} records{on_disk}. {_duration(said)}"
     if past is not None and TOTAL in said.pause:
         parts = ", ".join(f"{part.name} {part.seconds:.1f} s" for part in parts_of(said.pause))
         yield f"Pause: {said.pause[TOTAL]:.1f} s in {_of(past)} ({parts}). Expect about as much."
@@ -59,7 +59,7 @@ def prediction_messages(situation: Situation) -> Iterator[str]:
 
 def _duration(said: Prediction) -> str:
     # Records that are compressed on disk count more: the limit is one of keys and values.
-    within = f"within the limit of {bytes_text(said.limit)}/s" if said.limit is not None else ""
+    within = f"within the limit of {per_second(said.limit)}" if said.limit is not None else ""
     if said.records_per_second is None or said.copy_seconds is None:
         unknown = "How long they take is unknown, as no expansion of this application with copies is complete yet"
         return f"{unknown}; {within} at least {said.copy_seconds:,.0f} s." if said.copy_seconds else f"{unknown}."

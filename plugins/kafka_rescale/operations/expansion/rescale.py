@@ -11,7 +11,7 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
-from kafka_rescale.core.page.history import kept_of
+from kafka_rescale.core.verify.kept import kept_of
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.values import Value
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
