@@ -56,6 +56,7 @@ def expected_partition(store_type: str, key: bytes, count: int) -> int:
 
 
 def changelog(unique: str, store_type: str, source: int, target: int, store: str = "store") -> Move:
+    """Return a move of which every producer writes two partitions, if the source has so many."""
     return Move(
         kind=MoveKind.CHANGELOG,
         source=f"{unique}-{store}-changelog",
@@ -64,10 +65,12 @@ def changelog(unique: str, store_type: str, source: int, target: int, store: str
         store_type=store_type,
         source_partitions=source,
         target_partitions=target,
+        producers=(source + 1) // 2,
     )
 
 
 def repartition(unique: str, source: int, target: int) -> Move:
+    """Return a move; see ``changelog``."""
     return Move(
         kind=MoveKind.REPARTITION,
         source=f"{unique}-by-repartition",
@@ -75,6 +78,7 @@ def repartition(unique: str, source: int, target: int) -> Move:
         store="by-repartition",
         source_partitions=source,
         target_partitions=target,
+        producers=(source + 1) // 2,
     )
 
 

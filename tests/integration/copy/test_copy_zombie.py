@@ -42,7 +42,7 @@ settings, plan = json.loads(sys.argv[1]), Plan.model_validate_json(sys.argv[2])
 never = replace(BULK, poll_records=50, commit_records=10**9, commit_bytes=10**12, commit_seconds=3600)
 worker = CopyWorker(KafkaConnection(settings), plan, units_of(plan.moves), never)
 worker.begin()
-while not sum(w.pending_records for w in worker.writers.values()):
+while not all(w.pending_records for w in worker.writers.values()):
     worker.step()
 print("open", flush=True)
 sys.stdin.readline()
@@ -71,9 +71,21 @@ def start_zombie(connection: KafkaConnection, plan: Plan) -> subprocess.Popen[st
     )
 
 
-def test_a_zombie_inside_an_open_transaction_writes_nothing(broker: EmbeddedBroker, unique: str) -> None:
+@pytest.mark.parametrize(
+    ("partitions", "producers", "taken"),
+    [
+        pytest.param(1, 0, [0], id="one partition, of a plan of before"),
+        pytest.param(2, 1, [0, 1], id="two partitions of one producer"),
+        pytest.param(2, 1, [1], id="of one producer, and only one of its partitions is taken over"),
+        pytest.param(4, 2, [0, 1, 2, 3], id="two producers"),
+    ],
+)
+def test_a_zombie_inside_an_open_transaction_writes_nothing(
+    broker: EmbeddedBroker, unique: str, partitions: int, producers: int, taken: list[int]
+) -> None:
     connection = KafkaConnection(broker.client_config())
-    move = changelog(unique, "key-value", 1, 2)
+    made = changelog(unique, "key-value", partitions, 2 * partitions)
+    move = made.model_copy(update={"producers": producers})
     plan = plan_of(unique, move)
     create(connection, plan)
     write(connection, move, [Record(b"k%d" % i, b"%d" % i) for i in range(500)])
@@ -90,9 +102,9 @@ def test_a_zombie_inside_an_open_transaction_writes_nothing(broker: EmbeddedBrok
         )
         os.kill(zombie.pid, signal.SIGSTOP)
 
-        newer = CopyWorker(connection, plan, units_of([move]))
+        newer = CopyWorker(connection, plan, [u for u in units_of([move]) if u.partition in taken])
         newer.begin()
-        newer.run_to(ends_of(connection, move), now_ms())
+        newer.run_to({s: end for s, end in ends_of(connection, move).items() if s[1] in taken}, now_ms())
         newer.close()
         finished, ends = read(connection, move.target), admin.end_offsets([move.target], read_committed=False)
         position = admin.committed(plan.copy_group)
@@ -108,8 +120,15 @@ def test_a_zombie_inside_an_open_transaction_writes_nothing(broker: EmbeddedBrok
     assert read(connection, move.target) == finished
     assert admin.end_offsets([move.target], read_committed=False) == ends
     assert admin.committed(plan.copy_group) == position
+    # What the zombie had of the other partitions is gone as well, and is copied by whoever takes them.
+    copied = read(connection, move.source)
+    assert sum(map(len, finished.values())) == sum(len(copied[p]) for p in taken)
+    rest = CopyWorker(connection, plan, units_of([move]))
+    rest.begin()
+    rest.run_to(ends_of(connection, move), now_ms())
+    rest.close()
     assert_copied(connection, move)
-    assert sum(len(r) for r in finished.values()) == 500
+    assert sum(map(len, read(connection, move.target).values())) == 500
 
 
 def write_until_refused(producer: UnitProducer, topic: str) -> None:

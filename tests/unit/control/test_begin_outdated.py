@@ -10,6 +10,7 @@ from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.producers import after_rollback
 from kafka_rescale.kafka.control import journal_store
 
 from tests.support.expansion.retired_world import after, chain, plan_of
@@ -52,8 +53,18 @@ def test_a_plan_of_before_the_last_promotion_is_refused(state: ControlState, pla
 def test_the_next_generation_is_begun_also_after_an_attempt_at_another_one() -> None:
     other = plan_for(NAME, 16, generation=3)
     for state in (after(SECOND), rolled_back(THIRD, SECOND), rolled_back(other, SECOND)):
-        assert (begun(state, THIRD).phase, begun(state, THIRD).plan) == (Phase.WARMING, THIRD)
+        found = begun(state, THIRD)
+        assert (found.phase, found.plan.fingerprint) == (Phase.WARMING, THIRD.fingerprint)
     assert begun(ControlState(), SECOND).plan == SECOND
+
+
+def test_after_a_rollback_the_same_ids_fence_who_wakes_up_late() -> None:
+    """The attempt before may have been of a version with a producer per partition."""
+    before = after_rollback(THIRD, SECOND)
+    assert {m.producers for m in before.moves} == {0}
+    assert begun(rolled_back(before, SECOND), THIRD).plan == before
+    assert begun(rolled_back(THIRD, SECOND), THIRD).plan == THIRD
+    assert begun(after(SECOND), THIRD).plan == THIRD
 
 
 @pytest.mark.parametrize("phase", [Phase.COMPLETE, Phase.PROMOTED])

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 from kafka_rescale.core.cluster import LogRange
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.plan.plan import Move, MoveKind
+from kafka_rescale.kafka.client.failures import Rewound
 from kafka_rescale.kafka.copy import clients as copy_clients
 from kafka_rescale.kafka.copy import loop as copy_loop
 from kafka_rescale.kafka.copy.loop import CopyWorker
@@ -46,20 +47,38 @@ class Consumer:
 
 
 class Writer:
-    """Notes the offsets that it is given."""
+    """Notes the offsets that it is given, until its transaction is aborted."""
 
-    pending_records = pending_bytes = unanswered = throttled_ms = 0
+    pending_records = pending_bytes = 0
     has_begun, restart = True, Position(0, Mark())
 
-    def __init__(self, _: object, unit: CopyUnit, *__: object) -> None:
-        self.unit, self.position, self.written = unit, 0, list[int]()
+    def __init__(self, unit: CopyUnit) -> None:
+        self.unit, self.position, self.written, self.is_aborted = unit, 0, list[int](), False
+
+    def rewind(self) -> None:
+        self.position = self.restart.offset
 
     def write(self, messages: Sequence[Any]) -> None:
+        if self.is_aborted:
+            raise Rewound(Outage("a broker", found="nothing", expected="an answer", remedy="Run again."))
         self.written += [message.offset() for message in messages]
         self.position = self.written[-1] + 1
 
     def reached(self, offset: int) -> None:
         self.position = max(self.position, offset)
+
+
+class Bucket:
+    """The writers of some units."""
+
+    pending_records = pending_bytes = unanswered = throttled_ms = 0
+
+    def __init__(self, _: object, units: Sequence[CopyUnit], *__: object) -> None:
+        self.writers = {unit.source: Writer(unit) for unit in units}
+
+    def rewind(self) -> None:
+        for writer in self.writers.values():
+            writer.rewind()
 
     def await_answers(self, _: float) -> None:
         self.unanswered = 0
@@ -79,15 +98,19 @@ def consumer() -> Consumer:
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch, consumer: Consumer) -> CopyWorker:
     """Partition 0 is read from the middle, partition 1 from its start; records of 0 expire."""
+    return copying(monkeypatch, consumer, MOVE)
+
+
+def copying(monkeypatch: pytest.MonkeyPatch, consumer: Consumer, move: Move) -> CopyWorker:
     rules = Rules({SOURCE: SourceRules(tombstone_ms=None, expires=True)}, {"green": 1})
     monkeypatch.setattr(copy_loop, "ClusterAdmin", lambda _: None)
     monkeypatch.setattr(copy_loop, "rules_of", lambda *_: rules)
     monkeypatch.setattr(copy_clients, "copy_consumer", lambda *_, **__: consumer)
-    monkeypatch.setattr(copy_clients, "UnitWriter", Writer)
+    monkeypatch.setattr(copy_clients, "Bucket", Bucket)
     monkeypatch.setattr(copy_loop, "log_range", lambda *_: LogRange(7, 20))
     monkeypatch.setattr(CopyWorker, "_commit", lambda *_: None)
     nobody: Any = SimpleNamespace(copy_group="", green="green")
-    worker = CopyWorker(nobody, nobody, units_of([MOVE]))
+    worker = CopyWorker(nobody, nobody, units_of([move]))
     worker.writers[SOURCE, 0].position = POSITION
     return worker
 
@@ -123,9 +146,31 @@ def test_a_log_that_was_truncated_and_has_grown_again_is_not_read_on(
 
 def test_nothing_more_is_taken_while_too_much_is_on_its_way(worker: CopyWorker, consumer: Consumer) -> None:
     consumer.polled = [record(1, 0)]
-    writer: Any = worker.writers[SOURCE, 1]
-    writer.unanswered = 10**9
+    bucket: Any = worker._clients.buckets[1]
+    bucket.unanswered = 10**9
     assert worker.step() == 0
     assert written(worker, 1) == []
     assert worker.step() == 1
     assert written(worker, 1) == [0]
+
+
+def polled_into_an_aborted_transaction(worker: CopyWorker, consumer: Consumer, aborted: int) -> None:
+    """One poll with records of each partition; those of one find that the transaction was aborted."""
+    consumer.polled = [record(p, worker.writers[SOURCE, p].position) for p in (0, 1, 2, 3)]
+    writer: Any = worker.writers[SOURCE, aborted]
+    writer.is_aborted = True
+    worker.step()
+
+
+@pytest.mark.parametrize("aborted", [1, 3])
+def test_an_aborted_transaction_takes_back_all_partitions_of_its_producer_and_no_others(
+    monkeypatch: pytest.MonkeyPatch, consumer: Consumer, aborted: int
+) -> None:
+    move = MOVE.model_copy(update={"source_partitions": 4, "producers": 2})
+    worker = copying(monkeypatch, consumer, move)
+    assert [[w.unit.partition for w in b.writers.values()] for b in worker._clients.buckets] == [[0, 2], [1, 3]]
+    polled_into_an_aborted_transaction(worker, consumer, aborted)
+    assert consumer.assigned == [{0: POSITION + 1, 1: 0, 2: 1, 3: 0}], "1 and 3 are read again from their commits"
+    # What was read of 3 comes behind records that are gone. It was not written, whichever of both was aborted.
+    assert written(worker, 3) == []
+    assert (written(worker, 0), written(worker, 2)) == ([POSITION], [0])

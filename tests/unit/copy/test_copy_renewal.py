@@ -51,12 +51,11 @@ class Clients:
             has_begun=True,
             unrecorded_ms=0,
             pending_bytes=0,
-            unanswered=0,
-            throttled_ms=0,
         )
         self.writers: dict[Any, Any] = {SOURCE: self.writer}
         self.consumer = SimpleNamespace(consume=lambda *_: [], assign=lambda _: None)
-        self.commits = SimpleNamespace(due=list, commit=self.commit, wrote=None, has_rewound=False)
+        self.buckets: list[Any] = []
+        self.commits = SimpleNamespace(due=list, commit=self.commit, write=lambda _: set(), has_rewound=False)
 
     def committed(self) -> dict[Any, int]:
         return {SOURCE: self.writer.restart.offset}

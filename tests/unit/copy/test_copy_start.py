@@ -9,7 +9,7 @@ from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka.copy.marks import EMPTIED, RESETTING, SEEDING, Mark, Position
 from kafka_rescale.kafka.copy.settings import StaleCopy
 from kafka_rescale.kafka.copy.start import start_of
-from kafka_rescale.kafka.copy.units import CopyUnit, divided, units_of
+from kafka_rescale.kafka.copy.units import CopyUnit, buckets_of, divided, units_of
 from kafka_rescale.kafka.reading.source_rules import SourceRules
 
 NOW = 1_000_000
@@ -91,6 +91,21 @@ def test_units_are_divided_evenly_and_repartition_topics_stay_whole() -> None:
     assert sorted(str(u) for each in lists for u in each) == sorted(map(str, units))
     assert [sum(u.is_changelog for u in each) for each in lists] == [2, 2, 1]
     assert {sum(not u.is_changelog for u in each) for each in lists} == {0, 4}
+
+
+def test_what_one_producer_writes_stays_together() -> None:
+    """Else two processes would fence each other."""
+    units = units_of([move(count=9).model_copy(update={"producers": 4})])
+    assert [[u.partition for u in of] for of in buckets_of(units)] == [[0, 4, 8], [1, 5], [2, 6], [3, 7]]
+    lists = divided(units, 3)
+    assert [[u.partition for u in of] for of in lists] == [[0, 4, 8, 3, 7], [1, 5], [2, 6]]
+    assert len({u.transactional_id("green") for u in units}) == 4
+
+
+def test_topics_share_no_producer() -> None:
+    """A topic that is started anew fences its own writers, beside the copies of others."""
+    one, other = (move(source=s, count=3).model_copy(update={"producers": 1}) for s in ("one", "other"))
+    assert [len(of) for of in buckets_of(units_of([one, other]))] == [3, 3]
 
 
 def test_there_are_no_empty_lists() -> None:

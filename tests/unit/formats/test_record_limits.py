@@ -14,7 +14,6 @@ from kafka_rescale.core.formats.record_limits import LATEST_MS, RecordLimits
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.copy import rehearsal
-from kafka_rescale.kafka.copy import writer as copy_writer
 from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.kafka.copy.writer import UnitWriter
 
@@ -110,7 +109,7 @@ class Record:
 class Producer:
     """Takes everything."""
 
-    def __init__(self, *_: Any) -> None:
+    def __init__(self) -> None:
         self.timestamps: list[int] = []
 
     def transaction(self) -> Any:
@@ -136,26 +135,22 @@ BAD = [
 
 
 @pytest.mark.parametrize(("timestamp", "found"), BAD)
-def test_a_timestamp_that_can_not_be_written_or_proven_is_not_copied(
-    timestamp: int, found: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(copy_writer, "UnitProducer", Producer)
+def test_a_timestamp_that_can_not_be_written_or_proven_is_not_copied(timestamp: int, found: str) -> None:
     with pytest.raises(UnsafeState, match=rf"topic s partition 0 offset 7: .*{found}"):
         written(unit(), timestamp)
     assert written(unit(), LATEST_MS) == [LATEST_MS]
 
 
-def test_nobody_reads_what_is_in_flight_but_the_application(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copy_writer, "UnitProducer", Producer)
+def test_nobody_reads_what_is_in_flight_but_the_application() -> None:
     assert written(unit(MoveKind.REPARTITION), NANOSECONDS) == [NANOSECONDS]
 
 
 def written(of: CopyUnit, timestamp: int) -> list[int]:
     """The timestamps that are handed to the client."""
-    writer, records = UnitWriter(CONNECTION, of, "green"), [Record(b"k", timestamp)]
-    fake: Any = records
-    writer.write(fake)
-    producer: Any = writer._producer
+    producer: Any = Producer()
+    nothing: Any = None
+    fake: Any = [Record(b"k", timestamp)]
+    UnitWriter(of, producer, nothing).write(fake)
     return list(producer.timestamps)
 
 

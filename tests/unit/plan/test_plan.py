@@ -216,5 +216,5 @@ def test_the_fingerprint_of_a_move_tells_whatever_decides_where_records_go(chang
 def test_the_fingerprint_of_a_move_is_not_of_what_its_records_are_called_or_checked_by() -> None:
     read_back = Move.model_validate_json(COPIED.model_dump_json())
     assert read_back.fingerprint == COPIED.fingerprint
-    changes = {"source": "x", "target": "y", "store": "z", "earlier_partitions": 4}
+    changes = {"source": "x", "target": "y", "store": "z", "earlier_partitions": 4, "producers": 2}
     assert COPIED.model_copy(update=changes).fingerprint == COPIED.fingerprint

@@ -34,6 +34,9 @@ class Move(Value):
     :param grown_from: the counts that the source had before it was grown in place; keys that have moved since have
         left records behind in their former partitions.
     :param compression: the codec of the source's records, with which they are written again; empty without one.
+    :param producers: how many producers write the copy; each has the source partitions with one remainder. 0 in a
+        plan of a version that had a producer per partition. All attempts at a generation must use the same number,
+        because a transactional id fences only its own earlier producers.
     """
 
     kind: MoveKind
@@ -50,6 +53,7 @@ class Move(Value):
     earlier_partitions: int = 0
     grown_from: tuple[int, ...] = ()
     compression: str = ""
+    producers: int = 0
 
     @property
     def is_in_place(self) -> bool:
@@ -66,9 +70,9 @@ class Move(Value):
         """A hash of what decides the partition and the contents of copies. A copy goes on only with the same hash.
 
         Left out are the names; ``earlier_partitions``, which only decides whether records are accepted; and
-        ``compression``, which readers don't see.
+        ``compression`` and ``producers``, which readers don't see.
         """
-        unseen = {"source", "target", "store", "earlier_partitions", "compression"}
+        unseen = {"source", "target", "store", "earlier_partitions", "compression", "producers"}
         return _hash_of(self.model_dump(mode="json", exclude=unseen))
 
 
@@ -177,14 +181,15 @@ class Plan(Value):
         """A hash of what is built. A run continues an expansion only with the same hash.
 
         Left out are the present counts of external topics, which the expansion itself changes on its way; the
-        start of the running generation, which builds nothing; and the present compression of records.
+        start of the running generation, which builds nothing; the present compression of records; and the number
+        of producers.
         """
         built = self.model_dump(mode="json", exclude={"started_with"})
         built["inputs"] = [{k: v for k, v in i.items() if k != "current"} for i in built["inputs"]]
         for stage in built["stages"]:
             del stage["grow_outputs"]
             for move in (*stage["moves"], *stage["bridges"]):
-                del move["compression"]
+                del move["compression"], move["producers"]
         return _hash_of(built)
 
     @property

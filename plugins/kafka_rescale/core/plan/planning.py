@@ -10,6 +10,7 @@ from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.plan.external_topics import Growth, InputPlan
 from kafka_rescale.core.plan.moves import planned_moves
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
+from kafka_rescale.core.plan.producers import with_producers
 from kafka_rescale.core.topology.partition_counts import partition_counts
 from kafka_rescale.core.topology.topology import SubTopology, Topology
 
@@ -113,11 +114,13 @@ def build_plan(
 def _as_found(
     moves: tuple[Move, ...], grown_from: Mapping[str, tuple[int, ...]], codecs: Mapping[str, str]
 ) -> tuple[Move, ...]:
-    """Return moves with the growths and codecs that were found for their sources."""
-    return tuple(
+    """Return moves with the growths and codecs that were found for their sources, and their producers."""
+    found = [
         m.model_copy(update={"grown_from": grown_from.get(m.source, ()), "compression": codecs.get(m.source, "")})
         for m in moves
-    )
+    ]
+    kinds = dict.fromkeys(m.kind for m in found)
+    return tuple(m for kind in kinds for m in with_producers([m for m in found if m.kind is kind]))
 
 
 def _input_plans(

@@ -11,6 +11,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.prediction import Prediction
+from kafka_rescale.core.plan.producers import after_rollback
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.control.lease import require_owner
@@ -115,7 +116,8 @@ def _begun(known: Journal | None, fresh: Journal) -> Journal:
         # Attempts are counted on even for another plan, because its generation may have the same topics. Offsets
         # that an earlier attempt captured are dropped. A rollback does not undo local state on disk.
         was_warm = known.was_warm if known.was_warm == plan.green else ""
-        return fresh.model_copy(update={"attempt": known.attempt + 1, "was_warm": was_warm})
+        fencing = after_rollback(plan, known.plan)
+        return fresh.model_copy(update={"plan": fencing, "attempt": known.attempt + 1, "was_warm": was_warm})
     if known.plan.fingerprint == plan.fingerprint:
         return known.model_copy(update={"owner": fresh.owner})
     if known.phase is Phase.COMPLETE:

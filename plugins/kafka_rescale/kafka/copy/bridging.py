@@ -17,10 +17,10 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, wait_until
+from kafka_rescale.kafka.copy.bucket import Bucket
 from kafka_rescale.kafka.copy.marks import EMPTIED, Mark, Position, read_positions
 from kafka_rescale.kafka.copy.reset import FENCING_THREADS, fence
-from kafka_rescale.kafka.copy.units import units_of
-from kafka_rescale.kafka.copy.writer import UnitWriter
+from kafka_rescale.kafka.copy.units import buckets_of, units_of
 from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer
 
 OLD_PARTITIONS_SECONDS = 24 * 3600.0
@@ -101,12 +101,13 @@ def prepare(connection: KafkaConnection, plan: Plan, known: Bridge) -> None:
                 "Find in the new topic what was carried on last, and commit the offsets after it to this group.",
             )
         waiting = Position(0, Mark(state=EMPTIED))
-        with ThreadPoolExecutor(max_workers=max(1, min(FENCING_THREADS, len(missing)))) as pool:
+        divided = buckets_of(missing)
+        with ThreadPoolExecutor(max_workers=max(1, min(FENCING_THREADS, len(divided)))) as pool:
             # Fence the transactional ids first: an older attempt can't commit in between.
-            writers = list(pool.map(lambda unit: UnitWriter(connection, unit, plan.green), missing))
-            taken = read_positions(consumer, [w.unit.source for w in writers])
-            left = [w for w in writers if w.unit.source not in taken]
-            list(pool.map(lambda w: w.commit_at(consumer, waiting), left))
+            buckets = list(pool.map(lambda of: Bucket(connection, of, plan.green), divided))
+            taken = read_positions(consumer, [unit.source for unit in missing])
+            left = [(b, {s: waiting for s in b.writers if s not in taken}) for b in buckets]
+            list(pool.map(lambda each: each[0].commit_at(consumer, each[1]), [each for each in left if each[1]]))
 
 
 def fence_of(journal: Journal, added: Iterable[Added]) -> dict[TopicPartition, int]:

@@ -17,11 +17,12 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.bounded_call import StuckCall, bounded
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
+from kafka_rescale.kafka.copy.bucket import Bucket
 from kafka_rescale.kafka.copy.commits import Commits
 from kafka_rescale.kafka.copy.marks import EMPTIED, read_positions
 from kafka_rescale.kafka.copy.refused import explained
 from kafka_rescale.kafka.copy.settings import CopySettings
-from kafka_rescale.kafka.copy.units import CopyUnit
+from kafka_rescale.kafka.copy.units import CopyUnit, buckets_of
 from kafka_rescale.kafka.copy.writer import UnitWriter
 from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer, copy_consumer
 from kafka_rescale.kafka.reading.log_range import QUERY_SECONDS, log_range
@@ -32,7 +33,7 @@ ANSWER_SECONDS = 2.0
 
 
 class CopyClients:
-    """One consumer, and one producer per unit. A producer has fenced every older producer of its unit.
+    """One consumer, and one producer per bucket of units. A producer has fenced every older one of its bucket.
 
     :param group: the consumer group that keeps the positions.
     :param batch_bytes: per target topic, the largest batch that it accepts.
@@ -51,16 +52,16 @@ class CopyClients:
         self._connection, self._group, self._settings = connection, group, settings
         self._is_abandoned = False
         self.consumer = copy_consumer(connection, group, **settings.consumer())
-        # Commits wait for the brokers, so several units commit at the same time.
-        self.pool = ThreadPoolExecutor(max_workers=max(1, min(COMMIT_THREADS, len(units))))
+        divided = buckets_of(units)
+        # Commits wait for the brokers, so several buckets commit at the same time.
+        self.pool = ThreadPoolExecutor(max_workers=max(1, min(COMMIT_THREADS, len(divided))))
         opened = self.pool.map(
-            lambda unit: UnitWriter(
-                connection, unit, plan.green, batch_bytes[unit.move.target], settings.still_seconds
-            ),
-            units,
+            lambda of: Bucket(connection, of, plan.green, batch_bytes[of[0].move.target], settings.still_seconds),
+            divided,
         )
-        self.writers: dict[TopicPartition, UnitWriter] = {w.unit.source: w for w in opened}
-        self.commits = Commits(self.consumer, settings, self.pool, partial(explained, connection))
+        self.buckets: list[Bucket] = list(opened)
+        self.writers: dict[TopicPartition, UnitWriter] = {s: w for b in self.buckets for s, w in b.writers.items()}
+        self.commits = Commits(self.consumer, settings, self.pool, partial(explained, connection), self.buckets)
 
     def committed(self) -> dict[TopicPartition, int]:
         """Return the next offset to read of every unit, as this worker has committed it."""
@@ -129,8 +130,8 @@ class CopyClients:
     def abandon(self) -> None:
         """Leave these clients behind without waiting for anything."""
         self._is_abandoned = True
-        for writer in self.writers.values():
-            writer.abandon()
+        for bucket in self.buckets:
+            bucket.abandon()
         self.pool.shutdown(wait=False, cancel_futures=True)
         Thread(target=self.consumer.close, name="close consumer", daemon=True).start()
 
@@ -138,7 +139,7 @@ class CopyClients:
         """Give up uncommitted records and close all clients."""
         if self._is_abandoned:
             return
-        list(self.pool.map(UnitWriter.abort, self.writers.values()))
+        list(self.pool.map(Bucket.abort, self.buckets))
         self.pool.shutdown()
         with suppress(StuckCall):
             bounded(self.consumer.close, CLOSE_SECONDS, self._group, "close")

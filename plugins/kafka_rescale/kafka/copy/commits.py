@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Executor, wait
 
 from confluent_kafka import Consumer, Message
@@ -11,63 +11,89 @@ from confluent_kafka import Consumer, Message
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError
 from kafka_rescale.kafka.client.failures import Rewound
+from kafka_rescale.kafka.copy.bucket import Bucket
 from kafka_rescale.kafka.copy.settings import CopySettings
 from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.kafka.copy.writer import UnitWriter
 
 Explain = Callable[[CopyUnit, RescaleError, int, int], RescaleError]
 REWINDS = 5
-"""How often in a row a unit may go back to its last commit before that is a failure."""
+"""How often in a row a bucket may go back to its last commit before that is a failure."""
 
 
 class Commits:
-    """The transactions of a worker's units.
+    """The transactions of a worker's buckets of units.
 
     :param consumer: of the group that keeps the positions.
-    :param pool: runs the commits of several units at the same time, as they wait for brokers.
+    :param pool: runs the commits of several buckets at the same time, as they wait for brokers.
     :param explain: finds the record that a reason is about, in a range of a unit's offsets.
+    :param buckets: of all units of the worker.
 
     ``has_rewound`` tells whether a transaction was aborted: readers of uncommitted records still find its records.
     """
 
-    def __init__(self, consumer: Consumer, settings: CopySettings, pool: Executor, explain: Explain) -> None:
+    def __init__(
+        self,
+        consumer: Consumer,
+        settings: CopySettings,
+        pool: Executor,
+        explain: Explain,
+        buckets: Sequence[Bucket],
+    ) -> None:
         self._consumer, self._settings, self._pool, self.explain = consumer, settings, pool, explain
-        self._rewound: dict[TopicPartition, int] = {}
+        self._buckets = buckets
+        self._by_source = {source: bucket for bucket in buckets for source in bucket.writers}
+        self._rewound: dict[Bucket, int] = {}
         self._committed = time.monotonic()
         self.has_rewound = False
 
     def due(self, writers: Collection[UnitWriter]) -> list[UnitWriter]:
-        """Return the units whose transactions are large or old enough to be committed now."""
+        """Return the units whose transactions are large or old enough to be committed now.
+
+        If a transaction is large enough, these are all units whose records it has.
+        """
         settings, now = self._settings, time.monotonic()
         if now - self._committed >= settings.commit_seconds:
             self._committed = now
             refresh_ms = settings.refresh_seconds * 1000
             return [w for w in writers if w.is_dirty or w.unrecorded_ms > refresh_ms]
-        return [
-            w
-            for w in writers
-            if w.pending_records >= settings.commit_records or w.pending_bytes >= settings.commit_bytes
+        large = [
+            b
+            for b in self._buckets
+            if b.pending_records >= settings.commit_records or b.pending_bytes >= settings.commit_bytes
         ]
+        return [writer for bucket in large for writer in bucket.writers.values() if writer.is_dirty]
 
-    def wrote(self, writer: UnitWriter, batch: Sequence[Message]) -> bool:
-        """Write to a unit's transaction; False if it was aborted and the unit is back at its last commit.
+    def write(self, batches: Mapping[TopicPartition, Sequence[Message]]) -> set[TopicPartition]:
+        """Write records to the transactions of their units; return the units that are back at their last commits.
+
+        If a transaction is aborted, all units of its bucket go back, and what was read of them is not written: the
+        records before it are gone.
 
         :raises RescaleError: the reason for an abort that is no outage, or that has happened too often.
         """
-        try:
-            writer.write(batch)
-        except Rewound as rewound:
-            self._rewind(writer, rewound, int(batch[-1].offset() or 0) + 1)
-            return False
-        return True
+        lost: set[TopicPartition] = set()
+        for source, batch in batches.items():
+            if not batch or source in lost:
+                continue
+            bucket = self._by_source[source]
+            try:
+                bucket.writers[source].write(batch)
+            except Rewound as rewound:
+                self._rewind(bucket, rewound, {source: int(batch[-1].offset() or 0) + 1})
+                lost.update(bucket.writers)
+        return lost
 
     def commit(self, writers: Sequence[UnitWriter]) -> bool:
-        """Commit some units; False if a transaction was aborted and its unit is back at its last commit.
+        """Commit some units; False if a transaction was aborted and its units are back at their last commits.
 
-        :raises RescaleError: as ``wrote`` does.
+        :raises RescaleError: as ``write`` does.
         :raises StuckCall: a commit has not returned.
         """
-        running = [self._pool.submit(self._commit_or_rewind, writer) for writer in writers]
+        by_bucket: dict[Bucket, list[UnitWriter]] = {}
+        for writer in writers:
+            by_bucket.setdefault(self._by_source[writer.unit.source], []).append(writer)
+        running = [self._pool.submit(self._commit_or_rewind, bucket, of) for bucket, of in by_bucket.items()]
         wait(running, return_when=FIRST_EXCEPTION)
         begun = [each for each in running if not each.cancel()]
         wait(begun)
@@ -77,18 +103,30 @@ class Commits:
                 raise error
         return all([each.result() for each in begun])
 
-    def _commit_or_rewind(self, writer: UnitWriter) -> bool:
+    def _commit_or_rewind(self, bucket: Bucket, writers: Sequence[UnitWriter]) -> bool:
         try:
-            writer.commit(self._consumer)
+            bucket.commit(self._consumer, writers)
         except Rewound as rewound:
-            self._rewind(writer, rewound, writer.position)
+            self._rewind(bucket, rewound, {})
             return False
-        self._rewound.pop(writer.unit.source, None)
+        self._rewound.pop(bucket, None)
         return True
 
-    def _rewind(self, writer: UnitWriter, rewound: Rewound, end: int) -> None:
+    def _rewind(self, bucket: Bucket, rewound: Rewound, ends: Mapping[TopicPartition, int]) -> None:
+        """Take a bucket back to its last commits.
+
+        :param ends: of units that were being written (exclusive); the others have written up to their positions.
+        """
         self.has_rewound = True
-        times = self._rewound[writer.unit.source] = self._rewound.get(writer.unit.source, 0) + 1
+        times = self._rewound[bucket] = self._rewound.get(bucket, 0) + 1
         if times > REWINDS or not isinstance(rewound.reason, Outage):
-            raise self.explain(writer.unit, rewound.reason, writer.restart.offset, end) from None
-        writer.rewind()
+            raise self._explained(bucket, rewound.reason, ends) from None
+        bucket.rewind()
+
+    def _explained(self, bucket: Bucket, reason: RescaleError, ends: Mapping[TopicPartition, int]) -> RescaleError:
+        for source, writer in bucket.writers.items():
+            start, end = writer.restart.offset, ends.get(source, writer.position)
+            found = self.explain(writer.unit, reason, start, end) if start < end else reason
+            if found is not reason:
+                return found
+        return reason

@@ -1,9 +1,9 @@
 """The copy loop: reads source partitions in offset order and writes them re-partitioned, exactly once.
 
-1. Fence: one transactional producer per source partition, ``init_transactions``.
+1. Fence: one transactional producer per bucket of source partitions, ``init_transactions``.
 2. Position: the copy group's committed offset, else the log start. Refuse if the source has been truncated, or if
    the copy paused for longer than tombstones live.
-3. Steps: read what there is, route it, write it; commit records and position in one transaction.
+3. Steps: read what there is, route it, write it; commit records and their positions in one transaction.
 4. Watch: if a commit does not return, or existing records don't come, replace all clients. If that does not help,
    raise an outage.
 """
@@ -29,6 +29,7 @@ from kafka_rescale.kafka.client.error_classes import is_outage
 from kafka_rescale.kafka.client.failures import LOG_TRUNCATION, to_error
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.batches import Batches
+from kafka_rescale.kafka.copy.bucket import Bucket
 from kafka_rescale.kafka.copy.clients import CopyClients
 from kafka_rescale.kafka.copy.commits import Commits
 from kafka_rescale.kafka.copy.freshness import Freshness
@@ -53,7 +54,7 @@ ANSWER_SECONDS = 0.01
 class CopyWorker:
     """Copies some units round-robin in one process.
 
-    :param units: any number; the newest worker of a unit owns it alone.
+    :param units: any number; the newest worker of a unit owns its whole bucket alone.
     :param clock: wall clock in ms.
     :param group: the group that keeps the positions; by default the plan's copy group.
     :param share: bytes per second that it may write.
@@ -207,34 +208,35 @@ class CopyWorker:
 
     def _on_way(self) -> int:
         """Return how many records brokers have not answered, and hear whether they throttle."""
-        throttled_ms = sum(writer.throttled_ms for writer in self.writers.values())
+        throttled_ms = sum(bucket.throttled_ms for bucket in self._clients.buckets)
         if throttled_ms > self._throttled_ms:
             self._window.throttled()
         self._throttled_ms = throttled_ms
-        return sum(writer.unanswered for writer in self.writers.values())
+        return sum(bucket.unanswered for bucket in self._clients.buckets)
 
     def _await_answers(self, seconds: float) -> None:
         """Give brokers time to answer what is on its way; a transaction that is old enough is ended meanwhile."""
-        if (waiting := next((w for w in self.writers.values() if w.unanswered), None)) is not None:
+        if (waiting := next((b for b in self._clients.buckets if b.unanswered), None)) is not None:
             waiting.await_answers(seconds)
         self._commit(self.commits.due(self.writers.values()))
 
     def _announce(self, session: str) -> None:
         found = read_positions(self._consumer, self.writers)
 
-        def leave(source: TopicPartition) -> None:
-            writer = self.writers[source]
+        def left(source: TopicPartition, writer: UnitWriter) -> Position:
             position = found.get(source) or Position(writer.position, writer.mark)
-            writer.commit_at(self._consumer, replace(position, mark=replace(position.mark, session=session)))
+            return replace(position, mark=replace(position.mark, session=session))
 
-        list(self._clients.pool.map(leave, self.writers))
+        def leave(bucket: Bucket) -> None:
+            bucket.commit_at(self._consumer, {s: left(s, writer) for s, writer in bucket.writers.items()})
+
+        list(self._clients.pool.map(leave, self._clients.buckets))
 
     def _take(self, messages: Iterable[Message], listened: float) -> int:
         batches = Batches.of(messages, self._limits)
         self._silence.listened(listened, batches.heard)
-        wrote = self.commits.wrote
         before = {source: self.writers[source].pending_bytes for source in batches.records}
-        lost = {s for s, batch in batches.records.items() if batch and not wrote(self.writers[s], batch)}
+        lost = self.commits.write(batches.records)
         size = sum(max(0, self.writers[s].pending_bytes - size) for s, size in before.items())
         count = sum(map(len, batches.records.values()))
         self._throttle.spent(size)

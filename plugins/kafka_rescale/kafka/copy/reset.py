@@ -23,9 +23,9 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.control.journal_store import assert_current
+from kafka_rescale.kafka.copy.bucket import Bucket
 from kafka_rescale.kafka.copy.marks import RESETTING, SEEDING, Mark, Position, read_positions
-from kafka_rescale.kafka.copy.units import units_of
-from kafka_rescale.kafka.copy.writer import UnitWriter
+from kafka_rescale.kafka.copy.units import buckets_of, units_of
 from kafka_rescale.kafka.reading.committed import closing_consumer
 from kafka_rescale.kafka.reading.source_rules import SourceRules
 
@@ -77,20 +77,21 @@ def restart(connection: KafkaConnection, plan: Plan, move: Move, mark: Mark) -> 
     _assert_apart(move)
     admin = ClusterAdmin(connection)
     with closing_consumer(connection, plan.copy_group) as consumer:
-        units = units_of([move])
-        with ThreadPoolExecutor(max_workers=min(FENCING_THREADS, len(units))) as pool:
-            writers = list(pool.map(lambda unit: UnitWriter(connection, unit, plan.green), units))
+        divided = buckets_of(units_of([move]))
+        with ThreadPoolExecutor(max_workers=min(FENCING_THREADS, len(divided))) as pool:
+            buckets = list(pool.map(lambda units: Bucket(connection, units, plan.green), divided))
             assert_current(connection, plan, mark.attempt)
             ends = admin.end_offsets([move.target], read_committed=False)
             resetting = Position(0, Mark(attempt=mark.attempt, state=RESETTING))
 
             def leave_mark() -> None:
-                list(pool.map(lambda w: w.commit_at(consumer, resetting), writers))
+                list(pool.map(lambda b: b.commit_at(consumer, dict.fromkeys(b.writers, resetting)), buckets))
 
             leave_mark()
             empty(admin, move, ends, leave_mark)
             begins = admin.begin_offsets([move.source])[move.source]
-            list(pool.map(lambda w: w.commit_at(consumer, Position(begins[w.unit.partition], mark)), writers))
+            new = {(move.source, partition): Position(begin, mark) for partition, begin in begins.items()}
+            list(pool.map(lambda b: b.commit_at(consumer, {s: new[s] for s in b.writers}), buckets))
 
 
 def fence(connection: KafkaConnection, plan: Plan, moves: Iterable[Move]) -> None:
@@ -101,9 +102,9 @@ def fence(connection: KafkaConnection, plan: Plan, moves: Iterable[Move]) -> Non
 
     :raises Outage: the transaction coordinator does not answer.
     """
-    units = units_of(moves)
-    with ThreadPoolExecutor(max_workers=max(1, min(FENCING_THREADS, len(units)))) as pool:
-        list(pool.map(lambda unit: UnitWriter(connection, unit, plan.green).abort(), units))
+    divided = buckets_of(units_of(moves))
+    with ThreadPoolExecutor(max_workers=max(1, min(FENCING_THREADS, len(divided)))) as pool:
+        list(pool.map(lambda units: Bucket(connection, units, plan.green).abort(), divided))
 
 
 def empty(admin: ClusterAdmin, move: Move, ends: PartitionOffsets, leave_mark: Callable[[], None]) -> None:

@@ -32,8 +32,12 @@ class CopyUnit:
         return self.move.kind is MoveKind.CHANGELOG
 
     def transactional_id(self, green: str) -> str:
-        """Return the id under which every attempt writes this unit, so that a newer one fences the older."""
-        return f"kafka-rescale-{green}-{self.move.source}-{self.partition}"
+        """Return the id under which every attempt writes this unit, so that a newer one fences the older.
+
+        Other units of its move have the same id: see ``buckets_of``.
+        """
+        number = self.partition % self.move.producers if self.move.producers else self.partition
+        return f"kafka-rescale-{green}-{self.move.source}-{number}"
 
     def __str__(self) -> str:
         return f"{self.move.source}-{self.partition}"
@@ -44,15 +48,26 @@ def units_of(moves: Iterable[Move]) -> list[CopyUnit]:
     return [CopyUnit(move, p) for move in moves for p in range(move.source_partitions)]
 
 
-def divided(units: Sequence[CopyUnit], buckets: int) -> list[list[CopyUnit]]:
-    """Divide units evenly, but repartition topics whole, over at most ``buckets`` non-empty lists.
+def buckets_of(units: Iterable[CopyUnit]) -> list[list[CopyUnit]]:
+    """Return units in buckets: one producer writes all units of a bucket, in common transactions.
+
+    No two processes of an attempt may have units of the same bucket: they would fence each other.
+    """
+    buckets: dict[str, list[CopyUnit]] = {}
+    for unit in units:
+        buckets.setdefault(unit.transactional_id(""), []).append(unit)
+    return list(buckets.values())
+
+
+def divided(units: Sequence[CopyUnit], count: int) -> list[list[CopyUnit]]:
+    """Divide units evenly, but buckets and repartition topics whole, over at most ``count`` non-empty lists.
 
     A repartition topic stays whole because it is emptied once per attempt, before any of its partitions moves.
     """
-    count = max(1, buckets)
+    count = max(1, count)
     lists: list[list[CopyUnit]] = [[] for _ in range(count)]
-    for index, unit in enumerate(u for u in units if not _is_whole(u)):
-        lists[index % count].append(unit)
+    for index, bucket in enumerate(buckets_of(u for u in units if not _is_whole(u))):
+        lists[index % count].extend(bucket)
     for topic in dict.fromkeys(u.move.source for u in units if _is_whole(u)):
         min(lists, key=len).extend(u for u in units if u.move.source == topic)
     return [each for each in lists if each]

@@ -1,40 +1,32 @@
-"""The writing half of a unit: records and progress in one transaction, under the unit's own transactional id."""
+"""The writing half of a unit: where its records go, and how far it has come."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import Consumer, Message
-from confluent_kafka import TopicPartition as KafkaPartition
 
+from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.formats.record_limits import LATEST_MS, UNLIMITED
-from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.copy.marks import Mark, Position
 from kafka_rescale.kafka.copy.router import NOWHERE, Router, kept_headers, to_bury
 from kafka_rescale.kafka.copy.units import CopyUnit
-from kafka_rescale.kafka.writing.producer import STUCK_SECONDS, UnitProducer
-from kafka_rescale.kafka.writing.settings import BATCH_BYTES
+from kafka_rescale.kafka.writing.producer import UnitProducer
+
+CommitAt = Callable[[Consumer, Mapping[TopicPartition, Position]], None]
 
 
 class UnitWriter:
-    """Writes one unit; construction fences every older attempt at the same unit.
+    """Writes one unit into the transactions of its bucket.
 
-    :param batch_bytes: largest batch that the target accepts.
-    :param call_seconds: how long to wait for a commit; see ``UnitProducer``.
-    :raises Outage: the transaction coordinator does not answer.
+    :param producer: of the bucket.
+    :param commit_at: commits positions of units of the bucket.
     """
 
-    def __init__(
-        self,
-        connection: KafkaConnection,
-        unit: CopyUnit,
-        green: str,
-        batch_bytes: int = BATCH_BYTES,
-        call_seconds: float = STUCK_SECONDS,
-    ) -> None:
+    def __init__(self, unit: CopyUnit, producer: UnitProducer, commit_at: CommitAt) -> None:
         self.unit = unit
         self.position = 0
         self.mark = Mark()
@@ -42,28 +34,13 @@ class UnitWriter:
         self.has_begun = self._is_committed = False
         self.pending_records = 0
         self.pending_bytes = 0
-        self._told_ms = 0
         self._router = Router(unit.move, unit.earlier)
-        codec = unit.move.compression
-        compression = {"compression.type": codec} if codec and not connection.compression else {}
-        self._producer = UnitProducer(
-            connection, f"copy of {unit}", unit.transactional_id(green), batch_bytes, call_seconds, **compression
-        )
+        self._producer, self._commit_at = producer, commit_at
 
     @property
     def is_dirty(self) -> bool:
         """Whether there is a position to commit."""
         return not self._is_committed or self.position != self.restart.offset
-
-    @property
-    def throttled_ms(self) -> int:
-        """For how long brokers have made its client wait."""
-        return self._producer.throttled_ms
-
-    @property
-    def unanswered(self) -> int:
-        """How many of its records are on their way."""
-        return self._producer.unanswered
 
     @property
     def unrecorded_ms(self) -> int:
@@ -119,46 +96,23 @@ class UnitWriter:
         """Note that only markers and aborted records lie between the position and this offset."""
         self.position = max(self.position, offset)
 
+    @property
+    def written(self) -> Position:
+        """Up to where it has written, with the mark of an ordinary copy."""
+        records, size = self.mark.records + self.pending_records, self.mark.bytes + self.pending_bytes
+        return Position(self.position, replace(self.mark, records=records, bytes=size, state=""))
+
     def commit(self, consumer: Consumer) -> None:
         """Make the records visible and the position durable, both or neither.
 
         :raises Fenced: a newer attempt has taken over; nothing was written.
         :raises Rewound: the transaction was aborted.
         """
-        mark = replace(
-            self.mark,
-            records=self.mark.records + self.pending_records,
-            bytes=self.mark.bytes + self.pending_bytes,
-            state="",
-        )
-        self.commit_at(consumer, Position(self.position, mark))
+        self.commit_at(consumer, self.written)
 
     def commit_at(self, consumer: Consumer, position: Position) -> None:
-        """Commit a position and mark, together with the records of this transaction.
-
-        The mark also says which move has written the records. Every mark is committed here, so every mark says it.
-        """
-        topic, partition = self.unit.source
-        throttled_ms = self._producer.throttled_ms
-        waited_ms = position.mark.throttled_ms + throttled_ms - self._told_ms
-        mark = replace(position.mark, fingerprint=self.unit.move.fingerprint, throttled_ms=waited_ms)
-        position = replace(position, mark=mark)
-        offset = KafkaPartition(topic, partition, position.offset, metadata=position.mark.to_metadata())
-        self._producer.commit([offset], consumer)
-        self._told_ms = throttled_ms
-        self.begin(position, committed=True)
-
-    def await_answers(self, seconds: float) -> None:
-        """Wait for a moment for answers of the brokers; see ``UnitProducer``."""
-        self._producer.await_answers(seconds)
-
-    def abandon(self) -> None:
-        """Leave the producer behind as it is; see ``UnitProducer``."""
-        self._producer.abandon()
-
-    def abort(self) -> None:
-        """Abort the records since the last commit; errors don't matter any more."""
-        self._producer.abort()
+        """Commit a position and mark, together with the records of this transaction; see ``Bucket``."""
+        self._commit_at(consumer, {self.unit.source: position})
 
     def _produce_all(
         self, messages: Sequence[Message], keys: Sequence[Any], values: Sequence[Any], targets: Sequence[int]

@@ -21,7 +21,7 @@ from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.in_flight import prove, starts_and_ends
 from kafka_rescale.kafka.copy.progress import CopyProgress
 from kafka_rescale.kafka.copy.reset import fence
-from kafka_rescale.kafka.copy.units import units_of
+from kafka_rescale.kafka.copy.units import buckets_of, units_of
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark.copy.tasks import CopyToEnds
 from kafka_rescale.spark.jobs.job import SIGN_SECONDS, Job, say
@@ -133,7 +133,7 @@ def _attempt(journal: Journal) -> str:
 def _move(
     job: Job, context: SparkContext, journal: Journal, captured: Captured, moves: Sequence[Move]
 ) -> Snapshot:
-    """Move one stage; one task per partition that the application knew.
+    """Move one stage; one task per producer.
 
     Tasks read up to the ends at the stop of the application, and so never the records that they append themselves.
     """
@@ -147,7 +147,8 @@ def _move(
     task = CopyToEnds(job.connection, journal.plan, ends, now_ms(), starts, exactly=True)
     progress = CopyProgress(job.connection, journal.plan, moves, fixed_ends=ends)
     job.report(progress, lambda _: "running")
-    lists = context.parallelize([[unit] for unit in units], len(units))
+    buckets = buckets_of(units)
+    lists = context.parallelize(buckets, len(buckets))
     job.run_reported(lambda: lists.mapPartitions(task).collect(), progress)
     wait_until_complete(ClusterAdmin(job.connection), [m.target for m in moves])
     for carried in (m for m in moves if m.source in captured.in_flight):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from kafka_rescale.kafka.copy.units import buckets_of
 from kafka_rescale.spark.copy.stage import StageCopy
 from kafka_rescale.spark.jobs.job import Job, say
 
 
 def restore(job: Job) -> None:
-    """Copy every changelog of a stage: one task per source partition, as many at a time as Spark has cores.
+    """Copy every changelog of a stage: one task per producer, as many at a time as Spark has cores.
 
     A copy that has not begun begins with the newest snapshot that can be used, and reads only the log behind it.
     If no snapshot can be used, it reads the whole log, and the result says why.
@@ -19,7 +20,7 @@ def restore(job: Job) -> None:
         return
     progress, units, task = stage.progress, stage.units, stage.task(job.arguments.snapshots)
     job.report(progress, lambda _: "running")
-    begun = stage.run(job, task, [[unit] for unit in units])
+    begun = stage.run(job, task, buckets_of(units))
     refused = [line for each in begun for line in each.refused]
     for line in refused:
         say(line)

@@ -1,0 +1,49 @@
+"""How many producers write the copies of a plan: so many as the work needs, however many partitions there are.
+
+A transactional producer costs a fifth of a second and several threads. A source partition costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kafka_rescale.core.plan.plan import Move, Plan, Stage
+
+MOST_PRODUCERS = 64
+"""Of the topics of one kind in one stage. A Spark job copies with so many tasks at a time, at most."""
+
+
+def with_producers(moves: Sequence[Move]) -> tuple[Move, ...]:
+    """Return moves with their numbers of producers: together at most ``MOST_PRODUCERS``, or one of each topic.
+
+    Small topics have a producer per partition, and larger topics share the rest evenly. The number of partitions
+    says little about the amount of data, so a topic gets no more because it has more of them.
+
+    :param moves: those that are copied at the same time.
+    """
+    counts = [move.source_partitions for move in moves]
+    fitting = (n for n in range(1, MOST_PRODUCERS + 1) if sum(min(n, c) for c in counts) <= MOST_PRODUCERS)
+    most = max(fitting, default=1)
+    return tuple(m.model_copy(update={"producers": min(most, m.source_partitions)}) for m in moves)
+
+
+def after_rollback(plan: Plan, before: Plan) -> Plan:
+    """Return a plan whose producers fence all producers of the attempts before it.
+
+    Processes of those attempts may wake up late. Where the plan before has a topic's copy, its number is taken
+    over. Otherwise nobody knows the number, and there is one producer per partition: with fewer producers, some
+    ids of the earlier attempts might not be taken by anybody.
+
+    :param before: the plan that was rolled back.
+    """
+    known = {m.source: m.producers for s in before.stages for m in (*s.moves, *s.bridges)}
+    numbers = known if before.green == plan.green else {}
+    return plan.model_copy(update={"stages": tuple(_with_numbers(stage, numbers) for stage in plan.stages)})
+
+
+def _with_numbers(stage: Stage, numbers: Mapping[str, int]) -> Stage:
+    moves, bridges = (
+        tuple(m.model_copy(update={"producers": numbers.get(m.source, 0)}) for m in of)
+        for of in (stage.moves, stage.bridges)
+    )
+    return stage.model_copy(update={"moves": moves, "bridges": bridges})
