@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 from confluent_kafka import Consumer
 
 from testbed.processes import wait_until
