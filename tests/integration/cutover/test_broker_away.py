@@ -30,13 +30,15 @@ from kafka_rescale.spark.jobs.arguments import Arguments
 from kafka_rescale.spark.jobs.job import Job
 
 from testbed.broker import EmbeddedBroker
-from tests.support.expansion.gate_world import MOVE, PLAN
+from tests.support.expansion.gate_world import MOVE
+from tests.support.expansion.gate_world import PLAN as WITH_INPUTS
 from tests.support.small_application import application
 from tests.support.small_cluster import create
 from tests.support.verify.proofs import proof_of, rolling_of
 
 pytestmark = pytest.mark.integration
 OWNER = "a test"
+PLAN = WITH_INPUTS.model_copy(update={"inputs": ()})
 AWAY_SECONDS = 35.0
 """More than one request, or one reading of the control topic, is waited for."""
 
