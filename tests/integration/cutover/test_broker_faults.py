@@ -20,12 +20,12 @@ from kafka_rescale.operations.expansion.stages import expand_stage
 from testbed.cluster_roles import ClusterRoles
 from tests.support.broker_faults import ROLES, Harm, harmed_at
 from tests.support.expansion.faulty import (
+    assert_ends_verified,
     await_result,
-    caught_up,
-    ended_verified,
     live_cluster,
-    restored,
-    verified,
+    restore_stages,
+    start_catch_up,
+    verify,
 )
 
 pytestmark = pytest.mark.integration
@@ -127,10 +127,10 @@ def test_an_expansion_survives_the_death_of_the_only_controller(guarantee: str, 
 def test_an_expansion_survives_rolling_restarts_all_the_time(guarantee: str, tmp_path: Path) -> None:
     with live_cluster(tmp_path, guarantee) as (stack, expansion, faults):
         with faults.restarting():
-            restored(expansion, faults, None)
-            expansion.cut_over_beside(caught_up(expansion))
-            report = verified(expansion, faults, None)
-        ended_verified(stack, expansion, faults, report)
+            restore_stages(expansion, faults, None)
+            expansion.cut_over_beside(start_catch_up(expansion))
+            report = verify(expansion, faults, None)
+        assert_ends_verified(stack, expansion, faults, report)
         assert faults.rounds >= 2, "each broker is to be restarted twice"
 
 
@@ -153,8 +153,8 @@ def test_a_restore_that_begins_while_a_broker_dies_goes_on(tmp_path: Path) -> No
 @pytest.mark.slow
 def test_a_job_needs_no_more_processor_time_while_a_broker_is_down(tmp_path: Path) -> None:
     with live_cluster(tmp_path, EXACTLY_ONCE) as (_, expansion, faults):
-        restored(expansion, faults, None)
-        job = caught_up(expansion)
+        restore_stages(expansion, faults, None)
+        job = start_catch_up(expansion)
         before = processor_seconds(job)
         leader = ROLES[LEADER](ClusterRoles(expansion.connection), expansion)
         faults.cluster.brokers[leader].kill()
@@ -192,8 +192,8 @@ def processor_seconds(job: Popen[bytes]) -> float:
 def run(case: Case, directory: Path, lone_controller: bool = False) -> None:
     """Expand a live application on three brokers, with the harm of a case; prints its row of the table."""
     with live_cluster(directory, case.guarantee, lone_controller) as (stack, expansion, faults):
-        restored(expansion, faults, case.restore)
-        job = caught_up(expansion)
+        restore_stages(expansion, faults, case.restore)
+        job = start_catch_up(expansion)
         if case.catch_up == ROLLING:
             faults.restart_each()
         elif isinstance(case.catch_up, tuple):
@@ -203,4 +203,4 @@ def run(case: Case, directory: Path, lone_controller: bool = False) -> None:
             expansion.cut_over_beside(job)
         assert "promoted" in seen, seen
         faults.await_returned()
-        ended_verified(stack, expansion, faults, verified(expansion, faults, case.verify))
+        assert_ends_verified(stack, expansion, faults, verify(expansion, faults, case.verify))

@@ -19,7 +19,13 @@ from kafka_rescale.operations.expansion.rescale import Rescale, blue
 from testbed.expansion import Expansion
 from testbed.flights_stack import FlightsStack
 from tests.support.broker_faults import ROLES, Faults, Harm, harmed_at
-from tests.support.expansion.faulty import caught_up, ended_verified, live_cluster, restored, verified
+from tests.support.expansion.faulty import (
+    assert_ends_verified,
+    live_cluster,
+    restore_stages,
+    start_catch_up,
+    verify,
+)
 
 pytestmark = pytest.mark.integration
 SEEDS, DRAWN = 200, 10
@@ -85,8 +91,8 @@ def run(schedule: Schedule, directory: Path) -> None:
     """Expand a live application on three brokers, with the harm of a schedule."""
     harms = schedule.harms
     with live_cluster(directory, schedule.guarantee) as (stack, expansion, faults):
-        restored(expansion, faults, harms.get("restore"), target=schedule.target, tries=TRIES)
-        job = caught_up(expansion)
+        restore_stages(expansion, faults, harms.get("restore"), target=schedule.target, tries=TRIES)
+        job = start_catch_up(expansion)
         if "catch_up" in harms:
             faults.harm(*harms["catch_up"], moment="catch_up")
         faults.await_returned()
@@ -96,13 +102,13 @@ def run(schedule: Schedule, directory: Path) -> None:
             except Exception as error:
                 if Phase.PROMOTED.value in seen:
                     raise
-                ended_untouched(stack, expansion, faults, error)
+                assert_untouched(stack, expansion, faults, error)
                 return
         faults.await_returned()
-        ended_verified(stack, expansion, faults, verified(expansion, faults, harms.get("verify"), tries=TRIES))
+        assert_ends_verified(stack, expansion, faults, verify(expansion, faults, harms.get("verify"), tries=TRIES))
 
 
-def ended_untouched(stack: FlightsStack, expansion: Expansion, faults: Faults, error: Exception) -> None:
+def assert_untouched(stack: FlightsStack, expansion: Expansion, faults: Faults, error: Exception) -> None:
     """Expect that the old generation runs, and that its results are those of an application left alone."""
     faults.await_returned()
     rescale = Rescale.open(expansion.application, expansion.connection, expansion.owner)

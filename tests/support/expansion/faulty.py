@@ -41,7 +41,7 @@ def live_cluster(
             faults.join()
 
 
-def restored(
+def restore_stages(
     expansion: Expansion, faults: Faults, harm: Harm | None, *, target: int | None = None, tries: int = 1
 ) -> None:
     """Expand and restore every stage; harm is done as the first job begins.
@@ -57,11 +57,11 @@ def restored(
                 await_result(expansion, f"restore/{stage.index}")
                 faults.harm(*harm, moment="restore")
                 harm = None
-            ended(expansion, faults, job, "restore", stage.index, tries=tries)
+            await_success(expansion, faults, job, "restore", stage.index, tries=tries)
     faults.await_returned()
 
 
-def caught_up(expansion: Expansion) -> Popen[bytes]:
+def start_catch_up(expansion: Expansion) -> Popen[bytes]:
     """Prove the copies, start catch_up, and return it when it is near the ends."""
     expansion.prove_copies()
     job = expansion.submit("catch_up")
@@ -69,7 +69,7 @@ def caught_up(expansion: Expansion) -> Popen[bytes]:
     return job
 
 
-def ended(
+def await_success(
     expansion: Expansion, faults: Faults, job: Popen[bytes], name: str, stage: int | None = None, *, tries: int
 ) -> None:
     """Wait for the success of a job that has been submitted; begin it again as long as there are tries left."""
@@ -81,7 +81,7 @@ def ended(
         job = expansion.submit(name, stage)
 
 
-def verified(expansion: Expansion, faults: Faults, harm: Harm | None, *, tries: int = 1) -> dict[str, Any]:
+def verify(expansion: Expansion, faults: Faults, harm: Harm | None, *, tries: int = 1) -> dict[str, Any]:
     """Return the report of a verification during which harm is done.
 
     :param tries: how often a job that fails is begun.
@@ -94,11 +94,13 @@ def verified(expansion: Expansion, faults: Faults, harm: Harm | None, *, tries: 
             what="verify to say how far it is",
         )
         faults.harm(*harm, moment="verify")
-    ended(expansion, faults, job, "verify", tries=tries)
+    await_success(expansion, faults, job, "verify", tries=tries)
     return dict(expansion.state().report)
 
 
-def ended_verified(stack: FlightsStack, expansion: Expansion, faults: Faults, report: dict[str, Any]) -> None:
+def assert_ends_verified(
+    stack: FlightsStack, expansion: Expansion, faults: Faults, report: dict[str, Any]
+) -> None:
     """Finish, and compare the final results."""
     assert report.get("passed"), (report, expansion.log_of("verify"))
     faults.await_returned()

@@ -49,6 +49,12 @@ def test_every_kind_of_topic_of_a_stage_has_its_own() -> None:
     assert {m.producers for m in plan(4, 8).moves} == {4}
 
 
+def test_the_order_of_the_moves_stays_whatever_their_kinds() -> None:
+    first, second, third = moves(40, 40, 40)
+    mixed = [first, second.model_copy(update={"kind": MoveKind.REPARTITION}), third]
+    assert [(m.source, m.producers) for m in with_producers(mixed)] == [("s0", 32), ("s1", 40), ("s2", 32)]
+
+
 def test_a_plan_of_an_earlier_version_goes_on_with_a_producer_per_partition() -> None:
     def without(value: Any) -> Any:
         if isinstance(value, dict):

@@ -119,8 +119,7 @@ def _as_found(
         m.model_copy(update={"grown_from": grown_from.get(m.source, ()), "compression": codecs.get(m.source, "")})
         for m in moves
     ]
-    kinds = dict.fromkeys(m.kind for m in found)
-    return tuple(m for kind in kinds for m in with_producers([m for m in found if m.kind is kind]))
+    return with_producers(found)
 
 
 def _input_plans(

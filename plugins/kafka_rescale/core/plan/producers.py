@@ -14,17 +14,27 @@ MOST_PRODUCERS = 64
 
 
 def with_producers(moves: Sequence[Move]) -> tuple[Move, ...]:
-    """Return moves with their numbers of producers: together at most ``MOST_PRODUCERS``, or one of each topic.
+    """Return moves, in their order, with their numbers of producers.
 
-    Small topics have a producer per partition, and larger topics share the rest evenly. The number of partitions
-    says little about the amount of data, so a topic gets no more because it has more of them.
+    Those of one kind have together at most ``MOST_PRODUCERS``, or one each. Small topics have a producer per
+    partition, and larger topics share the rest evenly. The number of partitions says little about the amount of
+    data, so a topic gets no more because it has more of them.
 
-    :param moves: those that are copied at the same time.
+    :param moves: of one stage; those of a kind are copied at the same time.
     """
-    counts = [move.source_partitions for move in moves]
+    most = {
+        kind: _most([m.source_partitions for m in moves if m.kind is kind]) for kind in {m.kind for m in moves}
+    }
+    return tuple(m.model_copy(update={"producers": min(most[m.kind], m.source_partitions)}) for m in moves)
+
+
+def _most(counts: Sequence[int]) -> int:
+    """Return how many producers a topic may have beside the others.
+
+    :param counts: partitions of each topic.
+    """
     fitting = (n for n in range(1, MOST_PRODUCERS + 1) if sum(min(n, c) for c in counts) <= MOST_PRODUCERS)
-    most = max(fitting, default=1)
-    return tuple(m.model_copy(update={"producers": min(most, m.source_partitions)}) for m in moves)
+    return max(fitting, default=1)
 
 
 def after_rollback(plan: Plan, before: Plan) -> Plan:
