@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -11,7 +12,9 @@ from typing import Any
 
 from testbed.airflow_settings import LOCKED_DATABASE_SECONDS
 
-TRIES = 5
+TRIES, READINGS = 50, 3
+"""How often a request is sent: while the database is locked, and a reading that has no answer."""
+PAUSE_SECONDS = 0.5
 TIMEOUT_SECONDS = LOCKED_DATABASE_SECONDS + 30
 """A request that waits for another one's transaction gets its answer."""
 
@@ -52,15 +55,16 @@ class AirflowApi:
 
         :raises AirflowApiError: the answer is an error.
         """
-        for _ in range(TRIES - 1):
+        for asked in range(1, TRIES):
             try:
                 return self._with_token(method, path, body)
             except AirflowApiError as error:
                 if not error.is_of_a_locked_database:
                     raise
             except TimeoutError:
-                if method != "GET":
+                if method != "GET" or asked == READINGS:
                     raise
+            time.sleep(PAUSE_SECONDS)
         return self._with_token(method, path, body)
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:

@@ -5,14 +5,20 @@ hundreds of modules, 0.6 s of a core. So the part that forks imports them, once,
 never fork import nothing.
 
 Its database is a SQLite file. SQLite waits for the disk some times in each transaction, and one part writes at a
-time: where the disk took 0.3 s each time, a request to the API was not answered within 60 s. This database need
-not outlive the machine, so nobody waits for the disk.
+time. This database need not outlive the machine, so nobody waits for the disk.
+
+The API server of Airflow 3.3 logs each action in the thread of its event loop. A request that has written commits
+only when the loop lets it go on. So a loop that waits for the lock of that request waits in vain, and every part
+with it. Therefore the loop gives up soon. The request fails, and the client sends it again.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import sqlite3
+import sys
+import threading
 from importlib import import_module
 from typing import Any
 
@@ -33,6 +39,8 @@ _OF_TASKS = (
     "kafka_rescale.operations.watch",
 )
 _missing = list(_OF_TASKS)
+LOOP_SECONDS = 2
+"""How long the event loop of the API server waits for a lock; others wait as long as the connection says."""
 
 
 def _import_modules() -> None:
@@ -54,4 +62,18 @@ def _not_wait_for_the_disk(connection: Any, _: object) -> None:
     cursor.close()
 
 
+def _bound_waits_of_the_loop() -> None:
+    """Let connections wait for a lock as long as they did, but shortly while the main thread uses them."""
+
+    @event.listens_for(Engine, "checkout")
+    def bound(connection: Any, record: Any, _: object) -> None:
+        if not isinstance(connection, sqlite3.Connection):
+            return  # an asynchronous connection waits in a thread of its own
+        asked = record.info.setdefault("busy_timeout", connection.execute("PRAGMA busy_timeout").fetchone()[0])
+        is_loop = threading.current_thread() is threading.main_thread()
+        connection.execute(f"PRAGMA busy_timeout = {LOOP_SECONDS * 1000 if is_loop else asked}")
+
+
+if "api-server" in sys.argv:
+    _bound_waits_of_the_loop()
 os.register_at_fork(before=_import_modules)

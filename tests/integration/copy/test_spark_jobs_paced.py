@@ -64,8 +64,11 @@ def test_a_restore_is_limited_paused_and_resumed_and_ends_equal(
     say(control, plan, 100_000)
     with submitted(connection, tmp_path, "restore", plan, "--stage", "1") as job:
         wait_until(position, timeout=SECONDS, what="the first records")
-        rate = heard(control, "restore/1", 100_000, is_paused=False)
-        assert rate.share == 50_000, "two of three tasks run at a time"
+        wait_until(
+            lambda: heard(control, "restore/1", 100_000, is_paused=False).share == 50_000,
+            timeout=SECONDS,
+            what="two of three tasks to run at a time",
+        )
         say(control, plan, 100_000, paused="ada")
         heard(control, "restore/1", 100_000, is_paused=True)
         time.sleep(1.0)  # for the tasks, which hear of it from their driver

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from testbed import airflow_api
 from testbed.airflow_api import TRIES, AirflowApi, AirflowApiError
 from testbed.airflow_client import PARTS, AirflowClient
 
@@ -119,7 +120,10 @@ LOCKED = [
 
 
 @pytest.mark.parametrize("error", LOCKED, ids=lambda error: str(error.status))
-def test_a_locked_database_is_asked_again_but_not_for_ever(error: AirflowApiError) -> None:
+def test_a_locked_database_is_asked_again_but_not_for_ever(
+    error: AirflowApiError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(airflow_api, "PAUSE_SECONDS", 0)
     assert AnswersLate(error, TRIES - 1).request("POST", "/dags/expand_shop/dagRuns") == "answer"
     locked = AnswersLate(error, TRIES)
     with pytest.raises(AirflowApiError):

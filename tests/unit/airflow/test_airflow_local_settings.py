@@ -9,6 +9,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -53,3 +54,33 @@ def test_no_connection_to_the_database_waits_for_the_disk(tmp_path: Path) -> Non
         return found
 
     assert asyncio.run(asynchronous()) == 0
+
+
+LOOP = """
+import os, sys, threading
+sys.argv = ["airflow", {command!r}]
+import airflow_local_settings
+from sqlalchemy import create_engine, text
+engine = create_engine("sqlite:///{file}?timeout=120")
+def asked():
+    with engine.connect() as connection:
+        print(connection.execute(text("PRAGMA busy_timeout")).scalar())
+asked()
+thread = threading.Thread(target=asked)
+thread.start()
+thread.join()
+asked()
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "seconds"), [("api-server", [2, 120, 2]), ("triggerer", [120, 120, 120])], ids=["api", "triggerer"]
+)
+def test_only_the_loop_of_the_api_server_gives_up_soon(command: str, seconds: list[int], tmp_path: Path) -> None:
+    """It waits for requests that can't end before it goes on: two of them, 120 s each, were seen."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "testbed")}
+    program = LOOP.format(command=command, file=tmp_path / "airflow.db")
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert [int(line) // 1000 for line in done.stdout.split()] == seconds, done.stderr
