@@ -45,6 +45,7 @@ class EmbeddedBroker:
     :param detached: the broker outlives this process and this context manager; otherwise it dies with them
     :param options: further options of the JVM
     :param formatting: arguments of ``kafka-storage format`` for a new directory; by default for one node alone
+    :param version: of Kafka; by default that of everything else. Others start without an archive of classes
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class EmbeddedBroker:
         detached: bool = False,
         options: Sequence[str] = (),
         formatting: Sequence[str] = (),
+        version: str | None = None,
     ) -> None:
         self.directory = Path(directory).resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -72,6 +74,7 @@ class EmbeddedBroker:
         self._detached = detached
         self._options = tuple(options)
         self._formatting = tuple(formatting) or ("--standalone", "-t", cluster_id())
+        self._version = version
 
     @property
     def bootstrap_servers(self) -> str:
@@ -133,8 +136,9 @@ class EmbeddedBroker:
         if not (data / "meta.properties").exists():
             self._format()
         secured = self.security.jvm_options() if self.security else ()
-        options = (*jvm_options(self._heap), *quick_start(), *secured, *self._options)
-        self._kept.start(java_command("kafka.Kafka", str(self._properties_file), options=options))
+        options = (*jvm_options(self._heap), *self._quick_start(), *secured, *self._options)
+        program = java_command("kafka.Kafka", str(self._properties_file), options=options, version=self._version)
+        self._kept.start(program)
 
     def stop(self) -> None:
         """SIGTERM and wait until the process is gone (SIGKILL as the last resort); nothing if none runs.
@@ -182,11 +186,13 @@ class EmbeddedBroker:
         if (pid := self.pid) is not None:
             os.kill(pid, number)
 
+    def _quick_start(self) -> tuple[str, ...]:
+        return () if self._version else quick_start()
+
     def _format(self) -> None:
         arguments = ("format", *self._formatting, "-c", str(self._properties_file))
-        command = java_command(
-            "kafka.tools.StorageTool", *arguments, options=("-XX:TieredStopAtLevel=1", *quick_start())
-        )
+        options = ("-XX:TieredStopAtLevel=1", *self._quick_start())
+        command = java_command("kafka.tools.StorageTool", *arguments, options=options, version=self._version)
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise BrokerError(f"formatting {self.directory} failed:\n{result.stdout}{result.stderr}")

@@ -69,18 +69,28 @@ def ensure_jars(jar_set: JarSet = "kafka") -> Path:
     :raises MissingToolError: java or mvn is missing, with the command that installs it.
     :raises BuildError: Maven failed.
     """
-    directory = jars_directory(jar_set)
-    wanted = _digest(JVM_DIRECTORY / "pom.xml")
-    if _stamp(directory) == wanted:
-        return directory
-    with build_lock():
-        if _stamp(directory) != wanted:
-            require_java()
-            maven = _require_program("mvn", "maven")
-            shutil.rmtree(directory, ignore_errors=True)
-            _run([maven, "-q", "-B", f"-P{jar_set}", "process-resources"])
-            _write_stamp(directory, wanted)
-    return directory
+    return _fetch(jars_directory(jar_set), jar_set)
+
+
+def kafka_version() -> str:
+    """Return the version of the broker and of Kafka Streams that everything runs with unless told otherwise."""
+    found = re.search(r"<kafka\.version>([^<]+)<", (JVM_DIRECTORY / "pom.xml").read_text())
+    assert found is not None, "jvm/pom.xml names no kafka.version"
+    return found.group(1)
+
+
+def ensure_kafka(version: str) -> Path:
+    """Fetch the broker and Kafka Streams of a version from Maven Central unless they are there.
+
+    :param version: such as ``3.9.2``; that of ``pom.xml`` has the jars that everything else uses.
+    :returns: the directory of the jars.
+    :raises MissingToolError: java or mvn is missing, with the command that installs it.
+    :raises BuildError: Maven failed.
+    """
+    if version == kafka_version():
+        return ensure_jars("kafka")
+    folder = f"kafka-{version}"
+    return _fetch(TARGET_DIRECTORY / folder, "kafka", f"-Dkafka.version={version}", f"-Dkafka.folder={folder}")
 
 
 def ensure_gate_jar() -> Path:
@@ -130,12 +140,30 @@ def ensure_classes(sources: Path, classes: Path) -> Path:
     return classes
 
 
-def java_command(main_class: str, *arguments: str, options: tuple[str, ...] = ()) -> list[str]:
-    """Command line that runs ``main_class`` from the ``kafka`` jars.
+def java_command(
+    main_class: str, *arguments: str, options: tuple[str, ...] = (), version: str | None = None
+) -> list[str]:
+    """Command line that runs ``main_class`` from the jars of Kafka.
 
     :param options: options of the JVM itself, such as ``-Xmx512m``
+    :param version: of Kafka; by default that of ``pom.xml``
     """
-    return [require_java(), *options, "-cp", f"{ensure_jars('kafka')}/*", main_class, *arguments]
+    jars = ensure_kafka(version) if version else ensure_jars("kafka")
+    return [require_java(), *options, "-cp", f"{jars}/*", main_class, *arguments]
+
+
+def _fetch(directory: Path, jar_set: JarSet, *properties: str) -> Path:
+    wanted = _digest(JVM_DIRECTORY / "pom.xml")
+    if _stamp(directory) == wanted:
+        return directory
+    with build_lock():
+        if _stamp(directory) != wanted:
+            require_java()
+            maven = _require_program("mvn", "maven")
+            shutil.rmtree(directory, ignore_errors=True)
+            _run([maven, "-q", "-B", f"-P{jar_set}", *properties, "process-resources"])
+            _write_stamp(directory, wanted)
+    return directory
 
 
 def _compile(sources: Iterable[Path], class_path: str, directory: Path, *, java: int) -> None:

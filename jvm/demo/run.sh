@@ -17,6 +17,7 @@
 #   FLIGHTS_OUTPUT_PREFIX       put before the names of the output topics
 #   FLIGHTS_CONFIG              properties file with further Kafka Streams configuration
 #   FLIGHTS_OPTIONS             further options of the application, split at spaces
+#   FLIGHTS_JARS                directory of the jars of Kafka Streams, for another version
 #   FLIGHTS_CLASSPATH           further entries of the class path, such as an interceptor's jar
 #   FLIGHTS_GATE                class of the warm-up gate
 #   FLIGHTS_HEAP                -Xmx of the JVM
@@ -56,7 +57,7 @@ java_application() {
         echo "the application isn't compiled: python -m testbed.jars" >&2
         exit 1
     fi
-    class_path="$target/classes:$target/kafka/*${FLIGHTS_CLASSPATH:+:$FLIGHTS_CLASSPATH}"
+    class_path="$target/classes:${FLIGHTS_JARS:-$target/kafka}/*${FLIGHTS_CLASSPATH:+:$FLIGHTS_CLASSPATH}"
     exec ${detach:-} java -Xshare:auto -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms64m "-Xmx${FLIGHTS_HEAP:-384m}" \
         -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$class_path" FlightsApplication "$@"
 }

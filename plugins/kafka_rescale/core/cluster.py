@@ -69,6 +69,18 @@ class Disks:
 
 
 @dataclass(frozen=True)
+class Abilities:
+    """What the brokers that are up can do.
+
+    :param requests: by broker that has told them (ApiVersions, KIP-35), the names of the requests it answers.
+    :param features: the level that the cluster uses of each feature (KIP-584); one that is off is absent.
+    """
+
+    requests: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class GroupDescription:
     """The group of an application.
 
@@ -102,6 +114,7 @@ class ClusterDescription:
     :param ends: end offsets as a ``read_committed`` reader sees them.
     :param codecs: codecs of topics whose records are compressed, as far as preflight has looked.
     :param disks: what the brokers tell of their disks, as far as preflight has looked.
+    :param abilities: what the brokers can do, as far as preflight has looked.
     """
 
     cluster_id: str
@@ -113,3 +126,4 @@ class ClusterDescription:
     ends: Offsets = field(default_factory=dict)
     codecs: Mapping[str, str] = field(default_factory=dict)
     disks: Disks = Disks()
+    abilities: Abilities = Abilities()

@@ -38,6 +38,7 @@ from kafka_rescale.core.preflight.one_partition import unchecked_declarations, w
 from kafka_rescale.core.preflight.partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight.patterns import topics_of_patterns
 from kafka_rescale.core.preflight.prewarming import prewarming_messages
+from kafka_rescale.core.preflight.requests import transaction_messages, unknown_requests
 from kafka_rescale.core.preflight.running import (
     conflicting_target,
     lag_messages,
@@ -130,6 +131,7 @@ def _counts(situation: Situation) -> list[Finding]:
         *targets_as_found(situation),
         *refused_records(situation),
         *disk_space(situation),
+        *unknown_requests(situation),
         *unfinished_bridge(situation),
     ]
 
@@ -153,5 +155,6 @@ def messages(situation: Situation) -> list[str]:
         *null_key_messages(situation),
         *unchecked_declarations(situation),
         *disk_messages(situation),
+        *transaction_messages(situation),
         *standstill(situation.deployment, situation.blue),
     ]

@@ -12,11 +12,9 @@ from kafka.errors import ClusterAuthorizationFailedError, KafkaError, for_code
 from kafka.protocol.admin import DescribeLogDirsRequest
 
 from kafka_rescale.core.cluster import Disks, LogDir
+from kafka_rescale.kafka.admin.each_broker import answers_by_broker
 from kafka_rescale.kafka.admin.group_members import asked
 from kafka_rescale.kafka.client.connection import KafkaConnection
-
-REQUEST_SECONDS = 10.0
-"""How long a broker may take. One that takes longer has told nothing."""
 
 NOT_TOLD = -1
 """What a broker gives that does not know a number of bytes, and kafka-python if the answer has no such field."""
@@ -36,22 +34,9 @@ def read_disks(connection: KafkaConnection, counts: Mapping[str, int]) -> Disks:
 
 
 async def _ask(client: Any, counts: Mapping[str, int]) -> dict[int, Any]:
-    """Return each broker's answer, or its error; all are asked at once."""
     topic = DescribeLogDirsRequest.DescribableLogDirTopic
-    waiting = {}
-    for broker in sorted(each.node_id for each in client._manager.cluster.brokers()):
-        # A request of its own for each: encoding adapts it to the version that the broker knows.
-        wanted = [topic(topic=name, partitions=list(range(count))) for name, count in counts.items()]
-        request = DescribeLogDirsRequest(topics=wanted)
-        timeout_ms = round(REQUEST_SECONDS * 1000)
-        waiting[broker] = client._manager.send(request, node_id=broker, request_timeout_ms=timeout_ms)
-    answers: dict[int, Any] = {}
-    for broker, answer in waiting.items():
-        try:
-            answers[broker] = await answer
-        except KafkaError as error:
-            answers[broker] = error
-    return answers
+    wanted = [topic(topic=name, partitions=list(range(count))) for name, count in counts.items()]
+    return await answers_by_broker(client, lambda: DescribeLogDirsRequest(topics=wanted))
 
 
 def _told(answers: Mapping[int, Any]) -> Disks:

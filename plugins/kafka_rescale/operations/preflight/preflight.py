@@ -21,6 +21,7 @@ from kafka_rescale.core.preflight.prediction import predicted, prediction_messag
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topology import Topology
+from kafka_rescale.kafka.admin.abilities import read_abilities
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.describe import describe
 from kafka_rescale.kafka.admin.log_dirs import read_disks
@@ -153,7 +154,8 @@ def look_around(
     sampled, codecs = _sample(known, admin, connection)
     topics = {**cluster.topics, **green}
     disks = read_disks(connection, {name: topics[name].partitions for name in _on_disk(known) if name in topics})
-    known = replace(known, cluster=replace(cluster, topics=topics, codecs=codecs, disks=disks))
+    seen = replace(cluster, topics=topics, codecs=codecs, disks=disks, abilities=read_abilities(connection))
+    known = replace(known, cluster=seen)
     situation = Situation(
         application=known.application,
         topology=known.topology,

@@ -1,0 +1,66 @@
+"""A broker that does not know a request which the expansion needs is refused before anything is touched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kafka_rescale.core.cluster import Abilities, GroupDescription
+from kafka_rescale.core.preflight.check import check, messages
+from kafka_rescale.core.preflight.requests import (
+    ALWAYS,
+    GROWS,
+    STREAMS_PROTOCOL,
+    transaction_messages,
+    unknown_requests,
+)
+from kafka_rescale.core.preflight.situation import Situation
+
+from tests.support.situations import situation
+
+EVERY = frozenset({*ALWAYS, *GROWS, *STREAMS_PROTOCOL})
+
+
+def on(*known: frozenset[str], level: int = 2, **changes: Any) -> Situation:
+    """The sound application on brokers 1, 2, … that know these requests."""
+    features = {"transaction.version": level} if level else {}
+    abilities = Abilities(dict(enumerate(known, 1)), features)
+    return situation(cluster={"abilities": abilities, **changes})
+
+
+def test_it_names_the_request_the_brokers_the_purpose_and_the_remedy() -> None:
+    lacking = EVERY - {"CreatePartitions"}
+    (found,) = unknown_requests(on(EVERY, lacking, lacking))
+    assert str(found) == (
+        "request CreatePartitions: found brokers that do not know it: 2, 3 of 3; expected brokers that know it, "
+        "because it gives topics more partitions, some only behind the promotion. Use brokers that have this "
+        "request. Apache Kafka has all that are needed since 2.5, and those of the streams protocol since 4.0."
+    )
+
+
+@pytest.mark.parametrize("name", sorted(ALWAYS))
+def test_each_request_is_missed(name: str) -> None:
+    assert [finding.what for finding in check(on(EVERY - {name}))] == [f"request {name}"]
+
+
+def test_nothing_is_refused_where_all_are_known_or_nobody_has_told() -> None:
+    assert not check(on(EVERY))
+    assert not check(on())
+
+
+def test_requests_of_the_streams_protocol_are_needed_by_its_groups_only() -> None:
+    given = on(EVERY - set(STREAMS_PROTOCOL))
+    assert not list(unknown_requests(given))
+    group = replace(given.cluster.group, protocol="streams")
+    assert isinstance(group, GroupDescription)
+    assert len(list(unknown_requests(on(EVERY - set(STREAMS_PROTOCOL), group=group)))) == len(STREAMS_PROTOCOL)
+
+
+def test_transactions_that_may_hang_are_told() -> None:
+    (hint,) = transaction_messages(on(EVERY, level=0))
+    assert "transaction.version 0" in hint
+    assert "KIP-890" in hint
+    assert hint in messages(on(EVERY, level=0))
+    assert not list(transaction_messages(on(EVERY)))
+    assert not list(transaction_messages(on(level=0))), "no broker has told"
