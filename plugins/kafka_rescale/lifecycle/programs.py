@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from kafka_rescale.core.installation import users_directory
+
+log = logging.getLogger(__name__)
 
 NOT_EXECUTABLE, NO_SUCH_PROGRAM, NO_END = 126, 127, 124
 """Exit codes for commands that returned no exit code. Shells and ``timeout`` use the same numbers."""
@@ -39,28 +43,62 @@ def environment() -> dict[str, str]:
 def run(command: Sequence[str], timeout_seconds: int) -> tuple[int, str]:
     """Run a command to its end. Return its exit code and the end of its output.
 
-    A command that can't be run, or that does not end in time, gives an exit code and a text as well.
+    A command that can't be run, or that does not end in time, gives an exit code and a text as well. A process
+    that the command leaves behind is not waited for. If it has inherited the output of the command, the file with
+    that output stays, and a warning names it: a pipe would keep this function waiting, and end the process when
+    it is closed.
     """
-    # The command gets its own session: when Airflow kills this task, the application must go on running.
+    descriptor, name = tempfile.mkstemp(prefix="kafka-rescale-", suffix=".log")
+    output = Path(name)
     try:
-        done = subprocess.run(
-            command,
-            cwd=home(),
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=timeout_seconds,
-            start_new_session=True,
-            check=False,
-        )
+        with os.fdopen(descriptor, "wb") as file:
+            # The command gets its own session: when Airflow kills this task, the application must go on running.
+            done = subprocess.run(
+                command,
+                cwd=home(),
+                env=environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                timeout=timeout_seconds,
+                start_new_session=True,
+                check=False,
+            )
+        return done.returncode, output.read_text(errors="replace").strip()[-_OUTPUT_SHOWN:]
     except FileNotFoundError as error:
         return NO_SUCH_PROGRAM, str(error)
     except OSError as error:
         return NOT_EXECUTABLE, str(error)
     except subprocess.TimeoutExpired:
         return NO_END, f"the command did not end within {timeout_seconds} s"
-    return done.returncode, done.stdout.decode(errors="replace").strip()[-_OUTPUT_SHOWN:]
+    finally:
+        _remove_unless_written(output, command)
+
+
+def _remove_unless_written(output: Path, command: Sequence[str]) -> None:
+    writers = _processes_with(output)
+    if not writers:
+        output.unlink()
+        return
+    log.warning(
+        "`%s` has ended, and process %s goes on writing its output to %s on this machine. Let the command "
+        "redirect the output of what it starts, such as by `>>app.log 2>&1`.",
+        " ".join(command),
+        ", ".join(map(str, writers)),
+        output,
+    )
+
+
+def _processes_with(file: Path) -> list[int]:
+    """Return the ids of the processes that have a file open, as far as this one may see them."""
+    found = set()
+    for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if descriptor.readlink() == file:
+                found.add(int(descriptor.parts[2]))
+        except OSError:
+            continue  # It has been closed meanwhile, or is another user's.
+    return sorted(found)
 
 
 def hindrance(command: Sequence[str]) -> str:

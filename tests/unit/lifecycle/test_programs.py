@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.lifecycle.programs import NO_END, NO_SUCH_PROGRAM, NOT_EXECUTABLE, hindrance, run
 
+from testbed.processes import wait_until
 from tests.support.small_application import application, declared
 
 
@@ -95,3 +97,29 @@ def test_a_lifecycle_command_that_can_not_be_executed_is_an_outage(home: Path) -
 def test_the_end_of_what_a_command_says_is_kept() -> None:
     code, said = run(["sh", "-c", "head -c 9000 /dev/zero | tr '\\0' x; echo the end >&2"], 10)
     assert (code, len(said), said[-8:]) == (0, programs._OUTPUT_SHOWN, "xthe end")
+
+
+def test_a_process_left_behind_is_not_waited_for_and_its_output_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A pipe would be waited for until the timeout, and closing it would end the application."""
+    left = "echo started; (while [ ! -e end ]; do sleep 0.05; done; echo goes on) & echo $!"
+    code, said = run(["sh", "-c", left], 60)
+    started, child = said.split()
+    assert (code, started) == (0, "started")
+    (warning,) = caplog.messages
+    # A `sleep` of that process may be at work at that moment.
+    assert f"process {child}" in warning
+    output = Path(warning.partition("its output to ")[2].partition(" on this machine")[0])
+    (tmp_path / "end").touch()
+    wait_until(lambda: "goes on" in output.read_text(), timeout=30, what="the process to write")
+    output.unlink()
+
+
+def test_nothing_is_left_of_a_command_that_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert run(["sh", "-c", "echo done; sleep 1 >/dev/null 2>&1 &"], 30)[0] == 0
+    assert not list(tmp_path.iterdir())
+    assert not caplog.messages
