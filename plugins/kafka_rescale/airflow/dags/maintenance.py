@@ -27,9 +27,9 @@ ROLL_BACK_DOC = """
 Starts the running generation of `{application_id}` again as it was, and ends the expansion in progress.
 
 An expansion that fails rolls back by itself. Use this DAG for an expansion that shall not go on, or whose run no
-longer exists. It takes the lease from the run that holds it. If that run is still at work, it notices the loss and
-fails. A rollback is possible until the promotion. After the promotion this DAG changes nothing: it fails, and says
-which way is left.
+longer exists. The DAG takes the lease from the run that holds it. If that run is still at work, it notices the
+loss and fails. A rollback is possible until the promotion. After the promotion this DAG changes nothing: it fails,
+and says which way is left.
 """
 
 ACCEPT_DOC = """
@@ -45,17 +45,18 @@ After this run, clear the failed task.
 SWITCH_DOC = """
 Says when the expansion in progress of `{application_id}` switches: `postpone`, `cut over now`, or `cancel`.
 
-The run obeys within seconds while it waits in `await_window`; before that, the word counts in advance. It doesn't
-replace the approval: while `approve_cutover` asks, answer there. When the cutover has been let through, this DAG
-changes nothing: it fails, and until the promotion `rollback_{application_id}` starts the application as it was.
+While the expansion waits in `await_window`, it obeys within seconds. Before that, your choice is kept, and counts
+once it waits there. Your choice doesn't replace the approval: while `approve_cutover` asks, answer there. When the
+cutover has been let through, this DAG changes nothing: it fails. Then, until the promotion,
+`rollback_{application_id}` starts the application as it was.
 """
 
 PACE_DOC = """
 Limits the copy and the proof of the expansion in progress of `{application_id}`, pauses them, or lets them go on.
 
 The jobs at work hear of it within seconds. A pause rolls nothing back: the copies keep their positions, and the
-gates and the switch wait until `resume`. While the application is stopped for its cutover there is no limit, and a
-pause is refused: then only speed matters.
+gates and the switch wait until `resume`. While the application is stopped for its cutover, only speed matters. So
+there is no limit then, and a pause is refused.
 """
 
 RETIRE_DOC = """

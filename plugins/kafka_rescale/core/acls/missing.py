@@ -1,4 +1,4 @@
-"""Preflight: has every role the permissions that it will need, as far as brokers tell?"""
+"""Preflight: does every role have the permissions that it will need, as far as the brokers tell?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Right:
 
 
 def examples(acls: Iterable[Acl], topics: Iterable[str]) -> dict[Resource, list[str]]:
-    """Return the resources to ask about, to find out whether permissions have been given.
+    """Return the resources to ask the brokers about. The answers tell whether permissions have been given.
 
     :param topics: full names of the application's topics; the topics under a prefix are examples for it.
     """
@@ -41,7 +41,7 @@ def examples(acls: Iterable[Acl], topics: Iterable[str]) -> dict[Resource, list[
 
 
 def missing_acls(acls: Iterable[Acl], rights: Iterable[Right]) -> Iterator[Acl]:
-    """Yield the permissions that are missing on some resource."""
+    """Yield every permission that is missing on at least one of the resources that were asked about."""
     told = list(rights)
     for acl in acls:
         concerned = (r for r in told if r.role is acl.role and acl.pattern.covers(r.resource, r.name))
@@ -52,7 +52,7 @@ def missing_acls(acls: Iterable[Acl], rights: Iterable[Right]) -> Iterator[Acl]:
 def acl_findings(
     acls: Iterable[Acl], rights: Iterable[Right], principals: Mapping[Role, str], servers: str
 ) -> list[Finding]:
-    """Return a finding per missing permission; if roles share a principal, only for the first role.
+    """Return a finding per missing permission. If several roles share a principal, only the first role gets it.
 
     :param servers: ``bootstrap.servers``, for the commands.
     """

@@ -64,7 +64,7 @@ class Tasks:
 class Client:
     """One process of the application (``ClientState``).
 
-    :param id: the process id. Of equally loaded clients, the first by id comes first.
+    :param id: the process id. Among equally loaded clients, the client whose id sorts first comes first.
     :param threads: number of stream threads, which is the client's capacity.
     :param lags: number of records that the client is behind, per stateful task of which it has state
         (:func:`~kafka_rescale.core.assignment.lags.task_lag`). For every other task it has to read the whole

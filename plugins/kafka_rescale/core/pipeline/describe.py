@@ -17,7 +17,7 @@ from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes
 class _Described:
     """A node with its neighbours in the order of ``NodeComparator``.
 
-    :param size: number of nodes of the sub-topology that begins at this node, which counts as well.
+    :param size: number of nodes of the sub-topology that begins at this node, including this node.
     """
 
     node: Node
@@ -26,7 +26,7 @@ class _Described:
     successors: TreeOrder[_Described] = field(default_factory=lambda: TreeOrder(_compare))
 
     def grow(self, by: int) -> None:
-        """Add to the size of this node, and of all nodes in front of it that are connected so far."""
+        """Add to the size of this node, and to the sizes of all nodes that are connected in front of it so far."""
         self.size += by
         for predecessor in self.predecessors:
             predecessor.grow(by)

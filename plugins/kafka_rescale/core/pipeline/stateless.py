@@ -117,7 +117,7 @@ class SelectKey(Columnar):
 
 
 class WithKey(Processor):
-    """Drops records without a key in front of a repartition topic, where they would go to any partition."""
+    """Drops records without a key before they reach a repartition topic: there, they would go to any partition."""
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is not None:

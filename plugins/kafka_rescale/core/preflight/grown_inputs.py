@@ -1,8 +1,8 @@
 """Inputs that were grown by hand while a generation was tied to their old count.
 
 A classic Kafka Streams application dies of that at its next rebalance. Its internal topics still have the old
-count, and its state is whole at its committed offsets. The old partitions then hold two layouts without a mark
-between them.
+count, and its state is whole at its committed offsets. The old partitions of the input then hold records of two
+layouts, the old count's and the new one's, without a mark between them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ class Reach:
 
     :param written: number of partitions up to the last one that has records.
     :param read: number up to the last one for which the running generation has committed an offset.
-    :param recorded: number that it had when the watch last found all counts to agree; 0 if that isn't known.
+    :param recorded: number that the input had when the watch last found that all counts agree; 0 if that isn't
+        known.
     """
 
     written: int = 0
@@ -38,14 +39,19 @@ def grown_by_hand(
 ) -> dict[str, int]:
     """Return the count that the running generation knows, for every input that has more partitions by now.
 
-    A changelog has as many partitions as its sub-topology has tasks, whatever the program does. A repartition
-    topic may also have fewer because the program sets its count; then the input's last partitions are read as soon
-    as they have records. A growth shows by unread records in these partitions, by the count that the watch has
-    recorded, or by the file: KIP-878 allows no records before the expansion is done.
+    A changelog has as many partitions as its sub-topology has tasks, whatever the program does. So its count is
+    evidence by itself. A repartition topic may have fewer partitions than the input for another reason: the
+    program sets its count. Then the running generation reads the input's last partitions as soon as they have
+    records.
+
+    So a repartition topic shows a growth only if the generation has read none of these partitions, and by one of
+    three signs: these partitions have records, the watch has recorded the old count, or the file says that the
+    count is derived. Records are not the only sign, because KIP-878 allows none before the expansion is done.
 
     :param counts: present count per source topic, by its name in the topology.
     :param changelogs: count per store's changelog, if it exists.
-    :param enforced: repartition topics whose counts the program sets, as declared; they tell nothing of an input.
+    :param enforced: repartition topics whose counts the program sets, as the file declares. Their counts tell
+        nothing about an input.
     :param reach: per input topic, by its name in the topology.
     :param following: repartition topics whose counts are known to follow from their sources.
     """
@@ -76,16 +82,16 @@ def _told(reach: Reach, known: int, *, is_declared: bool) -> bool:
 def _derived(
     topology: Topology, subtopology: SubTopology, topic: str, counts: Mapping[str, int], reach: Mapping[str, Reach]
 ) -> Iterator[tuple[str, int]]:
-    """Yield repartition topics, with the count of the input that they show the sub-topology to know."""
+    """Yield repartition topics, each with the input's count that the sub-topology knows, as the topic shows it."""
     recorded = {source: reach.get(source, Reach()).recorded for source in subtopology.sources}
     for repartition in topology.repartitions.intersection(subtopology.sinks):
         readers = [s for s in topology.subtopologies if repartition in s.sources]
-        # External topics that are read together with the repartition topic decide its count.
+        # External topics that are read together with the repartition topic decide its count, so it shows nothing.
         if repartition not in counts or not all(topology.repartitions.issuperset(s.sources) for s in readers):
             continue
         if len(recorded) == 1:
             yield repartition, counts[repartition]
-        # The largest of several sources decides. Only the recorded counts tell which of them has grown; a source
+        # The largest of several sources decides. Only the recorded counts tell which source has grown. A source
         # that is not larger than its recorded count has changed nothing.
         elif all(recorded.values()) and max(recorded.values()) == counts[repartition] < counts.get(topic, 0):
             yield repartition, recorded[topic]

@@ -18,9 +18,9 @@ class SnapshotSource:
     :param generation: ``application.id`` of the generation.
     :param is_running: whether it owns the inputs now.
     :param begins: offsets at which its changelogs begin, if that is not 0.
-    :param ends: offsets (exclusive) at which they end, if the topics have become another generation's.
+    :param ends: offsets (exclusive) at which its changelogs end, if another generation has taken the topics over.
     :param stopped_at: if it doesn't run any more, the offsets at which it stopped reading its inputs.
-    :param inputs: by the name in the file, the topic that it reads instead of an input.
+    :param inputs: topics that it reads instead of inputs, by the input's name in the application file.
     :param bridged: topics whose records a bridge copies to its inputs.
     :param bridge_group: the group whose offsets tell how far the bridge is.
     """
@@ -38,11 +38,11 @@ class SnapshotSource:
 def source_at(state: ControlState, application: str, day: SnapshotDay) -> SnapshotSource:
     """Return the generation that was at work at the end of a day.
 
-    All records that the running generation has taken over are older than the moment at which its predecessor was
-    asked to stop. So it can tell every state from then on, also of moments in the pause.
+    The running generation has taken over only records that are older than the moment at which its predecessor was
+    asked to stop. So its changelogs tell every state from that moment on, also the states within the pause.
 
     :param application: base name of the application.
-    :raises Refused: it is not known any more which generation that was.
+    :raises Refused: the control topic does not tell which generation that was.
     """
     known = state.generations
     if known is None:
@@ -86,5 +86,5 @@ def _unknown(application: str, day: SnapshotDay, running: str, since: int) -> Re
         expected="to know which generation was at work at the end of that day",
         remedy=f"The first exact day is {first}."
         if first
-        else "That is recorded at every promotion from now on: the first exact day is that of the next expansion.",
+        else "Every promotion records that from now on. So the first exact day is the day of the next expansion.",
     )

@@ -17,8 +17,8 @@ def partition_counts(
     (``RepartitionTopics``), unless the program enforces one (KIP-221). Then the topics that one sub-topology reads
     are made equal (``CopartitionedTopicsEnforcer``). ``Topology#describe()`` does not say which of them are
     joined, so this takes all of them as joined. The topics of a foreign-key join are joined with the table that
-    reads them (``KTableImpl``); this assumes that they don't decide. If that is not certain, ``possible_counts``
-    tells it.
+    reads them (``KTableImpl``). This assumes that they don't decide a count. Where that is not certain,
+    ``possible_counts`` returns more than one count.
 
     :param external: partition count per external source topic.
     :param enforced: count per repartition topic that the program sets by ``withNumberOfPartitions``.
@@ -49,7 +49,10 @@ def possible_counts(
 def counts_if_merged(
     topology: Topology, external: Mapping[str, int], enforced: Mapping[str, int]
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the counts if no topics are joined, without and with the topics of foreign-key joins."""
+    """Return the counts twice, as if no topics were joined.
+
+    The first counts leave out the topics of foreign-key joins. The second include them among the sources.
+    """
     return _derived(topology, external, enforced), _derived_of_all_sources(topology, {**external, **enforced})
 
 
@@ -75,7 +78,10 @@ def _derived(topology: Topology, external: Mapping[str, int], enforced: Mapping[
 
 
 def _derived_of_all_sources(topology: Topology, decided: Mapping[str, int]) -> dict[str, int]:
-    """Return the largest counts that the topics of foreign-key joins could lead to, as they feed each other."""
+    """Return the largest counts that the topics of foreign-key joins could lead to.
+
+    Such topics can feed each other, so this repeats until no count changes.
+    """
     counts = {**dict.fromkeys(topology.repartitions, 0), **decided}
     before: dict[str, int] = {}
     while counts != before:

@@ -33,7 +33,9 @@ ANSWER_SECONDS = 2.0
 
 
 class CopyClients:
-    """One consumer, and one producer per bucket of units. A producer has fenced every older one of its bucket.
+    """One consumer, and one producer per bucket of units.
+
+    Each producer has fenced every older producer of its bucket.
 
     :param group: the consumer group that keeps the positions.
     :param batch_bytes: per target topic, the largest batch that it accepts.
@@ -64,7 +66,7 @@ class CopyClients:
         self.commits = Commits(self.consumer, settings, self.pool, partial(explained, connection), self.buckets)
 
     def committed(self) -> dict[TopicPartition, int]:
-        """Return the next offset to read of every unit, as this worker has committed it."""
+        """Return, for every unit, the next offset to read that this worker has committed."""
         return {source: writer.restart.offset for source, writer in self.writers.items()}
 
     def await_answer(self, stuck: ClusterOutage) -> None:
@@ -85,7 +87,7 @@ class CopyClients:
     def with_records(self, sources: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Return the sources from which a new client can read records that this worker has not committed.
 
-        Records of an open transaction can't be read yet, nor records of a partition without a leader.
+        Records of an open transaction can't be read yet. The same holds for those of a partition without a leader.
         """
         found, committed, began = [], self.committed(), time.monotonic()
         with closing_consumer(self._connection, self._group) as consumer:
@@ -98,9 +100,9 @@ class CopyClients:
         return found
 
     def assert_newest(self, session: str) -> None:
-        """Refuse to fence a newer worker, which shows by commits that this worker has not made.
+        """Refuse to fence a newer worker. Such a worker shows by commits that this worker has not made.
 
-        :param session: the session that this worker has left in its marks; empty if it has left none.
+        :param session: the session that this worker has left in its marks; empty if it has left no session.
         :raises Fenced: there is a newer worker.
         """
         with closing_consumer(self._connection, self._group, **AT_ONCE) as consumer:
@@ -118,7 +120,10 @@ class CopyClients:
                 )
 
     def go_on_from(self, before: CopyClients) -> None:
-        """Let every unit go on from its committed position, or from where the previous clients had begun."""
+        """Let every unit go on from its committed position.
+
+        A unit without a committed position goes on from where the previous clients had begun.
+        """
         found = read_positions(self.consumer, self.writers)
         for source, writer in self.writers.items():
             known, position = before.writers[source], found.get(source)

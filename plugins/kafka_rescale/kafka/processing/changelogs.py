@@ -35,9 +35,9 @@ class KnownState:
 def known_state(
     admin: ClusterAdmin, application_id: str, pipeline: Pipeline, counts: Mapping[int, int]
 ) -> KnownState:
-    """Ask the brokers where the changelogs of all tasks begin and end, without changelogs that don't exist.
+    """Ask the brokers where the changelogs of all tasks begin and end. Changelogs that don't exist are left out.
 
-    :param counts: number of tasks by sub-topology; a sub-topology that the last run didn't have has no tasks.
+    :param counts: number of tasks by sub-topology. A sub-topology that the last run didn't have has no tasks.
     """
     names = {
         part.id: {s.name: f"{application_id}-{s.changelog_topic}" for s in part.stores if s.is_logged}
@@ -77,8 +77,9 @@ def whole_changelogs(
 ) -> dict[str, Changelog]:
     """Return a partition of some changelogs up to their high watermarks, by full names.
 
-    A commit returns before readers see it. Everything that was written is below the high watermark. A
-    reader that reads up to there therefore waits for it. No other process may be writing.
+    The commit of a transaction returns before readers see its records. But everything that was written is below
+    the high watermark already. So a reader that reads up to there waits for these records. No other process may be
+    writing.
 
     :param topics: descriptions, by full names.
     :raises Outage: the brokers don't answer.

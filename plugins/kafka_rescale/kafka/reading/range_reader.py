@@ -15,7 +15,10 @@ from kafka_rescale.kafka.client.failures import to_error
 
 STALL_SECONDS = 60.0
 STEP_SECONDS = 0.02
-"""The last records of a range come after a wait of this length; short ranges are read within a pause."""
+"""How long one call waits for more records. The last records of a range come only after this wait.
+
+It is short because short ranges are read within a pause.
+"""
 AS_FAR_AS_IT_GOES = math.inf
 SETTINGS = {
     # Nothing is committed, so this group never exists.
@@ -25,7 +28,7 @@ SETTINGS = {
     "isolation.level": "read_committed",
     "auto.offset.reset": "error",
     "fetch.wait.max.ms": 20,
-    # Each replica is cleaned by itself, but the leader is asked what a log still has. So read from the leader.
+    # Each replica is cleaned by itself. Other code asks the leader what a log still has. So read from the leader.
     "client.rack": "",
 }
 
@@ -42,8 +45,9 @@ def read_ranges(
 
     :param ranges: per partition, first offset and end (exclusive). With ``AS_FAR_AS_IT_GOES`` as its end, a
         partition is read until the broker says that there is no more.
-    :param may_be_deleted: whether records at the beginning may be deleted meanwhile; otherwise that is an error.
-    :param committed: False also yields records of aborted transactions, as to a ``read_uncommitted`` reader.
+    :param may_be_deleted: whether records at the beginning may be deleted meanwhile. If not, that is an error.
+    :param committed: if False, also yield what only a ``read_uncommitted`` consumer gets, such as records of
+        aborted transactions.
     :raises ClusterOutage: the brokers don't answer.
     """
     left = {p: end for p, (start, end) in ranges.items() if start < end}
@@ -77,6 +81,6 @@ def _within(message: Message, topic: str, left: dict[int, float]) -> Iterator[Me
         return
     if error is None and offset < end:
         yield message
-    # An error that is left is the end of the log.
+    # An error that gets here is the end of the log: the code above handles all others.
     if offset + (0 if error else 1) >= end or (error is not None and end == AS_FAR_AS_IT_GOES):
         del left[partition]

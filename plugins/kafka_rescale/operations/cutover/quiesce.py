@@ -24,13 +24,15 @@ log = logging.getLogger(__name__)
 def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
     """Wait until blue has processed every record of the paused inputs that grow.
 
-    After the growth an old partition belongs to another set of keys, so no record may be left in it. Transaction
-    markers at the end of the log are no records; this does not wait for them. It does wait for open transactions,
-    as they hide the records behind them. An input that blue writes itself is filled from the topics ahead of it.
-    As long as blue runs, all of them have to be empty at the same time: what blue reads from them before it stops
-    still comes to the input.
+    After the growth an old partition belongs to another set of keys, so no unprocessed record may be left in it.
+    Transaction markers at the end of the log are no records, so this does not wait for them. It does wait for open
+    transactions, because they hide the records behind them.
 
-    :raises Outage: a transaction stays open; it is named.
+    If blue writes such an input itself, it fills the input from the topics ahead of it. As long as blue runs, the
+    input and these topics have to be processed to their ends at the same time: what blue reads from them before it
+    stops still comes to the input.
+
+    :raises Outage: a transaction stays open; the error names it.
     """
     grown = [i.topic for i in plan.inputs if i.policy is InputPolicy.PAUSED and i.target != i.current]
     if not grown:
@@ -42,8 +44,9 @@ def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
     left = within(seconds)
 
     def drained() -> bool:
-        # In this order: the application may write to one of the topics itself. What it wrote before it committed
-        # these positions lies below ends that are read later, once its transactions are complete.
+        # The order matters, because the application may write to one of the topics itself. The ends are read after
+        # the committed positions, once its transactions are complete. So everything that it wrote before it
+        # committed these positions lies below the ends.
         committed = rescale.admin.committed(plan.blue)
         wait_until_complete(rescale.admin, topics, seconds=max(0.0, left()))
         ends = rescale.admin.end_offsets(topics)
@@ -58,8 +61,8 @@ def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
         drained,
         seconds=seconds,
         what=f"inputs {', '.join(topics)} to be processed to their ends by {plan.blue}",
-        remedy="Producers may still be writing, or the application is too far behind to drain in a pause; if "
-        "it is stopped, start it until it has processed them.",
+        remedy="Producers may still be writing, or the application may be too far behind to drain in a pause. If "
+        "the application is stopped, start it, and let it run until it has processed these inputs.",
     )
 
 
@@ -75,13 +78,16 @@ def _ahead_of_own_inputs(rescale: Rescale, plan: Plan, grown: Collection[str]) -
 def prove_gone(rescale: Rescale, plan: Plan, seconds: float) -> Captured:
     """Prove that blue has stopped for good and return what it left.
 
-    The proof has four parts. The deployment says that blue is stopped. Its group has no members; dead members are
-    removed first, as they linger for their session timeout (of the classic protocol after a clean close, of the
-    streams protocol if they were killed). No transaction is open on its topics. Offsets and ends do not move
-    between two readings, and the group is still empty after each.
+    The proof has four parts:
+
+    1. The deployment says that blue is stopped.
+    2. Blue's group has no members. Dead members are removed first, because the group keeps them until their
+       session times out: in the classic protocol after a clean close, in the streams protocol if they were killed.
+    3. No transaction is open on blue's internal topics.
+    4. Offsets and ends do not move between two readings, and the group is still empty after each.
 
     :raises UnsafeState: an instance of blue is still alive.
-    :raises Outage: a transaction stays open; it is named.
+    :raises Outage: a transaction stays open; the error names it.
     """
     if rescale.lifecycle.is_running(blue(plan)):
         raise UnsafeState(
@@ -100,7 +106,7 @@ def prove_gone(rescale: Rescale, plan: Plan, seconds: float) -> Captured:
         raise UnsafeState(
             f"application {plan.blue}",
             found="offsets or ends that still move",
-            expected="none, once it has stopped",
+            expected="offsets and ends that stand still once it has stopped",
             remedy="An instance outside the `stop` command's reach is alive; find it before trying again.",
         )
     _tell_expired(rescale, plan, second.committed)
@@ -113,7 +119,7 @@ def _assert_no_members(rescale: Rescale, plan: Plan) -> None:
         raise UnsafeState(
             f"group {plan.blue}",
             found=f"members {', '.join(group.members)}",
-            expected="none after `stop`",
+            expected="no members after `stop`",
             remedy="An instance outside the `stop` command's reach is alive; find it before trying again.",
         )
 
@@ -121,7 +127,7 @@ def _assert_no_members(rescale: Rescale, plan: Plan) -> None:
 def _left_behind(rescale: Rescale, plan: Plan, ends: PartitionOffsets) -> Captured:
     """Return what blue has left.
 
-    :param ends: of its internal topics, read before.
+    :param ends: ends of its internal topics, read before this is called.
     """
     inputs = [i.topic for i in plan.inputs]
     counts = {i.topic: i.current for i in plan.inputs} | {m.source: m.source_partitions for m in plan.repartitions}
@@ -154,9 +160,10 @@ def _fence(
 
     A partition in which blue has never committed is allowed only while it has no records: where blue would have
     begun to read depends on its ``auto.offset.reset``, and a guess could lose or double records. Partitions that
-    were added by hand have no task in blue: none of their records has been read. Records that were
-    deleted before blue read them are lost to both generations. The fence is therefore never below the log start,
-    where neither a bridge nor a consumer could begin.
+    were added by hand have no task in blue, so blue has read none of their records.
+
+    Records that were deleted before blue read them are lost to both generations. Neither a bridge nor a consumer
+    can begin below the log start. The fence is therefore never below it.
 
     :param begins: log starts of the input's partitions.
     :param ends: log ends of the same partitions.

@@ -3,10 +3,11 @@
 At the cutover, green then only has to restore the records that were copied since.
 
 1. Stop whatever an earlier attempt left behind the gate, and fence every writer of the copies. From here on, the
-   ends of green's topics move only if green itself writes. The journal keeps them.
+   ends of green's topics move only if green itself writes. The journal keeps these ends.
 2. Start green by ``start_gated``. The gate reports the restore consumer's position in every changelog. If an
-   instance ends meanwhile, or comes late, the restored state is not where it is needed: begin anew. If blue's
-   group uses the streams protocol, each instance restores the stores of all tasks, and may come late.
+   instance ends meanwhile, or joins late, the restored state is not on the disk where it is needed: begin anew.
+   If blue's group uses the streams protocol, each instance restores the stores of all tasks. Then an instance may
+   join late.
 3. Stop green, and remove its members from its group, so that no start waits for a session timeout.
 4. Prove that green committed nothing and wrote nothing. If it did, undo that: blue was never touched.
 """
@@ -51,18 +52,20 @@ POLL_SECONDS = 1.0
 TELL_SECONDS = 10.0
 TRIES = 2
 NOT_DECLARED = "the application file declares no `start_gated` in its `lifecycle:`"
-NO_STORES = "it has no store of its own to restore"
+NO_STORES = "the application has no store of its own to restore"
 
 
 def prewarm(
     application: Application, connection: KafkaConnection, *, owner: str, local_state_deleted: bool = False
 ) -> dict[str, float] | None:
-    """Let green restore its stores ahead of the cutover; may be killed at any instruction and called again.
+    """Let green restore its stores ahead of the cutover.
+
+    The process may be killed at any instruction. Then this can be called again.
 
     :param owner: the run that holds the lease.
     :param local_state_deleted: whether a person says that no local state of an earlier pre-warming is left.
-    :returns: seconds per part; None, and the log says why, if it can't be pre-warmed.
-    :raises Refused: it can't be pre-warmed, and an earlier pre-warming has left local state.
+    :returns: seconds per part; None if green can't be pre-warmed. The log says why.
+    :raises Refused: green can't be pre-warmed, and an earlier pre-warming has left local state.
     :raises Outage: green could not be started, or did not restore in time.
     :raises UnsafeState: green committed or wrote something. That has been undone, and blue was never touched.
     """
@@ -74,7 +77,7 @@ def prewarm(
         return None
     if start is None:
         _assert_cold(rescale, journal, deleted=local_state_deleted)
-        log.warning("not pre-warmed, so that green restores its stores within the pause: %s", NOT_DECLARED)
+        log.warning("not pre-warmed, so green will restore its stores within the pause: %s", NOT_DECLARED)
         return None
     if journal.phase is not Phase.WARMING:
         log.info("nothing to pre-warm in phase %s", journal.phase)
@@ -87,9 +90,9 @@ def prewarm(
 
 
 def _restore(rescale: Rescale, journal: Journal, start: Callable[[Instance], object]) -> Timings:
-    """Let green restore its stores with the same instances to the end, and return the seconds per part.
+    """Let green restore its stores, and return the seconds per part. Its instances must stay the same to the end.
 
-    :raises Outage: in every try, the members have changed.
+    :raises Outage: the members have changed in every try.
     """
     given_up = 0.0
     blue = rescale.admin.describe_group(journal.plan.blue)
@@ -105,7 +108,7 @@ def _restore(rescale: Rescale, journal: Journal, start: Callable[[Instance], obj
         except Changed as error:
             if not left:
                 raise _not_the_same(journal.plan, str(error)) from None
-            log.warning("%s: %s; all of it is restored again", journal.plan.green, error)
+            log.warning("%s: %s; it restores all its stores again", journal.plan.green, error)
         else:
             return timings
         finally:
@@ -120,16 +123,20 @@ def _not_the_same(plan: Plan, found: str) -> Outage:
         f"pre-warming of {plan.green}",
         found=f"{found}, {TRIES} times",
         expected="the members and tasks of the first assignment until everything is restored",
-        remedy="What was restored is not where the start will need it, and would be restored within the pause. "
-        "Look at the instances' logs for why one has ended. If they are started one after the other, start them "
-        "within the brokers' group.initial.rebalance.delay.ms. Then clear the `prewarm` task.",
+        remedy="The restored state is not on the instances where the start will need it, so green would restore "
+        "it again within the pause. Look in the instances' logs for why an instance has ended. If the instances "
+        "are started one after the other, start all of them within the brokers' group.initial.rebalance.delay.ms. "
+        "Then clear the `prewarm` task.",
     )
 
 
 def _assert_cold(rescale: Rescale, journal: Journal, *, deleted: bool) -> None:
-    """Refuse local state that will not be deleted: the copies may have been made anew, without later deletions.
+    """Refuse local state of an earlier pre-warming, unless a person says that it is deleted.
 
-    Green would restore on top of this state and keep deleted entries, and ``verify`` reads only changelogs.
+    This run does not pre-warm, so the gate will not delete that state. The copies may have been made anew since.
+    Then they may lack the deletions of entries that this state still has.
+    Green would restore on top of this state and keep the deleted entries. ``verify`` would not notice, because it
+    reads only changelogs.
     """
     if not journal.was_warm or journal.phase is not Phase.WARMING:
         return
@@ -137,7 +144,7 @@ def _assert_cold(rescale: Rescale, journal: Journal, *, deleted: bool) -> None:
         raise Refused(
             f"local state of {journal.was_warm}",
             found="what an earlier pre-warming has restored, while this run does not pre-warm",
-            expected="none, or a pre-warming, at whose start the gate deletes it",
+            expected="no such state, or a pre-warming: at its start, the gate deletes the state",
             remedy=f"Delete the directory `{journal.was_warm}` below `state.dir` of every instance, and trigger "
             "the expansion again with `local_state_deleted` on; its copies stay. Or declare `start_gated` again.",
         )
@@ -147,7 +154,7 @@ def _assert_cold(rescale: Rescale, journal: Journal, *, deleted: bool) -> None:
 def _close(rescale: Rescale, journal: Journal) -> None:
     """Close the gate.
 
-    :raises UnsafeState: green did not only restore.
+    :raises UnsafeState: green has done more than restore.
     """
     trespass = close_gate(rescale, journal)
     if trespass:
@@ -155,11 +162,11 @@ def _close(rescale: Rescale, journal: Journal) -> None:
             f"pre-warming of {journal.plan.green}",
             found=trespass,
             expected="neither offsets nor records of it: behind the gate it only restores its stores",
-            remedy="Its offsets are deleted, the copies that it wrote to are empty; blue was not touched. If the "
-            "gate has refused something, the application writes by itself, as a wall-clock punctuator does, and "
-            "can't be pre-warmed: remove `start_gated`, delete its local state, and trigger the expansion again "
-            "with `local_state_deleted` on. Otherwise let `start_gated` "
-            "set default.client.supplier to the warm-up gate, and look for what it may have written to "
+            remedy="Its offsets are deleted now, and the copies that it wrote to are empty. Blue was not touched. "
+            "If the gate has refused a write, the application writes by itself, as a wall-clock punctuator does, "
+            "and can't be pre-warmed: remove `start_gated`, delete its local state, and trigger the expansion "
+            "again with `local_state_deleted` on. If the gate has refused nothing, let `start_gated` set "
+            "default.client.supplier to the warm-up gate, and look for what the application may have written to "
             "output topics.",
         )
 
@@ -171,7 +178,8 @@ def _open_gate(rescale: Rescale, journal: Journal, blue: GroupDescription) -> Jo
     assert_nothing_committed(rescale, plan)
     fence(rescale.connection, plan, plan.moves)
     wait_until_complete(admin, targets)
-    # Compaction must not remove a deletion that green restores at its start: the entry would live on in its store.
+    # Green restores later deletions only when it starts after the promotion. If compaction removed a deletion
+    # before that, the entry would live on in green's store.
     hold_compaction(rescale, journal)
     ends = admin.end_offsets(targets, read_committed=False)
     journal = rescale.advance(Phase.WARMING, gate_ends=ends, prewarmed={}, was_warm=plan.green)
@@ -184,7 +192,9 @@ def _watch(admin: ClusterAdmin, plan: Plan, ends: PartitionOffsets, blue: GroupD
     begins = admin.begin_offsets(ends)
     if again := restored_anew(plan, begins, ends):
         log.warning(
-            "with exactly-once, tasks %s will restore again: some of their windowed stores are empty", again
+            "with exactly-once, tasks %s will restore again within the pause: some of their windowed stores are "
+            "empty",
+            again,
         )
     if blue.protocol == "streams":
         return RestoringEverything(admin, plan.green, begins, ends, blue.processes)
@@ -192,7 +202,7 @@ def _watch(admin: ClusterAdmin, plan: Plan, ends: PartitionOffsets, blue: GroupD
 
 
 def _await_restored(rescale: Rescale, journal: Journal, blue: GroupDescription) -> float:
-    """Return when (monotonic clock) the instances were complete, once they have restored everything."""
+    """Wait until green has restored everything, and return when its instances were complete (monotonic clock)."""
     plan, admin, seconds = journal.plan, rescale.admin, rescale.application.max_restore_seconds
     ends: PartitionOffsets = {m.target: journal.gate_ends[m.target] for m in plan.changelogs}
     told = time.monotonic()
@@ -201,7 +211,7 @@ def _await_restored(rescale: Rescale, journal: Journal, blue: GroupDescription) 
     def restored() -> bool:
         nonlocal told
         decision = watch.look()
-        # Members of an ended instance stay in the group until their session times out.
+        # The group keeps the members of an ended instance until their session times out. So ask the deployment.
         _assert_alive(rescale, plan)
         if decision.is_open and watch.is_stable:
             return watch.all_live()
@@ -217,9 +227,9 @@ def _await_restored(rescale: Rescale, journal: Journal, blue: GroupDescription) 
             f"{plan.green} to restore its stores: its restore consumers have to commit the ends of its changelogs "
             f"in group {gate_group(plan.green)}",
             seconds=seconds,
-            remedy="Look at its log: is the warm-up gate on its class path, of this version, set as "
-            "default.client.supplier, and allowed to use the groups whose names begin so? Or raise "
-            "max_restore_seconds.",
+            remedy="Look at its log. Is the warm-up gate of this version on its class path, and is it set as "
+            "default.client.supplier? May the application use all groups whose names begin with that group's? "
+            "If all of this is so, raise max_restore_seconds.",
         ),
         longest_pause=POLL_SECONDS,
     )
@@ -231,7 +241,7 @@ def _assert_alive(rescale: Rescale, plan: Plan) -> None:
         raise Outage(
             f"pre-warming of {plan.green}",
             found="an application that has ended by itself",
-            expected="one that restores its stores behind the warm-up gate",
+            expected="an application that restores its stores behind the warm-up gate",
             remedy="Look at its log. If it says that group.protocol has to be classic, let `start_gated` set "
             "that. If it writes by itself, as a wall-clock punctuator does, it can't be pre-warmed: remove "
             "`start_gated`, delete its local state, and trigger the expansion again with `local_state_deleted` "

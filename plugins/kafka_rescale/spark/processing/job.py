@@ -1,4 +1,7 @@
-"""One stream thread's part in one level of a pipeline: its tasks, one Spark partition each."""
+"""One stream thread's part in one level of a pipeline. Each of its tasks is one Spark partition.
+
+A level is a group of sub-topologies that don't feed each other; the levels before it feed it. See ``levels``.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from kafka_rescale.spark.processing.work import works_of
 
 
 def process(job: Job) -> None:
-    """Run the tasks that a thread was assigned, up to the ends that their sources have when it begins.
+    """Run the tasks that a thread was assigned, up to the ends that their sources have when the job begins.
 
     :raises UnsafeState: another run's assignment is in force.
     :raises RescaleError: a task has failed; the next attempt goes on from the committed offsets.
@@ -67,7 +70,7 @@ def assigned(job: Job) -> tuple[Processing, PipelineProcessors]:
         raise UnsafeState(
             f"pipeline {job.arguments.application}",
             found=f"the assignment of run {found.run}" if found else "no assignment",
-            expected=f"that of run {job.arguments.run}",
+            expected=f"the assignment of run {job.arguments.run}",
             remedy="A newer run has begun. To let this one go on, clear its `assign` task.",
         )
     if found.tasks != state.processors.tasks:
@@ -81,7 +84,7 @@ def assigned(job: Job) -> tuple[Processing, PipelineProcessors]:
 
 
 def _cache_bytes(processing: Processing, request: ProcessRequest) -> int:
-    """Return the thread's part of its client's record cache, in bytes; its tasks have equal parts of that."""
+    """Return the thread's part of its client's record cache, in bytes. Its tasks share that part equally."""
     client = processing.the_client(client_of(request.thread))
     return client.cache_bytes_of_thread(request.cache_bytes)
 
