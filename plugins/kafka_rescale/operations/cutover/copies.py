@@ -52,7 +52,7 @@ def await_copied(jobs: JobsBeside, journal: Journal, seconds: float) -> None:
 
 
 def signs_of(jobs: JobsBeside, needed: Iterable[str]) -> dict[str, int]:
-    """Return how many signs of life of jobs have been seen, for ``await_signs``."""
+    """Return how many signs of life have been seen of each job, for ``await_signs``."""
     return {job: jobs.signs(job) for job in needed}
 
 
@@ -86,9 +86,9 @@ def _remedy(job: str) -> str:
 
 
 def await_ready(jobs: JobsBeside, job: str, what: str, remedy: str) -> None:
-    """Wait until a job says from now on that it is ready. An older record doesn't count: its job may have died.
+    """Wait until a job says that it is ready. A record from before this call doesn't count: its job may have died.
 
-    A job that has failed gets some time, as Airflow tries it again after most errors.
+    A job that has failed gets some time, because Airflow tries it again after most errors.
 
     :raises Outage: the job isn't ready in time, or has failed and Airflow does not try it again.
     """
@@ -100,7 +100,7 @@ def await_ready(jobs: JobsBeside, job: str, what: str, remedy: str) -> None:
             return False
         if result.state == "failed":
             if signs not in failures:
-                log.error("the %s job has failed, and is waited for if it is begun again: %s", job, result.detail)
+                log.error("the %s job has failed; waiting for Airflow to try it again: %s", job, result.detail)
             since = failures.setdefault(signs, time.monotonic())
             if result.detail.partition(":")[0] in FINAL or time.monotonic() - since > AGAIN_SECONDS:
                 raise Outage(

@@ -4,16 +4,17 @@
    there is one) says that it is ready; in place, wait for the ``move`` job. Ask the brokers whether they would
    grow the topics. Protect green's records from compaction. With ``start_held``, green's processes are started,
    and wait at the door of their group.
-2. ``QUIESCING``: hold the producers of paused inputs, drain these, stop blue, prove it gone, capture what it left.
+2. ``QUIESCING``: hold the producers of paused inputs, and drain these inputs. Stop blue, prove that it is gone,
+   and capture what it left.
 3. ``QUIESCED``: wait until ``catch_up`` has copied the last delta and the in-flight records. In place, check the
    records that the rehearsal has not seen.
 4. ``CAUGHT_UP`` → ``PROMOTED``: the point of no return, one transaction, which requires the proof.
 5. ``PROMOTED``: in place, grow the application's own topics and wait until ``move`` has moved their records. Grow
-   the inputs, give green its offsets (which let in what is held), start it if it is not held, release the
-   producers, see that blue has not come back. The bridge goes on by itself from here.
+   the inputs. Give green its offsets: they let in its processes if they are held. Otherwise start green. Release
+   the producers, and see that blue has not come back. The bridge goes on by itself from here.
 
-Inputs are grown only after the promotion. A grown input can't shrink, and blue would die of it: if they were grown
-earlier, a failure before the promotion could not be rolled back.
+Inputs are grown only after the promotion. A grown input can't shrink, and blue would die of it. If inputs were
+grown earlier, a failure before the promotion could not be rolled back.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def run_cutover(application: Application, connection: KafkaConnection, *, owner:
 
 
 class Cutover:
-    """The steps, each of which may be killed at any instruction and called again."""
+    """The steps. The process may be killed at any instruction of a step; then the step can be called again."""
 
     def __init__(self, rescale: Rescale) -> None:
         self._rescale = rescale
@@ -101,9 +102,9 @@ class Cutover:
         if begun is not self._rescale.application.mode:
             raise UnsafeState(
                 f"expansion of {plan.application}",
-                found=f"one that was begun with mode {begun}",
-                expected="the other one, which the application file declares by now",
-                remedy="Declare the mode that it was begun with, and trigger again; or roll it back.",
+                found=f"an expansion that was begun with mode {begun}",
+                expected="the other mode, which the application file declares by now",
+                remedy="Declare the mode that the expansion was begun with, and trigger again; or roll it back.",
             )
 
     def until_promoted(self) -> Journal:
@@ -122,7 +123,7 @@ class Cutover:
                 self._jobs.close()
 
     def _step_by_step(self) -> Journal:
-        """Go on from the phase in the journal, which knows what has been done."""
+        """Go on from the phase in the journal: the journal knows what has been done."""
         try:
             journal = self._read()
             self._timings = Timings({**journal.timings, **self._timings})
@@ -172,7 +173,7 @@ class Cutover:
                 start(self._rescale.lifecycle, blue(journal.plan), self._told)
 
     def after_promotion(self) -> dict[str, float]:
-        """Run everything after the promotion: only forward, so every step is tried until the cluster answers."""
+        """Run everything after the promotion. There is no way back, so every step waits until the cluster answers."""
         return insist(self._forward, self._told)
 
     def _forward(self) -> dict[str, float]:
@@ -190,13 +191,13 @@ class Cutover:
         assert_begun(self._rescale, journal)
         mode_of(journal.plan).prepare(self._rescale, journal, self._beside(journal))
         await_near_proof(self._rescale, journal)
-        # Once more, right before the pause: what is held may have ended since.
+        # Asked once more, right before the pause: the held processes may have ended since.
         assert_waiting(self._rescale, self._read())
         await_positions(self._rescale, journal.plan)
         assert_may_grow(self._rescale.admin, journal.plan)
         assert_as_pinned(self._rescale)
-        # Verify compares green's records below the offsets captured at promotion. Newer records that green writes
-        # must not let compaction remove them before. Released when verify has passed.
+        # Verify compares green's records below the offsets captured at promotion. Until then, compaction must not
+        # remove these records because green has written newer ones. It is allowed again when verify has passed.
         hold_compaction(self._rescale, journal)
         blue_ran = self._rescale.lifecycle.is_running(blue(journal.plan))
         self._timings = Timings({})
@@ -220,7 +221,7 @@ class Cutover:
 
     def _await_delta(self, journal: Journal) -> Journal:
         jobs, mode = self._beside(journal), mode_of(journal.plan)
-        # Signs from after the stop: while the inputs were drained, a job may have died.
+        # Only signs from after the stop count: a job may have died while the inputs were drained.
         self._signs = signs_of(jobs, mode.jobs_behind(journal.plan))
         with self._part(*mode.delta):
             mode.await_delta(self._rescale, journal, jobs, lambda: self._seconds_left(journal))
@@ -252,7 +253,7 @@ class Cutover:
             )
 
     def _beside(self, journal: Journal) -> JobsBeside:
-        """Return the follower of the jobs, opened before the pause unless another process began the pause."""
+        """Return the follower of the jobs. It opens before the pause, unless another process began the pause."""
         if self._jobs is None:
             self._jobs = JobsBeside(self._rescale, journal.plan)
         return self._jobs

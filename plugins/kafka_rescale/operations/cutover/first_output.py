@@ -13,7 +13,7 @@ _POLL_SECONDS = 0.1
 
 
 def outputs_now(rescale: Rescale) -> PartitionOffsets:
-    """Return the ends of the output topics, as a ``read_committed`` consumer of them sees it."""
+    """Return the ends of the output topics, as a ``read_committed`` consumer sees them."""
     return rescale.admin.end_offsets([o.topic for o in rescale.application.outputs])
 
 
@@ -26,8 +26,8 @@ def watch_first_output(
     :param revive: called again and again until green has joined its group.
     :returns: seconds by part. ``joined`` lasts until green's group has a member. ``restore`` lasts from there to
         green's first write to an internal topic, or to a stable group if there is no input. ``first_output`` lasts
-        from there to the first output record. ``watched_in_vain`` is the time in which nothing came; it does not
-        count as downtime.
+        from there to the first output record. If no output came in time, ``watched_in_vain`` is how long this
+        has waited for it; that does not count as downtime.
     """
     internal = [m.target for m in journal.plan.moves]
     began = time.monotonic()

@@ -19,14 +19,14 @@ WRITTEN_WITHIN_MS = 600_000
 def assert_still_stopped(rescale: Rescale, journal: Journal) -> None:
     """Check that the application has not been started since it was stopped for its growth.
 
-    :raises UnsafeState: it runs. It would die of the growth, or has read what is being moved.
+    :raises UnsafeState: it runs. It would die of the growth, or it has read records that are being moved.
     """
     if rescale.is_alive(green(journal.plan)):
         raise UnsafeState(
             f"application {journal.plan.green}",
             found="a running instance, while its topics are being re-partitioned",
-            expected="none until the cutover starts it",
-            remedy="Stop it, and whatever has started it; then clear this task.",
+            expected="no running instance until the cutover starts it",
+            remedy="Stop the application, and whatever has started it; then clear this task.",
         )
 
 
@@ -62,7 +62,7 @@ def assert_movable(rescale: Rescale, journal: Journal) -> None:
         start, end = starts.get(unit.source, 0), ends[topic][partition]
         rehearse_unit(rescale.connection, unit, start, end, limits[unit.move.target])
 
-    # The application is down, and most of this is waiting for brokers: wait for all of them together.
+    # The application is down meanwhile, and most of the time goes to waiting for brokers: so wait in parallel.
     with ThreadPoolExecutor(max_workers=LOOKING_THREADS) as pool:
         list(pool.map(look, units_of(journal.plan.growing)))
 

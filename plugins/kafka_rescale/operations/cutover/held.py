@@ -1,10 +1,10 @@
 """Held at the door: green's processes are started while blue runs, and wait for their start offsets.
 
-1. The journal gets the number of a new pass, and the gate's group the pass. Then the processes are started. They
-   wait within ``new KafkaStreams``, so they are in no group and read nothing.
-2. The pause begins once they tell that they wait. An application that can't start is found here.
-3. The promotion's start offsets let them in; nothing else does.
-4. A rollback takes the pass back before it stops them. A process without its pass ends by itself.
+1. The journal gets the number of a new pass. The pass itself is committed in the gate's group. Then the processes
+   are started. They wait within ``new KafkaStreams``, so they are in no group and read nothing.
+2. The pause begins once the processes tell that they wait. An application that can't start is found here.
+3. The promotion's start offsets let the processes in; nothing else does.
+4. A rollback takes the pass back before it stops the processes. A process without its pass ends by itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ POLL_SECONDS = 0.5
 def start_held(rescale: Rescale, journal: Journal) -> Journal:
     """Start green's processes so that they wait at the door, unless the application file has no ``start_held``.
 
-    A repetition goes on with the processes of the first call, as their pass is still there.
+    If this is called again, it goes on with the processes of the first call, because their pass is still there.
 
     :param journal: in phase ``WARMING``, and green in no group.
     :returns: the journal, with the pass.
@@ -43,11 +43,11 @@ def start_held(rescale: Rescale, journal: Journal) -> Journal:
         return send_away(rescale, journal)
     if not has_pass(plan, journal.held, rescale.admin.committed(gate_group(plan.green))):
         journal = send_away(rescale, journal)
-        # The journal first: a rollback has to know of what may be running.
+        # The journal first: a rollback has to know which processes may be running.
         journal = rescale.advance(Phase.WARMING, held=1 + secrets.randbits(52))
         rescale.admin.delete_group(gate_group(plan.green))
         rescale.admin.commit(gate_group(plan.green), *pass_of(plan, journal.held))
-    # Once more under the lease: a process that has slept since must not start anything beside another attempt.
+    # Check the lease once more: a process that has slept since must not start anything beside another attempt.
     journal = rescale.advance(Phase.WARMING)
     start(green(plan))
     return journal
@@ -56,7 +56,7 @@ def start_held(rescale: Rescale, journal: Journal) -> Journal:
 def await_at_door(rescale: Rescale, journal: Journal) -> None:
     """Wait until the processes tell that they wait at the door.
 
-    :raises Outage: they have ended by themselves, or have not come in time.
+    :raises Outage: they have ended by themselves, or have not told it in time.
     """
     if not journal.held:
         return
@@ -84,7 +84,7 @@ def await_at_door(rescale: Rescale, journal: Journal) -> None:
     if waiting < door.expected:
         log.warning("only %s processes of %s wait, while %s has %s", waiting, plan.green, plan.blue, door.expected)
     log.info(
-        "%s processes of %s wait at the door since %.1f s after their start; the pause holds none of it",
+        "%s processes of %s wait at the door, %.1f s after their start; this time is not part of the pause",
         waiting,
         plan.green,
         time.monotonic() - began,
@@ -92,23 +92,26 @@ def await_at_door(rescale: Rescale, journal: Journal) -> None:
 
 
 def assert_waiting(rescale: Rescale, journal: Journal) -> None:
-    """Check that what is held has not ended by itself.
+    """Check that the held processes have not ended by themselves.
 
-    :raises Outage: it has.
+    :raises Outage: they have ended.
     """
     if not journal.held or is_waiting(rescale, journal):
         return
     raise Outage(
         f"held start of {journal.plan.green}",
         found="an application that has ended by itself",
-        expected="one that waits at the door of its group until the promotion",
+        expected="an application that waits at the door of its group until the promotion",
         remedy="Its log says why: a setting, a permission, a registry. It would not have started after the "
-        f"promotion either; {journal.plan.blue} was not touched. Mend it, and trigger the expansion again.",
+        f"promotion either; {journal.plan.blue} was not touched. Mend the cause, and trigger the expansion again.",
     )
 
 
 def is_waiting(rescale: Rescale, journal: Journal) -> bool:
-    """Whether held processes are there, as far as their deployment tells: a person's can't be asked for."""
+    """Whether held processes are there, as far as their deployment tells.
+
+    Processes that a person starts can't be asked for, so this takes them to be there.
+    """
     if not journal.held:
         return False
     if isinstance(rescale.application.lifecycle, ManualLifecycle):
@@ -117,9 +120,9 @@ def is_waiting(rescale: Rescale, journal: Journal) -> bool:
 
 
 def assert_held_back(rescale: Rescale, journal: Journal) -> None:
-    """Check right before the promotion that what is held has neither joined its group nor another pass.
+    """Check right before the promotion that the held processes have not joined their group, nor got another pass.
 
-    :raises UnsafeState: it would not start from where blue has stopped, or is another process's.
+    :raises UnsafeState: green would not start from where blue has stopped, or the pass is not this cutover's.
     """
     if not journal.held:
         return
@@ -137,7 +140,7 @@ def assert_held_back(rescale: Rescale, journal: Journal) -> None:
 
 
 def send_away(rescale: Rescale, journal: Journal) -> Journal:
-    """Take the pass back, and stop what is held. Each step calls this that may come after a killed one.
+    """Take the pass back, and stop the held processes. Every step that may follow a killed step calls this.
 
     :param journal: before the promotion.
     :raises UnsafeState: a process is alive after ``stop``. Without its pass, it ends by itself.

@@ -1,7 +1,7 @@
 """Growing an application's own topics between its stop and its start, within one cutover.
 
 1. The internal topics grow, the most downstream stage first. They can't shrink again. The promotion has happened
-   by now, so there is only forward.
+   by now, so the cutover can only go forward.
 2. The ``move`` job has been ready since before the stop. It copies the records that move, leaves tombstones where
    they were, and writes the records in flight again.
 3. The cutover proves that everything was moved, and notes the offsets that the application has to start from.
@@ -57,7 +57,7 @@ def grow_and_move(rescale: Rescale, journal: Journal, timings: Timings) -> Journ
 
 
 def _await_moved(rescale: Rescale, journal: Journal) -> None:
-    """Wait for as long as the job takes: only its silence is an error. Log at once that a job has failed."""
+    """Wait for as long as the job takes: only its silence is an error. If the job has failed, log that at once."""
     with rescale.control.follow() as follower:
         (heard, last), since, told = follower.heard("move"), time.monotonic(), -math.inf
         while not is_copied(last, journal):
@@ -78,13 +78,13 @@ def _silent(journal: Journal, last: JobResult | None) -> Outage:
     return Outage(
         f"move job of {journal.plan.application}",
         found=f"nothing of it for {SILENT_SECONDS:.0f} s ({last.state if last else 'no result'})",
-        expected="a job that moves what moves: the application is down until then",
+        expected="a job at work: the application is down until the job has moved the records",
         remedy="CLEAR THE MOVE TASK NOW, then this one; its log says why it has failed.",
     )
 
 
 def _tell_over(journal: Journal, last: JobResult) -> None:
-    waited = state_of_pause(journal.plan.application, journal, "the move job to move what moves")
+    waited = state_of_pause(journal.plan.application, journal, "the move job to move the records")
     remedy = "CLEAR THE MOVE TASK NOW, unless Airflow tries it again by itself."
     log.error("%s; it has %s: %s. %s", waited, last.state, last.detail, remedy)
 

@@ -69,7 +69,7 @@ def unread_partitions(
 
 
 def never_read(topic: str, partitions: Sequence[int]) -> UnsafeState:
-    """Return the error about partitions without a position: where blue begins there could only be guessed."""
+    """Return the error about partitions without a position: where blue would begin in them is only a guess."""
     return UnsafeState(
         f"input {topic}",
         found=f"records but no committed offset in partitions {list(partitions)}",

@@ -82,22 +82,22 @@ class JobsBeside:
     def _read_anew(self) -> None:
         """Follow with a new client, and begin to listen again.
 
-        After an outage it may be this process's own client that stands still. It was seen not to read for 14 s
-        what a job had written when a frozen broker was back.
+        After an outage it may be this process's own client that stands still. Once, when a frozen broker was back,
+        the client did not read for 14 s what a job had written.
         """
         self._renewed_at = time.monotonic()
         fresh = self._rescale.control.follow()
         for job in self._heard:
             before, newest = self._follower.heard(job)
             now, found = fresh.heard(job)
-            # Compaction may have removed signs since: the number must not fall, and rises with a new word.
+            # Compaction may have removed signs. The number must not fall, and must rise if the result is new.
             self._unread[job] = self._unread.get(job, 0) + before - now + (found != newest)
         self._follower.close()
         self._follower = fresh
         self._heard.clear()
 
     def _is_cluster_well(self) -> bool:
-        """Whether every broker is up, and all that lead partitions of this expansion have answered for a while.
+        """Whether every broker is up, and all leaders of this expansion's partitions have answered for a while.
 
         A job seems silent while the broker that it writes to, or its transaction coordinator, is away.
         """

@@ -1,6 +1,7 @@
 """A topic that matches a source's pattern since the expansion was planned.
 
-Green has no offsets in such a topic. What blue has processed of it green would process again, or not at all.
+Green has no offsets in such a topic, so ``auto.offset.reset`` decides: green would process again what blue has
+processed, or it would skip records.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ log = logging.getLogger(__name__)
 def assert_as_pinned(rescale: Rescale) -> None:
     """Check that the patterns of the application file match the topics that it lists, and no others.
 
-    Asked before the pause, and again when blue is gone: what comes later blue can't have read.
+    The cutover asks this before the pause, and again when blue is gone: blue can't have read a later topic.
 
     :raises UnsafeState: another topic matches.
     """
@@ -32,7 +33,7 @@ def assert_as_pinned(rescale: Rescale) -> None:
 
 
 def warn_of_unpinned(rescale: Rescale) -> None:
-    """Say which topics have come since the promotion: green reads them from where `auto.offset.reset` says."""
+    """Log which topics have come since the promotion: green reads them from where `auto.offset.reset` says."""
     for pattern, others in _unpinned(rescale).items():
         log.warning(
             "source pattern %s matches %s, new since the promotion. The new generation reads %s from where "

@@ -51,7 +51,7 @@ def _assert_counts(rescale: Rescale, plan: Plan) -> None:
                 f"input topic {topic!r}",
                 found=f"{described.partitions} partitions",
                 expected=f"{inputs[topic].current} as when the expansion was planned, or {planned} as it aims at",
-                remedy="It was grown meanwhile, which ends a running Kafka Streams application, and it "
+                remedy="It was grown meanwhile. That ends a running Kafka Streams application, and the topic "
                 f"can't shrink. Trigger the expansion again with a target that suits {described.partitions}.",
             )
 
@@ -101,7 +101,7 @@ def assert_held(rescale: Rescale, journal: Journal) -> None:
             raise UnsafeState(
                 f"input topic {grown.topic!r}",
                 found=f"an open transaction, or one that has only just ended, in partition {hidden[0]}",
-                expected="none before the topic has grown: its producers are held",
+                expected="no transaction before the topic has grown: its producers are held",
                 remedy="A producer outside the reach of `producers: stop` is alive, or died within a transaction: "
                 "stop it too, and wait until its transaction.timeout.ms has passed.",
             )
@@ -112,14 +112,14 @@ def assert_held(rescale: Rescale, journal: Journal) -> None:
             raise UnsafeState(
                 f"input topic {grown.topic!r}",
                 found=f"a record behind the fence, in partition {late.partition()} at offset {late.offset()}",
-                expected="none before the topic has grown: its producers are held",
+                expected="no record there before the topic has grown: its producers are held",
                 remedy="A producer outside the reach of `producers: stop` is alive: stop it too, or declare "
                 "`policy: repartitioned`.",
             )
 
 
 def assert_unused(rescale: Rescale, plan: Plan) -> None:
-    """Check that every successor is empty: the first records in it have to be those that the bridge copies.
+    """Check that every successor of an input is empty: its first records have to be those that the bridge copies.
 
     :raises UnsafeState: a producer has written to a successor.
     """

@@ -24,7 +24,7 @@ WAITED_SECONDS = 600.0
 
 
 def assert_begun(rescale: Rescale, journal: Journal) -> None:
-    """Check before anything else that there is a proof of the whole state; the rolling proof may be yet to come.
+    """Check before anything else that there is a proof of the whole state. The rolling proof may still be to come.
 
     :raises UnsafeState: the promotion would be of copies that are not proven.
     """
@@ -33,7 +33,7 @@ def assert_begun(rescale: Rescale, journal: Journal) -> None:
 
 
 def await_near_proof(rescale: Rescale, journal: Journal) -> None:
-    """Wait until what was compared is near the ends, so that little is left to be compared within the pause.
+    """Wait until the comparison has come near the ends, so that little is left to compare within the pause.
 
     :raises UnsafeState: the comparison has found something.
     :raises Outage: the job that copies does not compare fast enough.
@@ -63,7 +63,7 @@ def assert_proven(rescale: Rescale, journal: Journal) -> RollingProof | None:
 
     The promotion's own transaction asks again for the proofs: see ``Cutover``.
 
-    :returns: what was compared last; None if nothing has to be.
+    :returns: the proof of what was compared last; None if the expansion needs no proof.
     :raises UnsafeState: the promotion would be of copies that are not proven.
     """
     if (proofs := required_proofs(journal, rescale.control.read())) is None:

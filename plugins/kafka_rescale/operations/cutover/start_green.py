@@ -1,4 +1,4 @@
-"""After the promotion: grow the inputs, give green its offsets, let it in or start it. There is only forward."""
+"""After the promotion: grow the inputs, give green its offsets, let it in or start it. There is no way back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kafka_rescale.operations.modes.choice import mode_of
 log = logging.getLogger(__name__)
 
 REVIVE_SECONDS, JOIN_SECONDS = 1.0, 30.0
-"""How often to look whether what is let in still runs, and how long it may take to join its group."""
+"""How often to look whether the processes that were let in still run, and how long they may take to join."""
 
 
 def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
@@ -76,7 +76,7 @@ def _is_started(rescale: Rescale, journal: Journal) -> bool:
     plan = journal.plan
     is_lacking = bool(_lacking(rescale, plan, journal.green_start))
     if journal.held and is_lacking and not rescale.admin.describe_group(plan.green).is_live:
-        return False  # it waits at the door for these offsets; whether it still does is asked behind them
+        return False  # it waits at the door for these offsets; whether it still waits is asked once they are there
     if not rescale.lifecycle.is_running(green(plan)):
         return False
     if not is_lacking:
@@ -102,7 +102,7 @@ def _measured(rescale: Rescale, journal: Journal, timings: Timings, outputs: Par
 
 
 def _reviving(rescale: Rescale, journal: Journal, timings: Timings) -> Callable[[], None]:
-    """Return what starts green after all, should what was held end before it has joined its group."""
+    """Return a function that starts green if its held processes have ended, or have not joined in time."""
     asked_at = joined_by = time.monotonic()
 
     def revive() -> None:
@@ -114,7 +114,7 @@ def _reviving(rescale: Rescale, journal: Journal, timings: Timings) -> Callable[
         if is_waiting(rescale, journal) and now - joined_by < JOIN_SECONDS:
             return
         joined_by = now
-        log.error("what was held of %s has not joined its group: it is started anew", journal.plan.green)
+        log.error("the held processes of %s have not joined their group: starting anew", journal.plan.green)
         with timings.part("start"):
             start(rescale.lifecycle, green(journal.plan), lambda: _starting(journal))
 
@@ -137,7 +137,7 @@ def _commit_start(rescale: Rescale, journal: Journal) -> None:
     try:
         rescale.admin.commit(plan.green, wanted, metadata)
     except UnsafeState:
-        # What is let in may have gone on from its offsets before they were looked at.
+        # Held processes that were let in may have gone on from these offsets before this looked at them.
         if not journal.held or _lacking(rescale, plan, journal.green_start):
             raise
 
