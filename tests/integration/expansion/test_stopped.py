@@ -165,5 +165,5 @@ def test_stops_that_are_not_a_persons(shop: Shop, capsys: pytest.CaptureFixture[
     write(shop.directory, shop.name)
     shop.leave_behind(shop.name)
     assert shop.say() != PASSED
-    assert "found type shell; expected type manual, whose stops are a person's" in capsys.readouterr().err
+    assert "found type shell; expected type manual, where a person stops the program" in capsys.readouterr().err
     assert shop.members(shop.name)

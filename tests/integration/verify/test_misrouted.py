@@ -228,7 +228,7 @@ def test_nobody_can_accept_more_than_what_was_found(connection: KafkaConnection,
     for findings, reason in (([str(exact)], " "), ([], "why not")):
         with pytest.raises(InvalidInput):
             accept(declared, connection, findings=findings, by="ada", reason=reason)
-    with pytest.raises(Refused, match="found none of this kind"):
+    with pytest.raises(Refused, match="found no finding of this kind"):
         accept(declared, connection, findings=["totals@0123456789ab"], by="ada", reason="nobody has compared it")
     assert ControlTopic(connection, unique).read().acceptances.accepted == ()
 
@@ -250,7 +250,7 @@ def test_what_was_compared_is_accepted_as_the_last_report_names_it(
     assert report.concluded(control.read().acceptances).passed
     another = journal.model_copy(update={"attempt": journal.attempt + 1})
     control.update(lambda _: {"journal": another})
-    with pytest.raises(Refused, match="found none of this kind"):
+    with pytest.raises(Refused, match="found no finding of this kind"):
         accept(application(unique), connection, findings=names, by="ada", reason="a report of another promotion")
 
 

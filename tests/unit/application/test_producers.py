@@ -47,7 +47,7 @@ def test_an_application_without_a_file_that_can_be_used_is_refused(directory: Pa
     with pytest.raises(InvalidInput) as refused:
         producers.upstream(load_application(directory / "downstream.yaml"))
     assert str(refused.value) == (
-        "producers: found application 'upstream', of which there is no file that can be used; expected "
+        "producers: found application 'upstream', which has no application file that can be used; expected "
         "the application_id of another application file. Correct the name, or give `stop:` and `start:` commands "
         "instead."
     )

@@ -213,7 +213,7 @@ def test_nothing_is_retired_after_a_growth_in_place(monkeypatch: pytest.MonkeyPa
     read_only = SimpleNamespace(control=SimpleNamespace(read=lambda: complete), admin=admin)
     monkeypatch.setattr(Rescale, "open", lambda *_: read_only)
     nobody: Any = None
-    with pytest.raises(Refused, match="Nothing has to be deleted, and nothing has been"):
+    with pytest.raises(Refused, match="Nothing has to be deleted, and nothing was deleted"):
         retire(application(NAME), nobody, owner="test")
 
 

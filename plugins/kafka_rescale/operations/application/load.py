@@ -78,7 +78,8 @@ def load_application(path: Path | str) -> Application:
     """Return the application that a file describes, with the topology's text in it.
 
     :param path: the YAML file; a file that its ``topology:`` names is looked up next to it.
-    :raises InvalidInput: nothing has been connected to yet; the message lists every mistake with its line.
+    :raises InvalidInput: the file has mistakes. The message lists every mistake with its line. Nothing has been
+        connected to yet.
     """
     path = Path(path)
     document = _document(path, KAFKA_STREAMS)
@@ -98,7 +99,8 @@ def load_application(path: Path | str) -> Application:
 def load_pipeline_application(path: Path | str) -> PipelineApplication:
     """Return the application of runtime ``spark`` that a file describes.
 
-    :raises InvalidInput: nothing has been connected to yet; the message lists every mistake with its line.
+    :raises InvalidInput: the file has mistakes. The message lists every mistake with its line. Nothing has been
+        connected to yet.
     """
     path = Path(path)
     document = _document(path, SPARK)
@@ -109,7 +111,7 @@ def load_pipeline_application(path: Path | str) -> PipelineApplication:
 
 
 def topology_of(application: Application) -> Topology:
-    """Return the topology of an application, from its text or as it is spelled out.
+    """Return the topology of an application, from its text or from its list of sub-topologies.
 
     :raises InvalidInput: the text is not what ``Topology#describe()`` prints.
     """
@@ -138,7 +140,7 @@ def runtime_of(path: Path) -> str:
 def fields_of(path: Path) -> Mapping[str, object]:
     """Return the fields of a file, unchecked.
 
-    :raises InvalidInput: it can't be read, or has no fields.
+    :raises InvalidInput: the file can't be read, or has no fields.
     """
     fields: Mapping[str, object] = parse_yaml(read_text(path), str(path)).data
     return fields
@@ -147,7 +149,8 @@ def fields_of(path: Path) -> Mapping[str, object]:
 def _document(path: Path, runtime: str) -> YamlDocument:
     """Parse a file, and check what is the same for all runtimes.
 
-    :raises InvalidInput: the file is for another runtime. Then only that is reported, as its fields are others.
+    :raises InvalidInput: the file has mistakes. If it is for another runtime, only that is reported, because
+        another runtime has other fields.
     """
     document = parse_yaml(read_text(path), str(path))
     mistakes = list(runtime_mistakes(document.data, runtime)) or list(document.slips())

@@ -23,8 +23,8 @@ def with_texts(data: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], lis
     """Replace the names of files in an application file by their texts.
 
     :param data: the fields of the file, unchecked.
-    :param path: of the file; files that it names are looked up next to it.
-    :return: the fields with the texts, and the mistakes in these. If there is no text, the name stays.
+    :param path: path of the file; files that it names are looked up next to it.
+    :return: the fields with the texts, and the mistakes in the texts. If there is no text, the name stays.
     """
     mistakes: list[Mistake] = []
     fields = dict(data)
@@ -39,7 +39,7 @@ def read_text(path: Path) -> str:
     :raises InvalidInput: it can't be read.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")  # with or without the mark that Windows puts first
+        return path.read_text(encoding="utf-8-sig")  # with or without the byte order mark that Windows writes
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
         raise InvalidInput(
@@ -69,13 +69,13 @@ def _resolve_topology(fields: dict[str, Any], path: Path, mistakes: list[Mistake
     try:
         parse_describe(fields["topology"], _lists_in(fields.get("source_patterns")))
     except InvalidInput as error:
-        # `topology, line 6`: the line of the text, which is often another file's.
+        # `topology, line 6` counts the lines of the text, and the text often stands in another file.
         where = ", ".join([where, *error.what.split(", ")[1:]])
         mistakes.append(Mistake(("topology",), f"in {where}: {error.found}", error.expected, error.remedy))
 
 
 def _lists_in(patterns: object) -> dict[str, list[str]]:
-    """Return what a file says of patterns, as far as it has the right shape: the model tells what has not."""
+    """Return the topics that a file lists per pattern. Skip whatever has a wrong shape: the model reports it."""
     given = patterns.items() if isinstance(patterns, dict) else ()
     return {
         str(pattern): [str(topic) for topic in topics] for pattern, topics in given if isinstance(topics, list)
@@ -118,7 +118,7 @@ def _schema(path: Path, named: str) -> str:
 
 def _text_beside(path: Path, named: str, remedy: str) -> str:
     file = path.parent / named
-    # `Path.is_file` raises if a name is too long, as for a text of one line that is no topology.
+    # `Path.is_file` raises if a name is too long. A text of one line that is not a topology may be too long.
     if os.path.isfile(file):
         return read_text(file)
     raise InvalidInput(

@@ -34,7 +34,7 @@ class YamlDocument:
         return line + 1
 
     def slips(self) -> Iterator[Mistake]:
-        """Yield values that YAML silently reads otherwise than meant: second keys of a mapping, odd numbers."""
+        """Yield what YAML silently reads in another way than meant: keys that stand twice, and odd numbers."""
         yield from _slips(self.root, (), set())
 
 
@@ -48,7 +48,7 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
     """Return a document whose root is a mapping.
 
     :param file: name of the file, for the message.
-    :raises InvalidInput: the text is no YAML, or has no fields.
+    :raises InvalidInput: the text is not YAML, or has no fields.
     """
     root: yaml.Node | None = None
     try:
@@ -58,7 +58,7 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
         raise _unreadable(error, text, file) from None
     except yaml.YAMLError as error:
         raise _malformed(error, file) from None
-    except ValueError as error:  # PyYAML lets Python's own errors through, as for February 30th or 0x_.
+    except ValueError as error:  # PyYAML lets Python's own errors through, for example for February 30th or 0x_.
         raise _no_such_value(root, error, file) from None
     if not isinstance(data, dict) or root is None:
         raise InvalidInput(
@@ -101,7 +101,7 @@ def _child(node: yaml.Node, part: str | int) -> _Child | None:
 
 
 def _slips(node: yaml.Node, location: Location, seen: set[int]) -> Iterator[Mistake]:
-    if id(node) in seen:  # An alias, which may stand within what it stands for.
+    if id(node) in seen:  # An alias may stand inside the very node that it refers to.
         return
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):

@@ -173,7 +173,7 @@ class Cutover:
                 start(self._rescale.lifecycle, blue(journal.plan), self._told)
 
     def after_promotion(self) -> dict[str, float]:
-        """Run everything after the promotion. There is no way back, so every step waits until the cluster answers."""
+        """Run everything after the promotion. There is no way back: each step waits until the cluster answers."""
         return insist(self._forward, self._told)
 
     def _forward(self) -> dict[str, float]:

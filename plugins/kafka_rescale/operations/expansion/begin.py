@@ -36,7 +36,7 @@ def begin(
     run died during a pre-warming, or before the pause, green is stopped behind the gate.
 
     :param airflow: the Airflow that the owner is a run of.
-    :param triggered_by: who has triggered that run; goes to the history, as does ``predicted``.
+    :param triggered_by: the person who has triggered that run. The history keeps it, and ``predicted``.
     :raises LeaseHeld: another run that has not ended rescales this application.
     :raises Refused: an expansion with another plan is in progress, or the bridge of the last one has not ended.
     """

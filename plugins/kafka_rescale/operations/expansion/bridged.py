@@ -1,7 +1,7 @@
 """Waiting until a bridge has copied all records that the old topics held at a moment: then a producer may move.
 
-While other producers still write, "0 behind" may never show. But the records that one producer has flushed lie
-below the ends at the moment of its question, and the bridge passes these ends.
+While other producers still write, "0 behind" may never show. But when a producer asks, the records that it has
+flushed lie below the topics' ends at that moment, and the bridge passes these ends.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Passed:
 
     :param ends: of the old topics when the wait began (exclusive), open transactions included.
     :param records: number of offsets below these ends that had not been copied then.
-    :param successors: the new topic of each.
+    :param successors: the new topic of each old topic.
     """
 
     ends: PartitionOffsets
@@ -48,7 +48,7 @@ def wait_until_bridged(
     :param say: gets the number of records that are left, every few seconds.
     :raises InvalidInput: no bridge copies that topic.
     :raises Refused: the expansion has not been promoted, so its new topics must not get records yet.
-    :raises Outage: the bridge has not passed them in time.
+    :raises Outage: the bridge has not passed these ends in time.
     """
 
     def look() -> tuple[ControlState, list[PartitionProgress]]:
@@ -81,7 +81,7 @@ def wait_until_bridged(
         otherwise=lambda: TimedOut(
             f"the bridge of {application_id} to carry on everything that its old topics held ({left})",
             seconds,
-            f"Look at the last run of `bridge_{application_id}`, and move no producer before.",
+            f"Look at the last run of `bridge_{application_id}`, and move no producer before it has done this.",
         ),
     )
     return Passed(ends, first.records, successors)
@@ -112,14 +112,14 @@ def _bridged(journal: Journal | None, application_id: str, topic: str) -> dict[s
             expected=" or ".join(sorted(found)) or "a bridge",
             remedy="Name the old topic, which its producers write to now."
             if found
-            else "Nothing has to be waited for: its inputs keep their topics.",
+            else "There is nothing to wait for: the application's inputs keep their topics.",
         )
     assert journal is not None
     if not journal.is_promoted:
         raise Refused(
             f"application {application_id!r}",
             found=f"an expansion in phase {journal.told}",
-            expected="one that has been promoted: until then nothing may be written to "
+            expected="an expansion that has been promoted: until then nothing may be written to "
             f"{', '.join(sorted(found.values()))}",
             remedy="Let the producers write to the old topic, and ask again after the cutover.",
         )

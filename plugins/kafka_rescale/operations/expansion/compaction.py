@@ -45,7 +45,7 @@ def release_compaction(rescale: Rescale, journal: Journal) -> None:
     """Restore the earlier settings."""
     for topic, value in journal.compaction_lags.items():
         changes = {MIN: value or None}
-        if topic in journal.max_compaction_lags:  # an expansion that an earlier version has begun did not hold it
+        if topic in journal.max_compaction_lags:  # an earlier version did not hold the maximum
             changes[MAX] = journal.max_compaction_lags[topic] or None
         rescale.admin.alter_configs(topic, changes)
 

@@ -29,11 +29,11 @@ log = logging.getLogger(__name__)
 
 
 def finish(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, object]:
-    """Close a verified expansion; called again after its end, this returns the same.
+    """Close a verified expansion. If this is called again after the end, it returns the same.
 
     :param owner: the run that holds the lease.
-    :returns: the report, the parts of the downtime, the effect of pre-warming, and what copies that began with a
-        snapshot have read.
+    :returns: the report, the parts of the downtime, and the effect of pre-warming. Also what each copy that began
+        with a snapshot has read.
     :raises Outage: green doesn't run.
     :raises UnsafeState: verify has not passed, blue runs or has written after it was proven gone, records of a
         grown input lie in partitions of its old count, or ``on_partition_expansion`` may have been called already.
@@ -51,7 +51,7 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
 
 
 def _ended(state: ControlState, owner: str) -> Journal | None:
-    """Return the journal if this run has done everything and given its lease back: only its answer got lost."""
+    """Return the journal if this run has already done everything and given its lease back: its answer got lost."""
     journal, held = state.journal, state.lease
     if journal is None or held is None or journal.phase is not Phase.COMPLETE:
         return None
@@ -105,12 +105,12 @@ def _on_partition_expansion(rescale: Rescale, journal: Journal) -> None:
 
     def begin(present: Journal) -> Journal:
         if begun == [present.callback_begun_ms]:
-            return present  # recorded by the try before, whose answer was lost
+            return present  # the try before has recorded it, and its answer was lost
         following = callback.begun(present, now_ms=now_ms())
         begun[:] = [following.callback_begun_ms]
         return following
 
-    # Decide inside the compare-and-set: if one run has two attempts, only one of them may call.
+    # Decide inside the compare-and-set: if one run has two attempts, only one of them may call the callback.
     _patiently(
         rescale,
         f"the beginning of {callback.name} to be recorded",

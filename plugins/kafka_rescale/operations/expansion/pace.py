@@ -1,4 +1,4 @@
-"""What people say of the pace of an expansion in progress: a limit, pause, resume."""
+"""What people order about the pace of an expansion in progress: a limit, a pause, or to resume."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def say_pace(
     bytes_per_second: int | None = None,
     reason: str = "",
 ) -> str:
-    """Note a person's word of the pace; return what holds now. The jobs at work hear of it within seconds.
+    """Record what a person orders about the pace, and return what holds now. The jobs hear of it within seconds.
 
     :param action: one of ``pacing_say.ACTIONS``.
-    :param bytes_per_second: of ``limit``; None to go without one.
-    :raises Refused: nothing is copied, or the application is stopped or about to be.
+    :param bytes_per_second: for ``limit``; None removes the limit.
+    :raises Refused: nothing is copied, or the application is stopped or is about to be stopped.
     """
     control = ControlTopic(connection, application.application_id)
     word = Word(by=by, at_ms=now_ms(), reason=reason.strip())
@@ -36,7 +36,7 @@ def say_pace(
     def changed(state: ControlState) -> Pace:
         return said(state, application.application_id, action, word, bytes_per_second)
 
-    # Read first: a word that is refused fences no other process.
+    # Read first, so that an order that is refused fences no other process.
     state = control.read()
     found = changed(state)
     kept_ms = found.tombstone_ms

@@ -23,7 +23,7 @@ from kafka_rescale.operations.expansion.rescale import Rescale, running_instance
 log = logging.getLogger(__name__)
 
 AT_CUTOVER = (*BLUE_STOPPED, Phase.PROMOTED)
-"""Phases of an application's own expansion that need it stopped, and that end with its start."""
+"""Phases of a producer's own expansion in which it must stay stopped. They end with its start."""
 
 
 def upstream(application: Application) -> list[Application]:
@@ -55,7 +55,7 @@ def hold(rescale: Rescale) -> None:
         _assert_not_rescaled(rescale, producers.application, state.journal)
         lifecycle, instance = _running(rescale, producers.application, state)
         lifecycle.stop(instance)
-        # A classic member lingers after a clean close, so the next start would wait for its session timeout.
+        # A classic group keeps a member after a clean close: the next start would wait for its session timeout.
         rescale.admin.remove_members(instance.application_id)
 
 
@@ -81,9 +81,9 @@ def _release(rescale: Rescale, declared: Input, producers: Producers) -> None:
         return
     state = ControlTopic(rescale.connection, producers.application).read()
     if state.journal is not None and state.journal.phase in AT_CUTOVER:
-        # Its own expansion has begun since it was held.
+        # This producer's own expansion has begun since the producer was held.
         at = f"its own expansion is in phase {state.journal.phase}, and starts it at its end or rollback"
-        log.warning("%s is not started: %s; see that it runs then", producers.application, at)
+        log.warning("%s is not started: %s. Check afterwards that it runs.", producers.application, at)
         return
     lifecycle, instance = _running(rescale, producers.application, state)
     lifecycle.start(instance)
@@ -100,15 +100,15 @@ def _assert_not_rescaled(rescale: Rescale, name: str, journal: Journal | None) -
         raise UnsafeState(
             f"application {name}",
             found=f"an expansion of it in phase {journal.told}",
-            expected=f"none while it is held as the producer of {rescale.application.application_id}",
-            remedy="Let it finish or roll it back; then trigger again.",
+            expected=f"no expansion while it is held as the producer of {rescale.application.application_id}",
+            remedy="Let that expansion finish, or roll it back; then trigger again.",
         )
 
 
 def _running(rescale: Rescale, name: str, state: ControlState) -> tuple[Lifecycle, Instance]:
-    """Return the running generation of another application of this cluster, and how it is started.
+    """Return the running generation of another application of this cluster, and the lifecycle that starts it.
 
-    :param state: its control state.
+    :param state: the other application's control state.
     """
     application = _application_named(name)
     instance = running_instance(application, state.generations, _counts_set_by(application, rescale.admin))
@@ -116,7 +116,7 @@ def _running(rescale: Rescale, name: str, state: ControlState) -> tuple[Lifecycl
 
 
 def _counts_set_by(application: Application, admin: ClusterAdmin) -> list[int]:
-    """Return the present counts of the topics of a first generation whose counts its program sets."""
+    """Return the present partition counts of those first-generation topics whose counts the program sets."""
     names = blue_names(application, application.application_id)
     topics = [names.repartition(topic) for topic in application.enforced_counts(application.partitions)]
     return [topic.partitions for topic in admin.describe_topics(topics).values()]
@@ -125,7 +125,7 @@ def _counts_set_by(application: Application, admin: ClusterAdmin) -> list[int]:
 def _application_named(name: str) -> Application:
     for file in application_files():
         try:
-            # Called within the pause, so among many files, parse only those that mention the name.
+            # This runs within the pause. So if there are many files, parse only those that mention the name.
             if name not in file.read_text(errors="replace"):
                 continue
             application = load_application(file)
@@ -135,7 +135,7 @@ def _application_named(name: str) -> Application:
             return application
     raise InvalidInput(
         "producers",
-        found=f"application {name!r}, of which there is no file that can be used",
+        found=f"application {name!r}, which has no application file that can be used",
         expected="the application_id of another application file",
         remedy="Correct the name, or give `stop:` and `start:` commands instead.",
     )

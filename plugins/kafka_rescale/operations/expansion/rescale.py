@@ -26,7 +26,7 @@ LEASE_MS = 24 * 3600 * 1000
 """If an owner can't be asked whether it has finished, its lease lasts a day after its last step."""
 
 Records = Callable[[ControlState], Mapping[str, Value | None]]
-"""Returns the records that are written beside the journal, from the present state; ``None`` deletes one."""
+"""Returns the records to write beside the journal, from the present state; ``None`` deletes a record."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Rescale:
             raise Outage(
                 f"application {instance.application_id}",
                 found=" and ".join(sign for sign, is_fine in signs.items() if not is_fine),
-                expected="it to run: it owns the inputs",
+                expected="a running application: it owns the inputs",
                 remedy="NOBODY PROCESSES THEM. Its own log says why: rights of its new application.id, a quota, "
                 "an image. START IT BY HAND NOW, then clear the failed task.",
             )
@@ -142,9 +142,9 @@ def running_instance(
 ) -> Instance:
     """Return the instance set of the generation that owns the inputs, when no expansion is in progress.
 
-    :param generations: None is the first.
-    :param counts: of the topics whose counts its program sets. They tell the count that the first generation was
-        started with; the file has the count of its expansion.
+    :param generations: None means that the first generation runs.
+    :param counts: present counts of the topics whose counts the program sets. They tell the count that the first
+        generation was started with; the file has the count that its expansion aims at.
     """
     inputs = {i.topic: i.topic for i in application.inputs}
     if generations is None:

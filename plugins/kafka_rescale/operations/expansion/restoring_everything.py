@@ -1,9 +1,9 @@
 """Has each of green's instances restored the stores of all tasks behind the warm-up gate?
 
 Under the streams protocol (KIP-1071) the brokers assign the tasks. They don't know which instance has which state:
-Kafka 4.3 refuses offsets of tasks in a heartbeat. So the tasks that an instance gets at the real start are not the
-tasks that it would restore in a classic group. Each instance is alone in a group of its own instead, and restores
-all of them. No instance depends on another one. A late one restores as well.
+Kafka 4.3 refuses offsets of tasks in a heartbeat. So the tasks that an instance would restore in one common group
+need not be the tasks that it gets at the real start. Instead, each instance is alone in a group of its own, and
+restores the stores of all tasks. No instance depends on another, and an instance that joins late restores as well.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RestoringEverything:
     _heard: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def look(self) -> GateDecision:
-        """Return how far the instance is that holds the others up; closed as long as there is none.
+        """Return how far the slowest instance is. As long as there is no instance, the gate stays closed.
 
         :raises Changed: an instance has been silent for so long that it must have ended.
         """
@@ -72,8 +72,8 @@ class RestoringEverything:
             return False
         if len(now) < self.expected:
             log.warning(
-                "%d instances have restored, but the running generation has %d: one that was not there restores "
-                "within the pause",
+                "%d instances have restored, but the running generation has %d: an instance that was not there "
+                "restores within the pause",
                 len(now),
                 self.expected,
             )

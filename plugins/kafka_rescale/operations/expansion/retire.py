@@ -29,8 +29,8 @@ def retire(
 
     :param dry_run: only report what would be deleted.
     :returns: the topics per ``application.id``, the oldest first.
-    :raises Refused: the running generation is not proven, an expansion from it is in progress or has left nothing,
-        or an old generation runs.
+    :raises Refused: the running generation is not proven, an expansion from it is in progress, nothing is left to
+        delete, or an old generation runs.
     """
     rescale = Rescale.open(application, connection, owner)
     journal, generations = _proven(application, rescale.control.read())
@@ -61,7 +61,7 @@ def _proven(application: Application, state: ControlState) -> tuple[Journal, Gen
 
 def _is_settled(journal: Journal, generations: Generations) -> bool:
     if journal.phase is Phase.ROLLED_BACK:
-        # It could only begin when the one before was complete, so what was proven by then still holds.
+        # This expansion could only begin when the one before was complete. So the proof of that one still holds.
         return journal.plan.generation > generations.generation
     return journal.phase is Phase.COMPLETE
 
@@ -74,13 +74,13 @@ def _assert_stopped(rescale: Rescale, journal: Journal, found: Sequence[Remains]
             raise Refused(
                 f"application {each.application_id}",
                 found="a running instance",
-                expected="none: its state is about to be deleted",
+                expected="no running instance: its state is about to be deleted",
                 remedy="Stop it first; nothing has been deleted.",
             )
 
 
 def _delete(rescale: Rescale, old: Remains) -> None:
-    # Groups first: as long as there are topics, a run after a killed one still finds the generation.
+    # Groups first: as long as there are topics, a run that follows a killed run still finds the generation.
     for group in old.groups:
         rescale.admin.delete_group(group)
     rescale.admin.delete_topics(old.topics)

@@ -61,8 +61,8 @@ def roll_back(
     again; only the end of the process stops it.
 
     :param owner: the run that holds the lease; without the lease nothing is changed.
-    :param reason: goes to the journal, together with the failures of jobs; a reason that is there already stays.
-    :param take_over: whether to take the lease from its present holder, as a person has decided.
+    :param reason: why. The journal gets it, with the failures of jobs, unless the journal already has a reason.
+    :param take_over: whether to take the lease from its present holder because a person has decided so.
     :param airflow: the Airflow that the owner is a run of, if it takes over.
     """
     rescale = Rescale.open(application, connection, owner)
@@ -77,7 +77,7 @@ def roll_back(
     # generations would process the same input. Without brokers blue could not process any record anyway.
     journal = insist(
         lambda: _mark(rescale.control, owner, reason, airflow, take_over=take_over),
-        told("an answer of the control topic; what was stopped is started again as soon as there is one"),
+        told("an answer of the control topic; then what was stopped is started again"),
     )
     if isinstance(journal, RollBack):
         return journal
@@ -86,8 +86,8 @@ def roll_back(
     _resume(rescale, journal, told)
     # From here on blue is as it was.
     known.append(journal.model_copy(update={"stop_asked": False}))
-    insist(lambda: close_gate(rescale, journal), told("what is behind the warm-up gate to be stopped"))
-    insist(lambda: send_away(rescale, journal), told("what is held at the door to be stopped"))
+    insist(lambda: close_gate(rescale, journal), told("the instances behind the warm-up gate to be stopped"))
+    insist(lambda: send_away(rescale, journal), told("the processes held at the door to be stopped"))
     undo = mode_of(journal.plan).roll_back
     insist(lambda: undo(rescale, journal), told("the topics' compaction to be released"))
     insist(lambda: rescale.end(Phase.ROLLED_BACK), told("the rollback to be recorded"))
@@ -98,10 +98,10 @@ def roll_back(
 
 
 def _resume(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[[], str]]) -> None:
-    """Let the producers of blue go on, and start it if it was stopped."""
+    """Let blue's producers go on, and start blue if it was stopped."""
     unanswered = False
     try:
-        # At once: their sources may not be able to wait, and blue reads their records when it is up.
+        # Release them at once: their sources may not be able to wait, and blue reads their records once it is up.
         if journal.pause_started_ms:
             producers.release(rescale)
     except ClusterOutage as outage:
@@ -133,9 +133,9 @@ def _mark(control: ControlTopic, owner: str, reason: str, airflow: str, *, take_
     found = _attempt(control.read(), owner, take_over=take_over)
     if isinstance(found, RollBack):
         return found
-    # It may be promoted by now. Then the lease has to stay where it is, as only its holder would start green. So
-    # lease and phase are one compare-and-set. It comes before blue is started: a cutover that wakes up late must
-    # find that it has lost. The returned journal has what that cutover had done until then.
+    # Green may have been promoted by now. Then the lease has to stay where it is, because only its holder would
+    # start green. So one compare-and-set changes both the lease and the phase. It comes before blue is started: a
+    # cutover that wakes up late must find that it has lost. The returned journal has what that cutover had done.
     return _attempt(lease.update_despite_races(control, mark), owner, take_over=take_over)
 
 
@@ -202,7 +202,7 @@ def _stop_for_good(rescale: Rescale, instance: Instance) -> None:
         rescale.advance(Phase.ROLLING_BACK, stopped_again=True)
 
     def clear() -> None:
-        # A classic member lingers after a clean close, and a new start would wait for its session timeout.
+        # A classic group keeps a member after a clean close, and a new start would wait for its session timeout.
         if not rescale.lifecycle.is_running(instance):
             rescale.admin.remove_members(instance.application_id)
 
@@ -211,7 +211,7 @@ def _stop_for_good(rescale: Rescale, instance: Instance) -> None:
             step()
         except RescaleError as error:
             log.error(
-                "%s is started although it could not be stopped for good before: %s",
+                "starting %s, although the complete stop before that has failed: %s",
                 instance.application_id,
                 error,
             )

@@ -1,4 +1,4 @@
-"""The admin half of a stage: grow outputs, create or grow green's topics; and the progress of its copies."""
+"""What a stage changes about topics: outputs grow, green's topics are made. Also the progress of its copies."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from kafka_rescale.operations.expansion.rescale import Rescale
 def expand_stage(application: Application, connection: KafkaConnection, *, owner: str, stage: int) -> list[str]:
     """Grow a stage's outputs and create green's topics, including its new inputs, with blue's own configs.
 
-    In place this grows only the outputs: the application's own topics grow when it has been stopped. It is
-    idempotent: it only changes what differs, and changes nothing once green owns the inputs.
+    In place this grows only the outputs: the application's own topics grow when it has been stopped. This is
+    idempotent: it only changes what differs, and it changes nothing once green owns the inputs.
 
     :param owner: the run that holds the lease.
     :param stage: counting from 1 at the most downstream.

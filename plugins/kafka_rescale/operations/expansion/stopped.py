@@ -23,8 +23,8 @@ def say_stopped(application: Application, connection: KafkaConnection) -> tuple[
     """Remove the members of the instance set that a person was asked to stop, and check that no member comes back.
 
     When members of a classic Kafka Streams group close, they stay in it until ``session.timeout.ms`` is over. The
-    task that waits for an empty group would wait as long. A member that still lives comes back with its next
-    heartbeat, after a rebalance.
+    task that waits for an empty group would wait as long. If a removed member still lives, it comes back with its
+    next heartbeat, after a rebalance.
 
     :returns: the group, and how many members were removed; 0 if it was empty already.
     :raises InvalidInput: this application is not stopped by a person.
@@ -35,8 +35,8 @@ def say_stopped(application: Application, connection: KafkaConnection) -> tuple[
         raise InvalidInput(
             f"lifecycle of {application.application_id}",
             found=f"type {application.lifecycle.type}",
-            expected="type manual, whose stops are a person's",
-            remedy="Nothing is to be said: the members are removed as soon as `stop` has returned.",
+            expected="type manual, where a person stops the program",
+            remedy="You need not say anything: the members are removed as soon as `stop` has returned.",
         )
     group = _asked_to_stop(application, ControlTopic(connection, application.application_id).read())
     admin = ClusterAdmin(connection)
@@ -50,8 +50,8 @@ def say_stopped(application: Application, connection: KafkaConnection) -> tuple[
         raise UnsafeState(
             f"group {group}",
             found=f"{len(left)} of its members again after they were removed ({', '.join(left[:3])})",
-            expected="none: every instance has ended",
-            remedy="An instance is alive. Stop it, see that nothing starts it again, and say so once more.",
+            expected="no member: every instance has ended",
+            remedy="An instance is alive. Stop it, make sure that nothing starts it again, and say so once more.",
         )
     log.info("group %s: %s members removed, and no member has come back", group, len(members))
     return group, len(members)
@@ -69,14 +69,14 @@ def _asked_to_stop(application: Application, state: ControlState) -> str:
     raise Refused(
         f"application {application.application_id!r}",
         found=f"an expansion in phase {journal.told}, which has asked for no stop",
-        expected="one whose log says PLEASE STOP",
+        expected="an expansion whose log says PLEASE STOP",
         remedy="Let the program run until the log asks for it; if it is down, start it.",
     )
 
 
 def _waits_for_blue(journal: Journal) -> bool:
-    # A rollback stops blue once more before it starts it: the stop for the cutover may not have been reported. If
-    # green is still behind the gate then, its stop is asked for after blue has been started.
+    # A rollback stops blue once more before it starts it: the cutover's stop may not have been reported. If green
+    # is still behind the gate then, the rollback asks for green's stop after it has started blue.
     if journal.phase is Phase.ROLLING_BACK:
         return not journal.gate_ends
     return journal.phase is Phase.QUIESCING

@@ -12,7 +12,9 @@ from kafka_rescale.operations.expansion.rescale import Rescale, blue
 
 
 def assert_alone(rescale: Rescale, plan: Plan) -> None:
-    """Refuse a blue that runs beside green: the proof that it was gone has also removed its members.
+    """Refuse a blue that runs beside green.
+
+    Members of its group are no leftovers: the proof that blue was gone removed all members that there were.
 
     :raises UnsafeState: blue runs.
     """
@@ -21,7 +23,7 @@ def assert_alone(rescale: Rescale, plan: Plan) -> None:
         raise UnsafeState(
             f"application {plan.blue}",
             found=f"a running instance (members {members}) beside {plan.green}, which runs and owns the inputs",
-            expected="none since it was proven gone",
+            expected="no running instance since it was proven gone",
             remedy=f"STOP IT NOW, and let {plan.green} run: both process the same input, and write their outputs "
             "twice. Either `stop` does not reach it, or something has started it since. When it is stopped, clear "
             "this task.",
@@ -31,7 +33,7 @@ def assert_alone(rescale: Rescale, plan: Plan) -> None:
 def assert_still(admin: ClusterAdmin, journal: Journal, acceptances: Acceptances) -> None:
     """Check that blue's changelogs end where they ended when it was proven gone.
 
-    :param acceptances: writes that a person has accepted are passed over; later writes are not.
+    :param acceptances: writes that a person has accepted are allowed; later writes are not.
     :raises UnsafeState: blue has written since, or a changelog was deleted or made anew.
     """
     assert journal.captured is not None
@@ -40,9 +42,9 @@ def assert_still(admin: ClusterAdmin, journal: Journal, acceptances: Acceptances
     if lost:
         raise UnsafeState(
             f"application {journal.plan.blue}",
-            found=f"other topics by the names {', '.join(lost)}, or none",
+            found=f"other topics by the names {', '.join(lost)}, or no such topics",
             expected="its changelogs as they were when it was proven gone",
-            remedy="They were deleted, or an instance of it is alive beside the promoted one and has made "
+            remedy="They were deleted, or an instance of it is alive beside the promoted generation and has made "
             "them anew: stop it, and compare its output.",
         )
     known = acceptances.of(journal.plan.fingerprint)
@@ -51,8 +53,8 @@ def assert_still(admin: ClusterAdmin, journal: Journal, acceptances: Acceptances
         raise UnsafeState(
             f"application {journal.plan.blue}",
             found=f"new records in {', '.join(late)}",
-            expected="none since it was proven gone",
-            remedy="An instance of it was alive beside the promoted one; see that it is stopped, and compare its "
-            "output. When that has been seen to, accept each range by this name: `python -m kafka_rescale accept "
+            expected="no new records since it was proven gone",
+            remedy="An instance of it was alive beside the promoted generation. Make sure that it is stopped, and "
+            "compare its output. Then accept each range by this name: `python -m kafka_rescale accept "
             "FILE --finding RANGE --reason TEXT`, or accept_… in Airflow; then clear this task.",
         )

@@ -1,4 +1,4 @@
-"""Wait for the moment in which the switch may begin, and hear what people say of it meanwhile."""
+"""Wait for the moment when the switch may begin. Meanwhile, hear what people order about it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 class Answer:
     """Whether a run may begin its switch.
 
-    :param passes: whether it may.
-    :param told: why, or what it waits for.
-    :param proven_ms: as of when the copies are proven; 0 if there is no proof.
+    :param passes: whether the run may begin its switch.
+    :param told: why, or what the run waits for.
+    :param proven_ms: the time up to which the copies are proven; 0 if there is no proof.
     """
 
     passes: bool
@@ -49,7 +49,7 @@ def begin_wait(application: Application, connection: KafkaConnection, *, owner: 
 
     :param owner: the run that holds the lease.
     :param asks: whether a person is asked for the approval.
-    :raises UnsafeState: a person has cancelled the switch, or it was waited for too long.
+    :raises UnsafeState: a person has cancelled the switch, or the wait for it has lasted too long.
     """
     control = ControlTopic(connection, application.application_id)
     begun = _beginning(application, connection, control, asks=asks)
@@ -75,12 +75,13 @@ def approve(
 
 
 def let_through(application: Application, connection: KafkaConnection, *, owner: str) -> Answer:
-    """Let the switch through if its moment has come, in one compare-and-set with what people say.
+    """Let the switch through if its moment has come. One compare-and-set decides between this and what people say.
 
-    A run that goes on with a cutover that has begun doesn't wait: perhaps no generation runs.
+    If the cutover has already begun, this does not wait: perhaps no generation runs.
 
     :param owner: the run that holds the lease.
-    :raises UnsafeState: a person has cancelled the switch, it was waited for too long, or it was rolled back.
+    :raises UnsafeState: a person has cancelled the switch, the wait has lasted too long, or the attempt was rolled
+        back.
     :raises Fenced: another run holds the lease.
     """
     control = ControlTopic(connection, application.application_id)
@@ -114,11 +115,11 @@ def say(
     not_before_ms: int = 0,
     reason: str = "",
 ) -> Switch:
-    """Note a person's word of the expansion in progress: postpone its switch, begin it now, or cancel it.
+    """Record what a person orders about the switch of the expansion in progress: postpone, begin now, or cancel.
 
     The windows and the limit of the wait are those that the file has now.
 
-    :raises Refused: no switch is to come, or the time is not within the limit of the wait.
+    :raises Refused: no switch is ahead, or the time is not within the limit of the wait.
     """
     control = ControlTopic(connection, application.application_id)
 
@@ -133,7 +134,7 @@ def say(
         limits = {"windows": application.cutover_windows, "until_ms": until if known.has_begun else 0}
         return {Concern.SWITCH: known.model_copy(update=limits)}
 
-    # Read first: a word that is refused fences no other process.
+    # Read first, so that an order that is refused fences no other process.
     change(control.read())
     state = update_despite_races(control, change)
     assert state.switch is not None
@@ -152,7 +153,7 @@ def say_action(
     """Note what a person says in the form or in a shell; return what the switch waits for now.
 
     :param action: one of ``ACTIONS``.
-    :param until: for ``postpone``: in ISO 8601; without it, the switch waits for another word.
+    :param until: for ``postpone``: the time in ISO 8601. Without a time, the switch waits for another order.
     :raises InvalidInput: the time can't be read.
     """
     at_ms = moment_ms(until, application.cutover_windows) if until and action == POSTPONE else 0
@@ -171,7 +172,7 @@ def _beginning(
 
 
 def tombstone_ms(connection: KafkaConnection, plan: Plan) -> int | None:
-    """Return how long the copying may be interrupted before a copy may miss deletions; None without copies."""
+    """Return how long the copying may be interrupted before a copy may miss deletions; None if without limit."""
     sources = copied_topics(plan)
     topics = ClusterAdmin(connection).describe_topics(sources) if sources else {}
     allowed = [SourceRules.of(topic).tombstone_ms for topic in topics.values()]
@@ -179,7 +180,7 @@ def tombstone_ms(connection: KafkaConnection, plan: Plan) -> int | None:
 
 
 def _pause_of(state: ControlState, journal: Journal) -> str:
-    """Return who has paused the copy; empty if it goes on. Behind a pause lies a delta without a bound."""
+    """Return who has paused the copy; empty if it goes on. After a pause, the delta to copy has no bound."""
     return told_pause(Pace.of(journal.plan.fingerprint, state.pace))
 
 

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 def close_gate(rescale: Rescale, journal: Journal) -> str:
     """Stop green if a pre-warming has started it, and undo whatever it has committed or written.
 
-    Each step calls this that may come after a killed one.
+    Every step that may follow a killed step calls this.
 
     :returns: what was found and undone, for a person; empty if green has only restored its stores.
     :raises UnsafeState: an instance is alive after ``stop``.
@@ -37,7 +37,7 @@ def close_gate(rescale: Rescale, journal: Journal) -> str:
 def cool_down(rescale: Rescale, plan: Plan) -> tuple[str, ...]:
     """Stop green completely, and remove it from its groups.
 
-    :returns: the writes that the gate has refused until the very end, as a cache is flushed when its store closes.
+    :returns: the writes that the gate has refused. This is read last: a store flushes its cache when it closes.
     :raises UnsafeState: an instance is alive after ``stop``.
     """
     instance = green(plan)
@@ -67,8 +67,8 @@ def assert_nothing_committed(rescale: Rescale, plan: Plan) -> None:
         raise UnsafeState(
             f"group {plan.green}",
             found=f"committed offsets of {', '.join(sorted(committed))}",
-            expected="none before the promotion",
-            remedy="No step of this expansion has committed them. If they may go: "
+            expected="no offsets before the promotion",
+            remedy="No step of this expansion has committed them. If nothing needs them, delete the group: "
             f"kafka-consumer-groups.sh --delete --group {plan.green}",
         )
 

@@ -28,7 +28,7 @@ class BlueGreen:
     delta = ("delta", "the catch_up job to copy the last delta")
 
     def prepare(self, rescale: Rescale, journal: Journal, jobs: JobsBeside) -> None:
-        """Wait until the jobs beside the cutover say that they are ready, and held processes that they wait."""
+        """Wait until the jobs beside the cutover tell that they are ready, and held processes that they wait."""
         plan = journal.plan
         _assert_green_is_cold(rescale, journal)
         assert_unused(rescale, plan)
@@ -79,7 +79,7 @@ class BlueGreen:
         measure: Callable[[], Timings],
     ) -> Journal:
         """Check that green works, and that blue does not come back beside it."""
-        # Dead members may be left of instances that were stopped since an earlier try.
+        # Instances that were stopped since an earlier try may have left dead members.
         rescale.admin.remove_members(journal.plan.blue)
         emptied = time.monotonic()
         if not (was_running and "total" in timings):
@@ -99,7 +99,7 @@ class BlueGreen:
         """Do nothing: the copies stay, and the next attempt goes on with them."""
 
     def only_forward(self, plan: Plan) -> str:
-        """Return the sentence that green owns the inputs, and how to end the expansion."""
+        """Say that green owns the inputs, and how to end the expansion."""
         return (
             f"not rolled back: {plan.green} owns the inputs since its promotion; only forward. End this "
             "expansion: clear the failed task; findings of verify that can't be mended, a person can accept "
@@ -107,7 +107,7 @@ class BlueGreen:
         )
 
     def way_back(self, plan: Plan) -> str:
-        """Return the sentence that another expansion leads back."""
+        """Say that another expansion leads back."""
         before = blue(plan).partitions
         return (
             f"Then back to {before} partitions: trigger expand_{plan.application} with target {before}; "
@@ -115,18 +115,18 @@ class BlueGreen:
         )
 
     def assert_left(self, plan: Plan) -> None:
-        """Allow it: earlier generations were retired before."""
+        """Allow it: if no topics are left, the earlier generations were retired before."""
 
 
 def _assert_green_is_cold(rescale: Rescale, journal: Journal) -> None:
     plan = journal.plan
-    # What is held by an earlier try of this cutover runs, but is in no group.
+    # Processes that an earlier try of this cutover holds at the door do run, but are in no group.
     is_there = rescale.admin.describe_group(plan.green).is_live if journal.held else rescale.is_alive(green(plan))
     if is_there:
         raise UnsafeState(
             f"application {plan.green}",
             found="a running instance",
-            expected="none before the promotion, behind the warm-up gate or not",
+            expected="no running instance before the promotion, behind the warm-up gate or not",
             remedy=f"Stop it; it would process what {plan.blue} still owns, or never process anything.",
         )
     assert_nothing_committed(rescale, plan)

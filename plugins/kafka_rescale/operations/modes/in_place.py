@@ -22,7 +22,7 @@ class InPlace:
     """The steps of ``mode: in_place``; see ``ModeSteps``."""
 
     mode = Mode.IN_PLACE
-    delta = ("rehearse", "a look at what the rehearsal has not seen")
+    delta = ("rehearse", "the check of the records that the rehearsal has not seen")
 
     def prepare(self, rescale: Rescale, journal: Journal, jobs: JobsBeside) -> None:
         """Wait until ``move`` is up: starting its driver after the stop would take most of the pause."""
@@ -32,7 +32,8 @@ class InPlace:
     def was_stopped_before(self, journal: Journal) -> bool:
         """Whether the user has stopped the application: then a rollback must not start it.
 
-        The group doesn't tell it: classic members linger after a clean close. The proof finds a member that lives.
+        The group can't tell: it keeps classic members after a clean close. If a member lives, the proof that the
+        application is gone finds it.
         """
         return not journal.stop_asked and not journal.blue_ran
 
@@ -41,7 +42,7 @@ class InPlace:
     ) -> None:
         """Check the records that the rehearsal has not seen.
 
-        They are moved after the promotion, as they need partitions that can't be removed again.
+        They are moved after the promotion, because they need new partitions, which can't be removed again.
         """
         assert_movable(rescale, journal)
 
@@ -83,7 +84,7 @@ class InPlace:
         release_compaction(rescale, journal)
 
     def only_forward(self, plan: Plan) -> str:
-        """Return the sentence that topics can't shrink."""
+        """Say that topics can't shrink."""
         return (
             f"not rolled back: the topics of {plan.green} grow, and none can shrink; only forward. Clear "
             "the failed task, or trigger the expansion again: it goes on where it is"
@@ -99,5 +100,5 @@ class InPlace:
             f"application {plan.application}",
             found="an expansion in place, whose topics are those of the running application",
             expected="an earlier generation with topics of its own",
-            remedy="Nothing has to be deleted, and nothing has been.",
+            remedy="Nothing has to be deleted, and nothing was deleted.",
         )

@@ -104,7 +104,7 @@ class ModeSteps(Protocol):
         """Return how to get back to the earlier count; empty if there is no way."""
 
     def assert_left(self, plan: Plan) -> None:
-        """Refuse to retire if there can't be topics of earlier generations; called if none have been found.
+        """Refuse to retire if the mode leaves no topics of earlier generations; called if no topics are found.
 
         :raises Refused: this mode leaves no such topics.
         """

@@ -23,14 +23,16 @@ from kafka_rescale.operations.expansion.rescale import running_instance
 log = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 60.0
-"""Dead members linger for their session timeout, by default 45 s. A dead application may be expanded."""
+"""A group keeps dead members until their session times out, after 45 s by default. Expanding a dead application
+is allowed."""
 _POLL_SECONDS = 1.0
 
 
 def deployment_of(described: Described, admin: ClusterAdmin, upstream: Iterable[Application]) -> Deployment:
-    """Return the deployment's answers about both generations, without starting or stopping any.
+    """Return the deployment's answers about both generations, without starting or stopping any instance.
 
-    While an expansion is in progress, the generations are in between, so only the commands themselves are checked.
+    While an expansion is in progress, either generation may be starting or stopping. So then this checks only
+    whether the commands can be run.
 
     :param upstream: the applications that are held as producers.
     """
@@ -104,7 +106,7 @@ def _settled(lifecycle: Lifecycle, admin: ClusterAdmin, blue: Instance) -> tuple
         if not members or time.monotonic() >= deadline:
             return runs, members
         if not told:
-            log.info("%s is stopped; waiting until its group has no members, of %s", blue.application_id, members)
+            log.info("%s is stopped; waiting until its group's %s members are gone", blue.application_id, members)
         told = True
         time.sleep(_POLL_SECONDS)
 

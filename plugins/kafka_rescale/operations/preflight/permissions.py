@@ -31,8 +31,9 @@ Connections = Mapping[Role, KafkaConnection]
 def permitted_state(application: Application, topology: Topology, connections: Connections) -> ControlState:
     """Return the control state, provided that every role has the permissions that it needs.
 
-    :param connections: of the roles to check. ``plan`` must be among them, as it reads the topic.
-    :raises PreflightRefused: with a finding, and the command that mends it, per missing permission.
+    :param connections: the connections of the roles to check. ``plan`` must be among them: it reads the control
+        topic.
+    :raises PreflightRefused: permissions are missing. Each has a finding, with the command that grants it.
     """
     acls = [acl for acl in needed_acls(application, topology) if acl.role in connections]
     control = [a for a in acls if a.role is Role.PLAN and a.pattern.covers(Resource.TOPIC, CONTROL_TOPIC)]
@@ -51,8 +52,8 @@ def lacking_to_retire(
 ) -> list[str]:
     """Return a line for each missing permission that only ``retire`` needs, for topics of earlier generations.
 
-    This is no reason to refuse an expansion, which doesn't need them. If no such topics are left, no person has to
-    grant them.
+    An expansion doesn't need these permissions, so their lack is no reason to refuse it. If no such topics are
+    left, no person has to grant them.
 
     :param connections: as in ``permitted_state``.
     """
@@ -86,7 +87,7 @@ def _topics(application: Application, topology: Topology, state: ControlState) -
 
 
 def _rights(acls: Iterable[Acl], connections: Connections, topics: list[str]) -> list[Right]:
-    """Ask by each connection only for the needs of its own roles: it can't tell the rights of other principals."""
+    """Ask each connection only about its own roles: the brokers don't tell it the rights of other principals."""
     wanted = list(acls)
     rights: list[Right] = []
     for connection, roles in _by_connection(connections):

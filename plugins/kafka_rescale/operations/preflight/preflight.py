@@ -1,4 +1,4 @@
-"""Checks everything without changing anything, and refuses what can't work with all reasons at once."""
+"""Checks everything without changing anything, and refuses what can't work. All reasons are given at once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Preflight:
     :param plan: what to do; None if there is nothing to do.
     :param noop: whether the application is already at the target.
     :param messages: hints for a person, one line each.
-    :param predicted: what the plan will take; None if there is nothing to do, or if it goes on.
+    :param predicted: what the plan will take; None if there is nothing to do, or if an expansion is continued.
     """
 
     plan: Plan | None
@@ -75,7 +75,7 @@ def preflight(
     :param runs_commands: whether this machine runs the commands of the file, so that they can be checked here.
     :raises InvalidInput: these settings give no connection.
     :raises LeaseHeld: another run that has not ended rescales this application.
-    :raises PreflightRefused: with every finding.
+    :raises PreflightRefused: there are findings; the error has all of them.
     """
     held = producers.upstream(application)
     connections = {Role.PLAN: connection, **(others or {})}
@@ -108,11 +108,11 @@ def preflight(
 def _checked(
     look: Callable[[], tuple[Situation, tuple[str, ...]]], connection: KafkaConnection
 ) -> tuple[Situation, tuple[str, ...]]:
-    """Look around and check; do both again if a static partitioner needs partitions that have come meanwhile.
+    """Look around and check; do both again if a static partitioner needs partitions that were added meanwhile.
 
     :param look: gathers what the checks look at.
     :returns: what ``look`` has returned last.
-    :raises PreflightRefused: with every finding.
+    :raises PreflightRefused: there are findings; the error has all of them.
     """
     while True:
         seen = look()
@@ -138,7 +138,7 @@ def look_around(
 ) -> tuple[Situation, tuple[str, ...]]:
     """Gather everything that the checks look at.
 
-    :param asked: returns the answers of the user's own commands; called last, as it may wait.
+    :param asked: returns the answers of the user's own commands. It is called last, because it may wait.
     :param compression: ``compression.type`` of the connection that copies.
     :param expected: as in ``preflight``.
     :param now_ms: as in ``preflight``.
@@ -176,7 +176,7 @@ def look_around(
 
 
 def _on_disk(known: Described) -> list[str]:
-    """Return the topics whose sizes tell what is written: what is copied, and what earlier copies have left."""
+    """Return the topics whose sizes tell how much is written: topics to copy, and topics of earlier copies."""
     return [
         *map(known.full_name, [*sorted(known.topology.repartitions), *known.successors()]),
         *map(known.changelog, known.topology.stores),
@@ -189,7 +189,7 @@ def _not_asked(_: Described, __: ClusterAdmin) -> Deployment:
 
 
 def _sample(known: Described, admin: ClusterAdmin, connection: KafkaConnection) -> tuple[Sampled, dict[str, str]]:
-    """Sample topics whose keys decide partitions; for an expansion in progress that was done when it began.
+    """Sample topics whose keys decide partitions. An expansion in progress has done that when it began.
 
     :returns: samples, and the codecs of the topics that are compressed.
     """

@@ -30,7 +30,8 @@ def advise(
 ) -> tuple[Advice, ...]:
     """Return a recommendation for every topic whose keys decide where state is.
 
-    :param seconds: between the two readings: longer than ``commit.interval.ms``, as committed offsets are read.
+    :param seconds: time between the two readings. It must be longer than ``commit.interval.ms``, because committed
+        offsets are read.
     :param threads: number of stream threads that shall get a task; by default the number of group members.
     :raises InvalidInput: the application doesn't exist, or could not be measured.
     """

@@ -80,7 +80,7 @@ def _to_be_verified(application: Application, state: ControlState) -> Journal:
         raise Refused(
             f"application {application.application_id!r}",
             found="no expansion" if journal is None else f"an expansion in phase {journal.told}",
-            expected=f"one whose proof has findings, or one in phase {Phase.STARTED}, whose verification has some",
+            expected=f"a proof with findings, or phase {Phase.STARTED} and a verification with findings",
             remedy="Accept what prove or verify reports, when it has reported it.",
         )
     return journal
@@ -89,9 +89,9 @@ def _to_be_verified(application: Application, state: ControlState) -> Journal:
 def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journal, finding: str) -> int:
     """Return how many misrouted records, offsets or violations a finding has.
 
-    Misrouted records are looked up on the brokers, and must be the first and the last record of the range. A range
-    of blue's late writes must end where its log ends. So a person can't accept records that have not been written
-    yet. A comparison must be in the last proof or report.
+    Misrouted records are looked up on the brokers: the first and the last record of the range must be misrouted. A
+    range of blue's late writes must end where its log ends. So a person can't accept records that have not been
+    written yet. A comparison must be in the last proof or report.
     """
     within = OffsetRange.parse(finding) if journal.is_promoted else None
     if within is not None and journal.captured and within.topic in journal.captured.changelog_ends:
@@ -112,10 +112,10 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
         present = list(compared)
     raise Refused(
         f"finding {finding}",
-        found=f"only {', '.join(present)}" if present else "none of this kind",
+        found=f"only {', '.join(present)}" if present else "no finding of this kind",
         expected="a finding by exactly this name",
-        remedy="Copy the name from the log of prove, verify or callback, and accept what you have seen to. "
-        "What retention has deleted needs no acceptance.",
+        remedy="Copy the name from the log of prove, verify or callback, and accept what you have dealt with. "
+        "Records that retention has deleted need no acceptance.",
     )
 
 

@@ -42,7 +42,7 @@ class ProofPace:
     def await_turn(self) -> PacedReading | None:
         """Wait until the proof isn't paused, and return what slows a part down; None if nothing does.
 
-        A part that has begun without a limit ends without one: its rows don't pass where they could be held.
+        A part that has begun without a limit ends without a limit: nothing on its rows' way could hold them back.
         """
         while self._pacer.rate.is_paused and not self.is_over:
             time.sleep(WAIT_SECONDS)

@@ -1,4 +1,4 @@
-"""The parts of a proof that goes on: which are compared, and what is left."""
+"""The parts of a proof in progress: which of them are compared, and which are left."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ class ProofParts:
 
     @classmethod
     def begun(cls, connection: KafkaConnection, journal: Journal, state: ControlState) -> Self:
-        """Go on with a proof of these copies that has not ended, or begin one.
+        """Go on with a proof of these copies that has not ended, or begin a proof.
 
-        It can be gone on with if the copies still have what was compared, if what blue has written behind its
-        fences is compared by the job that copies, and if blue can't have lost deletions since.
+        Three conditions must hold to go on. The copies still have what was compared. The job that copies compares
+        what blue has written behind the proof's fences. And blue can't have lost deletions since.
         """
         known = ProofProgress.model_validate(state.proof_progress) if state.proof_progress else None
         plan, rolling = journal.plan, RollingProof.of_record(state.rolling_proof, journal)
@@ -97,7 +97,7 @@ class ProofParts:
 
     @property
     def snapshot(self) -> Snapshot:
-        """How far the partitions of green are: of a plan at work, as far as Spark has read its logs."""
+        """How far the comparison of green's partitions is. Of logs that Spark reads now, the share read counts."""
         done = self.done
         partitions = [
             each
@@ -113,14 +113,14 @@ class ProofParts:
 
     @property
     def told(self) -> str:
-        """How far it is, in a sentence."""
+        """How far the proof is, in a sentence."""
         snapshot = self.snapshot
         return told_of(snapshot.partitions, snapshot.seconds)
 
     def compare(self, spark: SparkSession, pace: ProofPace | None = None) -> tuple[StoreReport, ...]:
-        """Compare the parts that are left, small stores in one plan, and return the reports of all stores.
+        """Compare the parts that are left, and return the reports of all stores. Small stores share a Spark plan.
 
-        :param pace: each plan waits for it before it begins; None to compare as fast as Spark can.
+        :param pace: each plan waits for its turn before it begins; None to compare as fast as Spark can.
         """
         left = [part for part in self.parts if part.name not in self.done]
 
@@ -156,9 +156,9 @@ class ProofParts:
         )
 
     def _beside(self, source: str, allowed: int | None) -> BesideBlue:
-        """Return what is asked about one of blue's topics.
+        """Return what the comparison asks about one of blue's topics.
 
-        :param allowed: how long it keeps deletions in ms; None for ever.
+        :param allowed: how long the topic keeps deletions, in ms; None for ever.
         """
         ends, copied_ms = self.fences.blue_ends[source], self.fences.copied_as_of_ms[source]
         return BesideBlue(
@@ -168,7 +168,7 @@ class ProofParts:
 
 
 def _is_young(connection: KafkaConnection, plan: Plan, fences: Fences) -> bool:
-    """Whether at most half of the time has passed for which blue keeps the deletions behind the fences."""
+    """Whether at most half of the time is over in which blue keeps the deletions behind the fences."""
     sources = [move.source for move in plan.changelogs]
     described, now = ClusterAdmin(connection).describe_topics(sources), now_ms()
     kept = {topic: SourceRules.of(described[topic]).tombstone_ms for topic in sources}

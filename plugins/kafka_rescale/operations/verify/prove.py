@@ -1,9 +1,10 @@
 """The proof before the promotion: the whole state is compared while the application works and the copies go on.
 
-What is proven is that green has everything that blue had written up to the fence (``core.verify.proof``). It is
-read between two moments of the running copy, and no unit of it stops (``kafka.copy.fences``). The comparison is
-that of ``verify``, and ``spark.verify.live`` says why none of its findings is false. What has been compared is
-noted part by part, so a proof that was killed goes on with what is missing, up to the same fence.
+What is proven is that green has everything that blue had written up to the fence (``core.verify.proof``). The
+fence is read between two moments of the running copy, and no unit of the copy stops (``kafka.copy.fences``). The
+comparison is the same as in ``verify``, and ``spark.verify.live`` says why none of its findings is false. The job
+notes part by part what has been compared. So a proof that was killed goes on with what is missing, up to the same
+fence.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def prove(job: Job) -> None:
 
 
 def _compare(job: Job, journal: Journal, spark: SparkSession, parts: ProofParts) -> None:
-    """Compare what is left, and note each part that is done: at once for readers, or at the latest when it fails.
+    """Compare what is left. Note the parts that are done while it runs, and once more if brokers don't answer.
 
     :raises Fenced: the run has lost the lease.
     """
@@ -97,8 +98,8 @@ def _compare(job: Job, journal: Journal, spark: SparkSession, parts: ProofParts)
 def _record(job: Job, proof: Proof, began: float) -> None:
     """Record a proof in place of its parts.
 
-    :raises UnsafeState: it has findings.
-    :raises Outage: the copies were begun anew meanwhile, so that the findings say nothing.
+    :raises UnsafeState: the proof has findings.
+    :raises Outage: the copies were begun anew meanwhile, so the findings say nothing.
     """
     say(render_proof(proof))
     changes: Change = {Concern.PROOF: proof, Concern.PROOF_PROGRESS: None}

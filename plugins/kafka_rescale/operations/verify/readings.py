@@ -1,4 +1,4 @@
-"""How far the plans are that compare stores at present: by what Spark has read."""
+"""How far the comparisons of stores are at present, measured by what Spark has read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Readings:
-    """The readings of one Spark session, each of some parts in one plan."""
+    """The readings of one Spark session. Each reading covers some parts, in one Spark plan."""
 
     def __init__(self) -> None:
         self._of: dict[str, tuple[SparkContext, str, int]] = {}
@@ -24,7 +24,7 @@ class Readings:
         """Count what this thread reads from now on as the reading of some parts.
 
         :param parts: names of the parts.
-        :param pairs: what is read of them.
+        :param pairs: the logs that are read for these parts.
         """
         offsets = sum(end - begin for pair in pairs for log in pair.logs for begin, end in log.ranges.values())
         name = begin_reading(context)
@@ -32,9 +32,9 @@ class Readings:
             self._of.update(dict.fromkeys(parts, (context, name, offsets)))
 
     def share(self, part: str) -> float:
-        """Return how much of its logs the reading of a part has read, from 0 to 1.
+        """Return the share of its logs that the reading of a part has read, from 0 to 1.
 
-        Holes of compaction count as left until the part is compared.
+        Offsets that compaction has removed count as not read until the part is compared.
         """
         with self._lock:
             if part not in self._of:

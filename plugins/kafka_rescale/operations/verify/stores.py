@@ -1,4 +1,4 @@
-"""Comparing the stores of an expansion: some in one plan, which is made again if retention is faster."""
+"""Comparing the stores of an expansion, some in one plan. If retention is faster than a plan, it is made again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compare_each(
 ) -> tuple[StoreReport, ...]:
     """Compare batches of stores or of parts of them, some at a time, and return the reports in their order.
 
-    :param told: returns how far it is, for the log.
+    :param told: returns how far the comparison is, for the log.
     """
     with ThreadPoolExecutor(BATCHES_AT_ONCE) as pool:
         found = await_all([pool.submit(compared, batch) for batch in batches], told)
@@ -55,7 +55,7 @@ def compare_as_planned(
 
     :param fences: by blue's topics; see ``StorePair``.
     :param compare: reads and compares the logs; the reports are in the order of the pairs.
-    :raises UnsafeState: a topic is not the one whose ends these are.
+    :raises UnsafeState: a topic was deleted or made anew since these ends were read.
     :raises Outage: retention was faster each time.
     """
     names = [name for move in moves for name in (move.source, move.target)]
@@ -98,7 +98,7 @@ def compare_as_planned(
 def await_all(compared: Sequence[Future[T]], told: Callable[[], str], seconds: float = TOLD_SECONDS) -> list[T]:
     """Wait for the results of comparisons, and log meanwhile how far they are.
 
-    :param seconds: between two lines.
+    :param seconds: time between two lines of the log.
     """
     began = time.monotonic()
     while wait(compared, timeout=seconds).not_done:

@@ -52,7 +52,7 @@ def verify(
 
     :param session: returns a Spark session; it is called only if there is a store to compare.
     :param application: base name of the application.
-    :param whole: compare the whole state, also of the stores that were compared before the promotion.
+    :param whole: whether to compare the whole state, including stores that were compared before the promotion.
     :param clock_ms: wall clock in ms since the epoch.
     :raises Refused: there is nothing to verify yet, or nothing any more.
     :raises Fenced: a newer attempt has begun.
