@@ -63,10 +63,10 @@ def steps(journal: Journal, added: Sequence[Added]) -> Iterator[Step]:
 
     If an input was grown before the expansion, the first step has the records of its old partitions at the
     promotion, which either count may have placed. Then every later growth has a step with the records that it
-    found. In each step, a record is refused if a count has placed it that its producer could not know yet: if its
-    key had moved between old partitions, its records would lose their order.
+    found. In each step, a record is refused if it was placed by a count that its producer could not know yet: if
+    its key had moved between old partitions, the key's records would lose their order.
 
-    :param journal: of an expansion that has been promoted.
+    :param journal: journal of an expansion that has been promoted.
     """
     moves = journal.plan.bridges
     held = {(m.source, p): journal.input_ends[m.source][p] for m in moves for p in range(m.earlier_partitions)}
@@ -78,6 +78,8 @@ def steps(journal: Journal, added: Sequence[Added]) -> Iterator[Step]:
 
 
 def _layout(move: Move, counts: Sequence[int]) -> Layout:
-    """Return a layout. Records placed by the count before the expansion are copied by then, and refused later."""
+    """Return a layout. The records that the count before the expansion placed are copied by then. Later ones are
+    refused.
+    """
     every = (move.source_partitions, *counts)
     return Layout(move.model_copy(update={"earlier_partitions": 0, "source_partitions": every[-1]}), every[:-1])

@@ -16,8 +16,8 @@ FOLLOW_UP_MS = 10_000
 class Parallelism:
     """Partitions, hence tasks, of one sub-topology.
 
-    :param current: those that it has.
-    :param expected: those that it has once everything follows from its inputs.
+    :param current: number that it has now.
+    :param expected: number that it will have once every count follows from the inputs.
     """
 
     subtopology: int
@@ -34,7 +34,8 @@ class Autoscaling(Value):
     :param first_failure_ms: wall clock of the first failure since the last success; 0 for no failure. The time in
         which a bound was in the way is added, as the timeout does not run meanwhile.
     :param held_ms: wall clock since when a bound is in the way of the next attempt; 0 for no bound.
-    :param reached: the most partitions that all topics concerned have had since it tries; they never become fewer.
+    :param reached: the most partitions that all topics concerned have had since the watch began to try. They never
+        become fewer.
     :param given_up: whether it has given up retrying this target.
     :param failures: how often it has given up (``num-autoscaling-failures``).
     :param succeeded_ms: wall clock when an expansion was seen to have succeeded, until the follow-up check.

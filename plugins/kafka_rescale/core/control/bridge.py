@@ -157,10 +157,10 @@ def verdict(
 
 
 def when_restored(found: Verdict, journal: Journal | None, results: Mapping[str, JobResult]) -> Verdict:
-    """Return the verdict on starting a driver: none for the hours in which this run restores its stages.
+    """Return the verdict on starting a driver: no driver for the hours in which this run restores its stages.
 
-    The driver comes up during ``warm_up``, and the last stage's gate waits for it. A cluster that gives each job
-    all of its cores would have none for a bridge that is submitted beside ``catch_up``.
+    The driver comes up during ``warm_up``, and the last stage's gate waits for it. It must not come up later: if a
+    cluster gives each job all of its cores, none is left for a bridge that is submitted beside ``catch_up``.
 
     :param found: whether a bridge has anything to do.
     :param results: of the jobs, by their names.
@@ -211,7 +211,7 @@ def unfinished(journal: Journal, bridge: Bridge | None, *, last: PartitionOffset
             yield Finding(
                 what,
                 "a bridge that still carries records on" + _of(known, move, last),
-                "one that has ended: its old topic silent, every producer with the new one",
+                "a bridge that has ended: its old topic is silent, and every producer writes to the new topic",
                 f"Let all producers write to {move.target}; {dag} ends after `silent_seconds` without a record.",
             )
         elif move.source in late:
@@ -219,7 +219,7 @@ def unfinished(journal: Journal, bridge: Bridge | None, *, last: PartitionOffset
             yield Finding(
                 what,
                 f"records that came into the old topic after the bridge had ended, in partitions {partitions}",
-                "none: after the next expansion has begun, nothing carries them on",
-                f"Find who writes to {move.source}, and let it write to {move.target}. Let {dag} run, which "
-                "carries them on and ends again (is it paused?); then trigger again.",
+                "no such records: after the next expansion has begun, nothing carries them on",
+                f"Find the producer that writes to {move.source}, and let it write to {move.target}. Let {dag} "
+                "run: it carries the records on and ends again (is the DAG paused?). Then trigger again.",
             )

@@ -33,11 +33,12 @@ class Generations(Value):
     :param inputs: topics that the running generation reads instead of repartitioned inputs, by the name in the
         file.
     :param grown_from: counts that internal topics of the running generation had before they were grown in place.
-    :param grown_inputs: counts that inputs had before expansions grew them; processed records still lie by them.
+    :param grown_inputs: counts that inputs had before expansions grew them. Records that were processed before
+        still lie where these counts have placed them.
     :param retired: earlier generations whose topics have been deleted.
     :param left: internal topics of earlier generations that have not been retired.
     :param since_ms: wall clock when the previous generation was asked to stop; 0 if unknown, and for the first
-        one.
+        generation.
     :param past: the earlier generations, the oldest first, as far as they are known.
     :param begins: log starts of changelogs that did not begin at 0, because a copy into them was begun anew.
     """

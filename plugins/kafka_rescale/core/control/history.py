@@ -10,7 +10,7 @@ from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.values import Value
 
 MOST = 100
-"""How many attempts are kept of an application. The oldest is deleted when another one ends."""
+"""How many attempts are kept of an application. When another attempt ends, the oldest is deleted."""
 
 
 class JobSpan(Value):
@@ -30,8 +30,9 @@ class JobSpan(Value):
 class Proven(Value):
     """What was proven of an attempt.
 
-    :param passed: whether the proof before the promotion has passed; None without one.
-    :param until_ms: as of when the copies were compared last, before the promotion; None if they were not.
+    :param passed: whether the proof before the promotion has passed; None without a proof.
+    :param until_ms: time up to which the copies were last compared before the promotion; None if they were not
+        compared.
     :param entries: how many live entries were found equal.
     :param verified: whether verify has passed; None if it has not been reached.
     :param accepted: how many findings a person has accepted.
@@ -48,13 +49,13 @@ class PastExpansion(Value):
     """One attempt at an expansion that has ended, as complete or rolled back.
 
     :param plan: fingerprint of the plan.
-    :param attempt: the journal's.
+    :param attempt: number of the attempt in the journal.
     :param outcome: the journal's last phase.
     :param before: partitions that the application was started with.
     :param after: partitions wanted.
     :param run: the run that has ended it.
-    :param triggered_by: who has triggered the run that has begun it; empty if that is not known.
-    :param approved_by: who has said last when the switch may begin; empty if nobody was asked.
+    :param triggered_by: the person who has triggered the run that has begun it; empty if that is not known.
+    :param approved_by: the person who said last when the switch may begin; empty if nobody was asked.
     :param begun_ms: wall clock; 0 for an attempt that an earlier version has begun.
     :param reason: why it was rolled back.
     :param timings: seconds per part of the pause, as the journal has them.
@@ -82,7 +83,7 @@ class PastExpansion(Value):
 
     @property
     def key(self) -> str:
-        """Its name in the control topic. Each attempt at each plan has one, so that compaction keeps it."""
+        """Its name in the control topic. Each attempt at each plan has its own name, so compaction keeps it."""
         return f"{self.plan}-{self.attempt}"
 
     @property
@@ -109,7 +110,7 @@ class PastExpansion(Value):
 
 
 def newest_first(history: Iterable[PastExpansion]) -> list[PastExpansion]:
-    """Return the attempts in the order in which people ask for them."""
+    """Return the attempts, the latest first: people ask for them in this order."""
     return sorted(history, key=lambda each: (-each.ended_ms, each.key))
 
 

@@ -66,7 +66,7 @@ class JobFailure(Value):
 
 
 def _can_be_made_again(kind: type) -> bool:
-    """Whether a class is one of ours, and is made from the four texts."""
+    """Whether a class is in ``core.errors``, and is made from the four texts."""
     return getattr(errors, kind.__name__, None) is kind and kind.__init__ is RescaleError.__init__
 
 
@@ -80,7 +80,7 @@ def _exception(name: str, text: str) -> Exception:
     except Exception:
         found = None
     kind = found if isinstance(found, type) and issubclass(found, Exception) else Exception
-    # Not its constructor, which may want other arguments.
+    # Don't call the constructor: it may want other arguments.
     exception: Exception = kind.__new__(kind)
     exception.args = (text,)
     return exception

@@ -16,13 +16,13 @@ class JobResult(Value):
     :param job: ``restore/<stage>``, ``warm_up/<stage>``, ``catch_up``, ``prove``, ``process/<level>/<thread>``,
         ``warm_up_processors/<client>``, ``keep_warm/<client>``; of gates ``lag_gate/<stage>``, ``gate_all``;
         ``watch`` for a look of the watch.
-    :param state: ``running``, ``ready`` (catch_up near the ends), ``done`` or ``failed``; for a gate its answer,
-        for a look its outcome.
+    :param state: ``running``, ``ready`` (catch_up near the ends), ``done`` or ``failed``. For a gate it is the
+        gate's answer, for a look of the watch the look's outcome.
     :param seeded: how many of ``records`` were rows of a snapshot; the others were read from the log.
     :param as_of_ms: wall clock as of which the whole source has been copied (for tombstone safety), or proven.
     :param lags: how the lags have changed over this attempt.
     :param marks: marks that a pipeline's tasks have committed beside their offsets, as JSON.
-    :param failure: why the job has failed, if it has said so itself.
+    :param failure: why the job has failed, if the job itself has reported it.
     """
 
     job: str

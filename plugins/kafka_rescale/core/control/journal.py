@@ -1,7 +1,7 @@
 """The journal of one expansion: a state machine. Every step of it can be killed and continued.
 
-``PROMOTED`` is the point of no return: before it a rollback starts blue as it was, after it there is only forward.
-Inputs are grown after it, because a grown input kills blue at its next rebalance and can't shrink again.
+``PROMOTED`` is the point of no return. Before it, a rollback starts blue as it was. After it, the expansion can
+only go forward. Inputs are grown after it: a grown input kills blue at its next rebalance, and can't shrink again.
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ class Journal(Value):
     :param held: number of the pass of green's processes that wait at the door of their group; 0 if there are none.
     :param compaction_lags: ``min.compaction.lag.ms`` overrides of green's changelogs as they were before every
         record had to be kept; an empty string stands for no override.
-    :param max_compaction_lags: the same for ``max.compaction.lag.ms``, which brokers refuse below the other.
+    :param max_compaction_lags: the same for ``max.compaction.lag.ms``. Brokers refuse a maximum below the minimum.
     :param callback_begun_ms: wall clock when ``on_partition_expansion`` was about to be called, 0 before.
     :param rollback_reason: why this attempt is rolled back, in a sentence; empty if it isn't.
     :param begun_ms: wall clock when this attempt began; 0 if an earlier version has begun it.
-    :param triggered_by: who has triggered the run that has begun it; empty if that is not known.
-    :param predicted: what was predicted of it; None if an earlier version has begun it.
+    :param triggered_by: the person who has triggered the run that has begun it; empty if that is not known.
+    :param predicted: what was predicted for it; None if an earlier version has begun it.
     """
 
     plan: Plan
@@ -174,7 +174,7 @@ class Journal(Value):
 
     @property
     def promotion(self) -> str:
-        """A hash of what was promoted. A proof carries it, as clocks of two machines can't be compared."""
+        """A hash of what was promoted. A report carries it, because clocks of two machines can't be compared."""
         promoted = self.model_dump(mode="json", include={"attempt", "captured", "green_ends", "green_start"})
         text = json.dumps([self.plan.fingerprint, promoted], sort_keys=True)
         return sha256(text.encode()).hexdigest()[:16]

@@ -10,9 +10,9 @@ class Lease(Value):
 
     :param owner: ``<dag_id>/<run_id>`` of an Airflow run, or ``shell/<host>/<pid>``.
     :param epoch: every acquisition raises it.
-    :param expires_at_ms: if the owner can't be asked, the lease is free after this; every change of the journal
-        renews it.
-    :param airflow: the Airflow that the owner is a run of; empty if that is not known, or if it is no run.
+    :param expires_at_ms: if the owner can't be asked whether it has ended, the lease is free after this time.
+        Every change of the journal renews the lease.
+    :param airflow: the Airflow that the owner is a run of; empty if that is not known, or if the owner is no run.
     """
 
     owner: str

@@ -1,4 +1,4 @@
-"""The pace of an expansion: what people have said of it, and what each job makes of that."""
+"""The pace of an expansion: what people have ordered, and how fast each job therefore copies."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from kafka_rescale.core.values import Value
 
 
 class Word(Value):
-    """What a person has said.
+    """An order that a person has given about the pace.
 
-    :param by: who has said it.
+    :param by: who has given it.
     :param at_ms: when, in ms since the epoch.
     :param reason: why, if the person has given a reason.
     """
@@ -26,7 +26,7 @@ class Pace(Value):
 
     :param plan: fingerprint of the plan. Another plan has another record.
     :param limit: bytes of keys and values per second, over all tasks of a job; None without a limit.
-    :param limited: who has said the limit; None if the limit is that of the application file.
+    :param limited: who has set the limit; None if the limit is that of the application file.
     :param paused: who has paused the copy; None if it goes on.
     :param tombstone_ms: how long the copying may be interrupted (``delete.retention.ms``), as of the pause; None
         if that is not bounded.
@@ -44,7 +44,7 @@ class Pace(Value):
         return found if found is not None and found.plan == plan else cls(plan=plan)
 
     def declared(self, pacing: Pacing | None) -> Self:
-        """Return the record with the limit of the application file, unless a person has said one."""
+        """Return the record with the limit of the application file, unless a person has set a limit."""
         if self.limited is not None:
             return self
         return self.model_copy(update={"limit": pacing.bytes_per_second if pacing is not None else None})
@@ -54,15 +54,15 @@ class Rate(Value):
     """How fast one job may copy now. Its driver writes it, and its tasks obey it.
 
     :param run: the run that holds the lease.
-    :param attempt: at the run's task; a rate of another attempt means nothing.
+    :param attempt: number of the attempt at the run's task; a rate of another attempt means nothing.
     :param limit: bytes per second that the job may use at most; None without a limit.
-    :param bytes_per_second: of all tasks together, now; None without a limit.
+    :param bytes_per_second: what all tasks together may copy now; None without a limit.
     :param is_paused: whether nothing is copied.
     :param tasks: how many tasks share the rate.
     :param slowed_by: why the rate is below the limit, in a sentence; empty if it isn't.
     :param slowed_ms: when it was last slowed down; 0 if it never was.
-    :param unknown: what the driver could not read, so that the rate does not follow it.
-    :param at_ms: when it was decided.
+    :param unknown: what the driver could not read. The rate does not react to it.
+    :param at_ms: when the rate was decided.
     """
 
     run: str

@@ -22,10 +22,10 @@ class SourceTopic(Value):
     :param partitions: how many partitions the tasks know.
     :param grown_at_ms: wall clock when more partitions were first seen; 0 if it has never grown.
     :param settled: by partition, the end offset once every producer knew all partitions; empty until then.
-    :param first: partitions when it was first read; 0 if an older version read it, which didn't note it.
+    :param first: partitions when it was first read; 0 if an older version read it first and did not note them.
     :param since_ms: wall clock when it was first read.
-    :param begun: partitions that have had a committed offset since. If the offset is gone, it is unknown where to
-        go on.
+    :param begun: partitions that have had a committed offset since then. If such an offset is gone, it is unknown
+        where to go on.
     """
 
     partitions: int
@@ -46,7 +46,7 @@ class ProcessorCounts(Value):
 
     :param initial: number at the very beginning; linear hashing always depends on it.
     :param count: number now.
-    :param expanding_to: number that there shall be; 0 without an expansion.
+    :param expanding_to: number that an expansion in progress aims at; 0 without an expansion.
     :param switched_in: the run that gave the latest processors their partitions.
     :param copied: number of changelog records that were copied to the latest processors.
     """

@@ -1,4 +1,4 @@
-"""When the switch to the next generation begins: what the file, the approval and people have said of it."""
+"""When the switch to the next generation begins: what the file, the approval and people have said about it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Order(StrEnum):
     """What the switch waits for.
 
     ``window``: a window of the file; without windows, nothing. ``now``: nothing, whatever the windows are.
-    ``hold``: a word of a person. ``cancel``: nothing any more, because there will be no switch.
+    ``hold``: a further order of a person. ``cancel``: nothing any more, because there will be no switch.
     """
 
     WINDOW = "window"
@@ -28,18 +28,18 @@ class Switch(Value):
     """The record of one attempt.
 
     :param plan: fingerprint of the expansion's plan.
-    :param attempt: the journal's. Another attempt has another record.
-    :param order: the last word.
-    :param not_before_ms: wall clock before which it does not begin; 0 without such a time.
-    :param by: who has said it; empty if nobody has said anything yet.
-    :param at_ms: when it was said.
+    :param attempt: number of the attempt in the journal. Another attempt has another record.
+    :param order: the last order.
+    :param not_before_ms: wall clock before which the switch does not begin; 0 without such a time.
+    :param by: the person who gave the last order; empty if nobody has given an order yet.
+    :param at_ms: when it was given.
     :param reason: why, if a person has given a reason.
     :param asked: whether the run has asked for an approval that nobody has given yet.
-    :param windows: those of the file.
+    :param windows: the windows of the file.
     :param since_ms: when the copies were ready for the switch, and the wait began; 0 before.
-    :param until_ms: how long the copies are kept near.
+    :param until_ms: until when the copies are kept near.
     :param tombstone_ms: how long the copying may be interrupted (``delete.retention.ms``); None without copies.
-    :param released_ms: when the switch was let through; 0 before. From then on it is the cutover's.
+    :param released_ms: when the switch was let through; 0 before. From then on, the cutover has it.
     """
 
     plan: str
@@ -66,15 +66,15 @@ class Switch(Value):
 
     @property
     def has_begun(self) -> bool:
-        """Whether the copies are ready, and the switch is waited for."""
+        """Whether the copies are ready, and the wait for the switch has begun."""
         return self.since_ms > 0
 
     def begun(
         self, now_ms: int, longest_ms: int, windows: CutoverWindows | None, tombstone_ms: int | None, *, asks: bool
     ) -> Self:
-        """Return the record when a task begins to wait, or begins again: the limit counts from the first time.
+        """Return the record when a task begins to wait, or begins again. The limit counts from the first time.
 
-        :param longest_ms: how long the file lets it wait.
+        :param longest_ms: how long the file lets the task wait.
         :param asks: whether the task asks a person.
         """
         since = self.since_ms or now_ms
@@ -82,7 +82,7 @@ class Switch(Value):
         return self.model_copy(update={**changes, "tombstone_ms": tombstone_ms})
 
     def said(self, order: Order, by: str, at_ms: int, *, not_before_ms: int = 0, reason: str = "") -> Self:
-        """Return the record after a person's word.
+        """Return the record after a person's order.
 
         :raises Refused: the switch has been let through, or was cancelled.
         """
@@ -96,7 +96,7 @@ class Switch(Value):
         if self.order is Order.CANCEL:
             raise Refused(
                 "switch",
-                found=f"one that {self.by} has cancelled",
+                found=f"a switch that {self.by} has cancelled",
                 expected="a switch that is still waited for",
                 remedy="Trigger the expansion again when its run has ended: it goes on with the copies.",
             )

@@ -36,7 +36,7 @@ def with_progress(control: ControlState, progress: Sequence[PartitionProgress], 
 
 @dataclass(frozen=True)
 class Left:
-    """What a bridge has yet to copy of the records that its old topics held at some moment.
+    """Of the records that the old topics held at some moment: how many the bridge still has to copy.
 
     :param records: offsets below the ends of that moment that have not been copied yet, markers included.
     :param total: offsets below these ends that had not been copied at that moment.

@@ -1,4 +1,4 @@
-"""``on_partition_expansion(old, new)`` (KIP-878): begun once per expansion, and never silently again.
+"""``on_partition_expansion(old, new)`` (KIP-878): called once per expansion, and never silently a second time.
 
 The beginning of the call is recorded in the journal, and its end by the phase ``COMPLETE``.
 """
@@ -23,7 +23,7 @@ class ExpansionCallback(NamedCallback):
     def of(cls, application: Application) -> ExpansionCallback | None:
         """Return the callback of an application, if it declares one.
 
-        :raises InvalidInput: it can't be imported, or can't be called with two counts.
+        :raises InvalidInput: the function can't be imported, or can't be called with two counts.
         """
         return cls.of_name(application.on_partition_expansion)
 
@@ -39,7 +39,7 @@ class ExpansionCallback(NamedCallback):
         return following
 
     def __call__(self, old: int, new: int, plan: Plan) -> None:
-        """Call it.
+        """Call the function.
 
         :raises UnsafeState: the function failed, and it can't be known whether it has had its effect.
         """

@@ -1,7 +1,7 @@
 """The steps of a cutover for one application, each with the names that it will touch, known beforehand.
 
-What a person reads before the approval, as the dry run of Vitess' traffic switcher prints its steps. The order is
-that of ``operations.cutover.cutover``.
+A person reads them before the approval. The dry run of Vitess' traffic switcher prints its steps in the same way.
+The order is the order in ``operations.cutover.cutover``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def cutover_steps(plan: Plan, application: Application) -> tuple[CutoverStep, ..
 
 
 def steps_to_come(control: ControlState, application: Application) -> tuple[CutoverStep, ...]:
-    """Return the steps of the cutover of the expansion in progress; nothing once it is promoted."""
+    """Return the steps of the cutover of the expansion in progress; no steps once it is promoted."""
     journal = control.journal
     if journal is None or not journal.in_progress or journal.is_promoted or journal.rollback_reason:
         return ()
@@ -152,7 +152,7 @@ def _behind(plan: Plan, application: Application) -> Iterator[CutoverStep]:
 
 
 def _is_held(application: Application) -> bool:
-    """Whether the file declares a held start; only the workers know whether a class of the user has one."""
+    """Whether the file declares a held start. Only the workers know whether a class of the user offers it."""
     return getattr(application.lifecycle, "start_held", None) is not None
 
 

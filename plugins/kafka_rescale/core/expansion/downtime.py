@@ -41,10 +41,10 @@ class Part(Value):
 class Downtime(Value):
     """The pause of an expansion.
 
-    :param parts: in their order; the rest of ``total`` was spent between them.
+    :param parts: in their order, including the time between the parts.
     :param total: seconds of a pause that has ended; None before.
     :param since_ms: wall clock at which the present pause began; None without a pause.
-    :param prewarmed: seconds per part of the pre-warming ahead of it.
+    :param prewarmed: seconds per part of the pre-warming ahead of the pause.
     :param remark: how much pre-warming and a held start have saved, or would have saved.
     """
 

@@ -1,8 +1,8 @@
 """Held at the door: green's processes start ahead of the pause, and wait for their start offsets.
 
-The pass is a number of one attempt. The cutover commits it to the group of the gate as the "offset" of an input,
-and beside it the number of start offsets. The group also has seats: partitions beside which held processes tell
-that they wait. ``HoldGate`` of the gate's jar is the other side of this.
+The pass is a number that belongs to one attempt. The cutover commits it to the gate's group as the "offset" of an
+input, with the number of start offsets as its metadata. The group also has seats: partitions in whose metadata
+held processes tell that they wait. ``HoldGate`` in the gate's jar is the other side of this.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _THREAD = "-StreamThread-"
 
 
 def pass_of(plan: Plan, number: int) -> tuple[PartitionOffsets, dict[str, dict[int, str]]]:
-    """Return the offsets and the texts beside them that hold green's processes.
+    """Return the offsets that hold green's processes, and the texts to commit as the offsets' metadata.
 
-    :param number: of the pass.
+    :param number: number of the pass.
     """
     topic = plan.inputs[0].green_topic
     seats = max(plan.moves, key=lambda move: move.target_partitions, default=None)
@@ -55,7 +55,7 @@ def start_offsets(plan: Plan) -> int:
 
 
 def processes(members: Iterable[str]) -> int:
-    """Return how many processes the members of a group are threads of; 0 if their names don't tell."""
+    """Return the number of processes whose threads are the members of a group; 0 if the names don't tell."""
     found = [member.partition(_THREAD) for member in members]
     return len({process for process, _, _ in found}) if all(thread for _, thread, _ in found) else 0
 
@@ -64,7 +64,7 @@ def processes(members: Iterable[str]) -> int:
 class Door:
     """The held processes that tell that they wait.
 
-    :param number: of the pass that they wait with.
+    :param number: number of the pass that they wait with.
     :param expected: how many there are likely to be; 0 if that is not known.
     """
 
@@ -85,7 +85,7 @@ class Door:
             if beats <= known:
                 continue
             self._beats[process] = beats, now
-            # What an ended process has left is seen once; a second one, it lives.
+            # A beat seen once may come from a process that has ended. At a second, later beat the process lives.
             if known and process not in self._alive:
                 self._alive.add(process)
                 self._changed_at = now
@@ -95,7 +95,7 @@ class Door:
         return sum(now - self._beats[process][1] <= SILENT_SECONDS for process in self._alive)
 
     def is_complete(self, now: float) -> bool:
-        """Whether as many processes wait as are expected, or no further one has come for a while."""
+        """Whether as many processes wait as are expected, or no further process has come for a while."""
         waiting = self.waiting(now)
         if self.expected and waiting >= self.expected:
             return True

@@ -11,7 +11,7 @@ from kafka_rescale.core.control.journal import Journal
 def late_writes(journal: Journal, ends: Mapping[str, Mapping[int, int]]) -> tuple[OffsetRange, ...]:
     """Return the offsets behind the captured ends, for the changelogs whose present ends are given.
 
-    :param ends: by topic and partition, transaction markers included.
+    :param ends: present ends by topic and partition, transaction markers included.
     """
     captured = journal.captured.changelog_ends if journal.captured else {}
     return tuple(
@@ -25,7 +25,7 @@ def late_writes(journal: Journal, ends: Mapping[str, Mapping[int, int]]) -> tupl
 def lost_changelogs(journal: Journal, ends: Mapping[str, Mapping[int, int]]) -> tuple[str, ...]:
     """Return the changelogs that were deleted since they were captured, or that a running instance made anew.
 
-    :param ends: of all of blue's existing changelogs.
+    :param ends: present ends of all of blue's changelogs that exist.
     """
     captured = journal.captured.changelog_ends if journal.captured else {}
     return tuple(

@@ -35,7 +35,7 @@ class Notice:
 
     @property
     def text(self) -> str:
-        """All of it, for a notifier that takes one text."""
+        """The whole notice, for a notifier that takes one text."""
         where = (f"Run: {self.run}" if self.run else "", self.url)
         return "\n".join(filter(None, (self.subject, "", self.message, "", f"Next: {self.next_step}", *where)))
 
@@ -96,9 +96,9 @@ def autoscaling_failed(application: str, task: str, error: object) -> Notice:
 
 
 def gave_up(application: str, reason: str) -> Notice:
-    """Tell that the watch tries no longer.
+    """Tell that the watch has given up trying.
 
-    :param reason: of its decision.
+    :param reason: why it has decided so.
     """
     next_step = f"Look at the last failed run of expand_{application}, mend that, and trigger it with the target."
     return Notice(Event.AUTOSCALING, application, f"Autoscaling of {application} has given up", reason, next_step)
@@ -107,8 +107,8 @@ def gave_up(application: str, reason: str) -> Notice:
 def long_pause(application: str, seconds: float, phase: str, limit_seconds: float) -> Notice:
     """Tell that the application is stopped for longer than declared.
 
-    :param seconds: so far.
-    :param phase: of the journal.
+    :param seconds: how long it has been stopped so far.
+    :param phase: phase of the journal.
     :param limit_seconds: the declared limit.
     """
     subject = f"{application} is stopped for {seconds:.0f} s, longer than {limit_seconds:.0f} s"

@@ -3,9 +3,9 @@
 The metadata of an offset has the partition time. For each store of a windowed aggregate with
 ``EmitStrategy.onWindowClose`` it also has the time up to which windows have been emitted
 (``TopicPartitionMetadata`` and ``ProcessorMetadata`` of Kafka Streams). An instance without this metadata emits
-every closed window in its store once more. So green's offsets get the metadata of the partitions whose keys they
-get. If these are several, green gets the earliest times: windows may then be emitted again, but no window is left
-out.
+every closed window in its store once more. So the offset of each green partition gets the metadata of the blue
+partitions whose keys it gets. If these are several, it gets the earliest times: windows may then be emitted again,
+but no window is left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OffsetMetadata:
     """The metadata of one offset.
 
     :param partition_time_ms: -1 if it is not known.
-    :param marks: of processors, by name, in ms.
+    :param marks: times up to which windows have been emitted, by processor name, in ms.
     """
 
     partition_time_ms: int = -1
@@ -83,7 +83,7 @@ def start_metadata(plan: Plan, of_blue: OffsetTexts) -> dict[str, dict[int, str]
     found: dict[str, dict[int, str]] = {}
     for i in plan.inputs:
         keyed = i.policy in (InputPolicy.PAUSED, InputPolicy.REPARTITIONED)
-        # The records in a new partition of another input were in no partition before.
+        # An input of another policy moves no records: those in a new partition were in no partition before.
         partitioner = i.partitioner if keyed else _STATIC
         found[i.green_topic] = _carried(of_blue.get(i.topic, {}), partitioner, i.earlier or i.current, i.target)
     for m in plan.repartitions:
@@ -110,7 +110,7 @@ def parents(partitioner: str, current: int, target: int, partition: int) -> list
 
 
 def _earliest(texts: Sequence[str]) -> str:
-    """Return the earliest times; an empty text if one of the texts is empty, as its progress is unknown."""
+    """Return the earliest times; an empty text if a text can't be read, because its progress is unknown."""
     if len(set(texts)) <= 1:
         return texts[0] if texts else ""
     known = [decoded for text in texts if (decoded := OffsetMetadata.decode(text)) is not None]

@@ -14,16 +14,16 @@ RAMP_MS = 60_000
 FLOOR = 32
 """The rate never falls below this part of its limit, so that the copy ends."""
 THROTTLED = 0.1
-"""Brokers that make the copy wait for less than this part of the time are left alone."""
+"""If brokers make the copy wait for less than this part of the time, that is no sign of harm."""
 SHOWN = 3
 
 
 @dataclass(frozen=True)
 class Readings:
-    """What a driver has seen since its last decision. None stands for what it could not read.
+    """What a driver has seen since its last decision. None means that it could not read the value.
 
     :param at_ms: wall clock.
-    :param seconds: since the readings before.
+    :param seconds: time since the readings before.
     :param copied: bytes that were copied in that time.
     :param throttled_ms: how long brokers have made the tasks wait, all tasks together.
     :param under_replicated: partitions of the copy that have fewer replicas in sync than replicas.
@@ -54,8 +54,8 @@ def first_rate(pace: Pace, run: str, attempt: int, tasks: int, at_ms: int, known
 def next_rate(pace: Pace, before: Rate, seen: Readings, tasks: int) -> Rate:
     """Return the rate from now on.
 
-    Without a limit the rate is not adapted, and in a pause it stays as it was. A reading that is missing is no
-    sign of harm, and no sign of health either: the rate says that it is unknown.
+    Without a limit the rate is not adapted, and in a pause it stays as it was. A missing reading is a sign neither
+    of harm nor of health: the rate says that the reading is unknown.
 
     :param before: the rate so far, of the same attempt.
     :param tasks: how many tasks share it now.
@@ -93,7 +93,7 @@ def _slowed(pace: Pace, rate: Rate, seen: Readings, harm: str) -> Rate:
         return _within(pace, rate, rate.bytes_per_second)
     present: float = rate.bytes_per_second
     if seen.copied and seen.seconds:
-        # Half of a rate that is not reached would change nothing.
+        # If the copy does not reach its rate, half of that rate might change nothing.
         present = min(present, seen.copied / seen.seconds)
     slowed = rate.model_copy(update={"slowed_by": harm, "slowed_ms": seen.at_ms})
     return _within(pace, slowed, round(present / 2))

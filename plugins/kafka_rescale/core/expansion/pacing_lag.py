@@ -1,19 +1,19 @@
-"""Does the lag of the application's own inputs grow while it is copied?"""
+"""Does the lag of the application's own inputs grow while its state is copied?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 WINDOW_MS = 60_000
-"""Applications commit every 30 s by default: within each such time their lag rises, and falls with the commit.
-So only the least lag of a minute is compared with that of the minute before."""
+"""Applications commit every 30 s by default. Between two commits their lag rises, and each commit lets it fall.
+So the least lag of a minute is compared with the least lag of the minute before."""
 LEAST_GROWTH = 1_000
-"""Records. A smaller growth is none."""
+"""In records. A smaller growth doesn't count."""
 RELATIVE_GROWTH = 0.1
 
 
 def growth(samples: Sequence[tuple[int, int]]) -> str | None:
-    """Return the growth in a sentence; empty without one, and None as long as it can't be told.
+    """Return the growth in a sentence; empty if there is no growth, None as long as that can't be told.
 
     :param samples: wall clock in ms and lag in records, the latest last.
     """

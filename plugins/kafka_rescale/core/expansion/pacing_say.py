@@ -1,4 +1,4 @@
-"""What a person may say of the pace, and when."""
+"""What a person may order about the pace, and when."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ ACTIONS = (LIMIT, PAUSE, RESUME)
 
 
 def said(state: ControlState, application: str, action: str, word: Word, limit: int | None = None) -> Pace:
-    """Return the pace of the expansion in progress after a person's word.
+    """Return the pace of the expansion in progress after a person's order.
 
-    A pause of a paused copy and a resume of one that goes on change nothing: the word may have been written
-    before an answer got lost.
+    A pause of a copy that is paused, and a resume of a copy that goes on, change nothing. The order may have been
+    written before, and only its answer got lost.
 
-    :param application: for errors.
+    :param application: name for errors.
     :param action: one of ``ACTIONS``.
-    :param limit: of ``limit``, in bytes per second; None to go without one.
-    :raises Refused: nothing is copied, or the application is stopped or about to be.
+    :param limit: for the action ``limit``: bytes per second, or None for no limit.
+    :raises Refused: nothing is copied, or the application is stopped or is about to be stopped.
     """
     journal = _copying(state, application)
     known = Pace.of(journal.plan.fingerprint, state.pace)
@@ -37,7 +37,7 @@ def said(state: ControlState, application: str, action: str, word: Word, limit: 
 def _copying(state: ControlState, application: str) -> Journal:
     """Return the journal of an expansion that copies beside its application.
 
-    :raises Refused: there is none.
+    :raises Refused: there is no such expansion.
     """
     journal = state.journal
     if journal is None or journal.phase is Phase.ROLLED_BACK or _is_over(state, journal):
@@ -51,7 +51,7 @@ def _copying(state: ControlState, application: str) -> Journal:
         raise Refused(
             f"pace of {application}",
             found="an expansion in place",
-            expected="one that copies beside the application",
+            expected="an expansion that copies beside the application",
             remedy="Nothing has been changed. In place, records only move while the application is stopped, and "
             "then only speed matters.",
         )

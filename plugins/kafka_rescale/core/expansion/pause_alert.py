@@ -1,8 +1,8 @@
-"""Is an application stopped for longer than declared? The journal tells it outside of the cutover.
+"""Is an application stopped for longer than declared? The journal tells it to processes other than the cutover.
 
 The pause begins when the running generation is asked to stop. It ends with the first output of the next
-generation, or when the running one has been started again. ``max_pause_seconds`` only ends the part before the
-promotion, and only if the cutover is alive.
+generation, or when the running generation has been started again. ``max_pause_seconds`` only ends the part before
+the promotion, and only if the cutover is alive.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PauseReading:
     """The pause at one moment.
 
     :param seconds: how long it has lasted; 0 before and after.
-    :param phase: of the journal; empty if there is none.
+    :param phase: phase of the journal; empty if there is no journal.
     """
 
     state: PauseState
@@ -64,7 +64,7 @@ def read_pause(state: ControlState, owner: str, limit_seconds: float, now_ms: in
 
 
 def is_down(journal: Journal) -> bool:
-    """Return whether no generation runs, or may run. A rollback starts the running one only at its end."""
+    """Return whether perhaps no generation runs. During a rollback, blue may still be down."""
     if not journal.pause_started_ms:
         return False
     return journal.is_paused or (journal.phase is Phase.ROLLING_BACK and journal.stop_asked)

@@ -17,9 +17,9 @@ from kafka_rescale.core.plan.plan import Plan
 
 REFUSED = "refused: "
 EVERYTHING = "everything"
-"""Beside an input's count, it tells the gate that each instance restores the stores of all tasks."""
+"""As the metadata of an input's count, this tells the gate that each instance restores the stores of all tasks."""
 GIVEN_UP = "given up"
-"""Seconds of a pre-warming that was begun anew, because its members did not stay the same."""
+"""Key of the seconds that were lost when a pre-warming began anew because its members did not stay the same."""
 
 MEMBERS = "-members"
 """The end of the name of the group that an instance has for itself."""
@@ -43,12 +43,12 @@ def shown_inputs(inputs: Iterable[InputPlan]) -> PartitionOffsets:
 
 
 def everything_shown(inputs: Iterable[InputPlan]) -> OffsetTexts:
-    """Return what stands beside the counts of ``shown_inputs`` if each instance has to restore all tasks."""
+    """Return the metadata for the counts of ``shown_inputs`` if each instance has to restore all tasks."""
     return {each.green_topic: {0: EVERYTHING} for each in inputs}
 
 
 def instance_groups(green: str) -> str:
-    """Return a pattern of the groups of single instances behind the gate: of its positions, and of its members."""
+    """Return a pattern of the groups of single instances behind the gate: for positions, and for members."""
     return f"{re.escape(gate_group(green))}-[0-9a-f]{{8}}({MEMBERS})?"
 
 
@@ -77,9 +77,9 @@ def restoration(begins: PartitionOffsets, ends: PartitionOffsets, positions: Par
 def restored_anew(plan: Plan, begins: PartitionOffsets, ends: PartitionOffsets) -> tuple[str, ...]:
     """Return the tasks that restore everything again at an exactly-once start.
 
-    They have an empty store of windows or sessions beside a store with records. From 4.3 on, Kafka Streams finds
-    no offset of the empty one, which has no segment to keep it in, and does not use what the other stores have
-    (``ProcessorStateManager.initializeStoreOffsets``).
+    Such a task has an empty store of windows or sessions beside a store with records. The empty store has no
+    segment that could keep an offset. From 4.3 on, Kafka Streams finds no offset of it, and then does not use what
+    the task's other stores have (``ProcessorStateManager.initializeStoreOffsets``).
 
     :returns: task ids, ``<sub-topology>_<partition>``.
     """
@@ -100,7 +100,7 @@ def moved(before: PartitionOffsets, after: PartitionOffsets) -> tuple[str, ...]:
 
 
 def refusals(texts: OffsetTexts) -> tuple[str, ...]:
-    """Return the writes that the gate has refused, from the marks that it leaves beside the inputs' counts.
+    """Return the writes that the gate has refused, from the marks in the metadata of its group.
 
     A store is written before its changelog. So a refused record may be in the local state nevertheless, and with
     at-least-once no process deletes it.
@@ -111,10 +111,10 @@ def refusals(texts: OffsetTexts) -> tuple[str, ...]:
 
 
 def beats(texts: OffsetTexts, changelogs: Iterable[str]) -> dict[str, int]:
-    """Return the instances that have reported positions, with the count of each since its start.
+    """Return the instances that have reported positions, each with its count of reports since its start.
 
     :param texts: metadata of the gate's group.
-    :returns: empty for a gate of an earlier version, which doesn't report it.
+    :returns: empty for a gate of an earlier version: it doesn't report instances.
     """
     found: dict[str, int] = {}
     for topic in changelogs:
@@ -140,8 +140,8 @@ def change(first: Assigned, now: Assigned) -> str:
 def outlook(prewarmed: Mapping[str, float] | None) -> str:
     """Return what the pause to come will be, for the person who approves it.
 
-    A stop and a start within the pause take what they took at the pre-warming; how fast the input is drained, and
-    how much is left to copy by then, is not known before.
+    A stop and a start within the pause take as long as at the pre-warming. How long draining the input and copying
+    the last delta will take is not known before.
 
     :param prewarmed: seconds per part of the pre-warming; None if there was none.
     """
@@ -159,7 +159,7 @@ def outlook(prewarmed: Mapping[str, float] | None) -> str:
 
 
 def remark_on(journal: Journal) -> str:
-    """Return what pre-warming and a held start have saved, or would have; empty in place, where neither exists."""
+    """Return what pre-warming and a held start have saved, or would have saved; empty in place: it has neither."""
     if journal.plan.is_in_place:
         return ""
     said = remark(journal.timings, journal.prewarmed), holding.remark(journal.timings)

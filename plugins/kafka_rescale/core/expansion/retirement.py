@@ -32,11 +32,11 @@ def remains(
 ) -> tuple[Remains, ...]:
     """Return every earlier generation that still has topics, the oldest first.
 
-    The promotion that left topics behind has recorded them. For generations from before that was recorded, the
-    present topology tells the names. A prefix never does: other applications may share it.
+    The promotion that left topics behind has recorded them. Earlier versions did not record them: then the present
+    topology tells the names. A prefix never tells them, because other applications may share it.
 
-    :param plan: of the last expansion, which is complete, or was rolled back and has the running generation as its
-        source.
+    :param plan: plan of the last expansion. It is complete, or was rolled back and has the running generation as
+        its source.
     :param existing: names of the topics of the cluster.
     """
     known = {plan.blue: tuple(m.source for m in plan.moves), **generations.left}

@@ -24,14 +24,14 @@ class Begins(Enum):
 
     ALL_SUCCEEDED = "all of them have succeeded"
     SOME_SKIPPED = "none of them has failed, and one has succeeded"
-    ONE_FAILED = "one of them has failed, or was never begun because of a failure"
+    ONE_FAILED = "one of them has failed, or has never begun because of a failure"
 
 
 class Tries(Enum):
     """How long a task is tried again while an outage lasts; an error that needs a person fails at once."""
 
     A_FEW = "some seconds: another run can go on where this one has ended"
-    MINUTES = "some minutes: the application works meanwhile, and only this run would have to be gone on with"
+    MINUTES = "some minutes: the application works meanwhile, and only this run would have to be continued"
     UNTIL_ONE_RUNS = "about ten minutes: perhaps no generation runs until the task has succeeded"
 
 
@@ -56,14 +56,14 @@ class IfItFails(StrEnum):
 class Step:
     """One task of a run, or one per stage.
 
-    :param task: its id; within a stage, behind the name of the stage.
-    :param does: in one sentence.
+    :param task: its id. The task of a stage has the stage's name in front.
+    :param does: what it does, in one sentence.
     :param waits_for: ids of the tasks that it waits for.
     :param mode: the only mode that has it; None if both have it.
-    :param is_per_stage: whether each stage has one.
+    :param is_per_stage: whether each stage has such a task.
     :param is_job: whether it is the Spark job of this name.
-    :param is_beside: whether it runs beside the cutover, which waits for it to be up before anything is stopped.
-    :param is_urgent: whether each second that it waits for a free slot makes a pause begin or end later.
+    :param is_beside: whether it runs beside the cutover, which waits until it is up before it stops anything.
+    :param is_urgent: whether a pause begins or ends later if the task waits for a free slot.
     :param unless: why a run without failures may skip it; empty if every run has it.
     """
 
@@ -144,14 +144,14 @@ RUN: tuple[Step, ...] = (
         unless="It is skipped where the application can't be pre-warmed.",
     ),
     Step(
-        # The cutover waits for it, so if it is started again within the pause, it must not wait for a slot.
+        # The cutover waits for this job. If it is started again within the pause, it must not wait for a slot.
         "catch_up",
         "Keep every copy near and compared; copy and compare the last delta within the pause.",
         waits_for=("lag_gate", "prewarm"),
         if_it_fails=IfItFails.BLUE_GOES_ON,
         mode=Mode.BLUE_GREEN,
         begins=Begins.SOME_SKIPPED,
-        # It may run for days, while the switch is waited for.
+        # The job may run for days while the run waits for the switch.
         tries=Tries.MINUTES,
         is_job=True,
         is_beside=True,
@@ -243,7 +243,7 @@ RUN: tuple[Step, ...] = (
         tries=Tries.MINUTES,
     ),
     Step(
-        # A run fails with its leaves. If this task runs, callback was never begun, so the run has failed.
+        # Airflow fails a run if a leaf has failed. If this task runs, `callback` never began, so the run fails.
         "roll_back",
         "Start the application again as it was; behind the promotion, only say what is left to do.",
         waits_for=(
@@ -270,7 +270,7 @@ class Task:
     """A step of one run, at its place in it.
 
     :param stage: counting from 1 at the most downstream; None for all stages.
-    :param task_id: its id in Airflow; for a task of a stage, behind the stage's name.
+    :param task_id: its id in Airflow. The task of a stage has the stage's name in front.
     :param waits_for: ids of the tasks that it waits for.
     """
 
@@ -303,7 +303,7 @@ def tasks_of(mode: Mode, stages: Sequence[str]) -> tuple[Task, ...]:
 
 
 def _in_order(mode: Mode, stages: int) -> Iterator[tuple[Step, int | None, bool]]:
-    """Yield each step with its stage, and whether it is the first of the stage."""
+    """Yield each step with its stage, and whether it is the stage's first step."""
     for is_per_stage, found in groupby(steps_of(mode), key=lambda step: step.is_per_stage):
         steps = tuple(found)
         if not is_per_stage:

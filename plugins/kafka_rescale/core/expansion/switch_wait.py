@@ -25,10 +25,11 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class Wait:
-    """The answer, and what it rests on.
+    """The answer, and its reason.
 
-    :param opens_ms: when it opens by itself; None if only a person's word opens it within the limit.
-    :param why: what it waits for, in a sentence.
+    :param opens_ms: when the switch may begin without an order; None if only a person's order can let it begin
+        within the limit.
+    :param why: what the switch waits for, or why it waits no longer, in a sentence.
     """
 
     standing: Standing
@@ -46,8 +47,8 @@ _SAID = {
 def wait_of(switch: Switch, now_ms: int) -> Wait:
     """Return whether the switch may begin.
 
-    A moment to begin that has come counts more than a limit that has passed: the copies are there, or the cutover
-    refuses them.
+    If both the moment to begin and the limit of the wait have passed, the switch may begin. The copies are ready
+    by then, or the cutover refuses them.
 
     :param now_ms: wall clock, in ms since the epoch.
     """
@@ -66,7 +67,7 @@ def wait_of(switch: Switch, now_ms: int) -> Wait:
 
 
 def opening(switch: Switch, now_ms: int) -> int | None:
-    """Return when the switch opens by itself from now on; None if only a person's word opens it."""
+    """Return when the switch may begin without a further order; None if only a person's order can let it begin."""
     if switch.order is Order.HOLD:
         return None
     earliest = max(now_ms, switch.not_before_ms)
@@ -90,7 +91,7 @@ def told(switch: Switch, now_ms: int) -> str:
 
 
 def switch_to_come(control: ControlState) -> Switch | None:
-    """Return the record of the expansion in progress, until its application is stopped; None without one."""
+    """Return the switch of the expansion in progress until its application is stopped; None without a switch."""
     journal, found = control.journal, control.switch
     if journal is None or journal.phase is not Phase.WARMING or found is None:
         return None
@@ -99,7 +100,7 @@ def switch_to_come(control: ControlState) -> Switch | None:
 
 
 def copied_topics(plan: Plan) -> list[str]:
-    """Return the changelogs that are copied while the switch is waited for; in place, nothing is copied then."""
+    """Return the changelogs that are copied while the run waits for the switch; in place, there are none."""
     return [] if plan.is_in_place else [move.source for move in plan.changelogs]
 
 

@@ -1,4 +1,4 @@
-"""What a person says of the switch, in the form or in a shell, as an order."""
+"""What a person says about the switch, in the form or in a shell, read as an order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def moment_ms(text: str, windows: CutoverWindows | None) -> int:
     """Return the moment that a person has written, in ms since the epoch.
 
     :param text: in ISO 8601; without an offset, in the time zone of the windows, or UTC.
-    :raises InvalidInput: it is none.
+    :raises InvalidInput: the text is not a moment.
     """
     try:
         found = datetime.fromisoformat(text.strip())
@@ -36,11 +36,11 @@ def moment_ms(text: str, windows: CutoverWindows | None) -> int:
 
 
 def approved(answer: Mapping[str, object], windows: CutoverWindows | None) -> tuple[Order, int, str]:
-    """Return the order in an approval: the order, a time before which it does not count, and a remark.
+    """Return the order in an approval, the time before which it does not count, and a remark.
 
-    A time that can't be read throws nothing away: the switch waits for another word.
+    A time that can't be read does not end the run: the switch waits for another order.
 
-    :param answer: what the fields of the form hold; empty for its defaults.
+    :param answer: the fields of the form; empty for its defaults.
     """
     if at := str(answer.get("at") or ""):
         try:
