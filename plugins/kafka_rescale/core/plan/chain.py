@@ -15,10 +15,10 @@ from kafka_rescale.core.errors import InvalidInput
 
 
 def expansion_order(chain: str, applications: Sequence[Application]) -> tuple[Application, ...]:
-    """Return the applications of a chain, the most downstream first; equals by name.
+    """Return the applications of a chain, the most downstream first; equals are ordered by name.
 
     :param chain: name of the chain, for the error.
-    :raises InvalidInput: an application is connected to no other one, or they feed each other in a circle.
+    :raises InvalidInput: an application is connected to no other application, or they feed each other in a circle.
     """
     by_id = {a.application_id: a for a in sorted(applications, key=lambda a: a.application_id)}
     below = {name: {reader for reader in by_id if _feeds(by_id[name], by_id[reader])} for name in by_id}
@@ -27,7 +27,7 @@ def expansion_order(chain: str, applications: Sequence[Application]) -> tuple[Ap
             raise InvalidInput(
                 f"chain {chain!r}",
                 found=f"application {name}, which shares no topic with {', '.join(n for n in by_id if n != name)}",
-                expected="applications of which one's output topic is another's input",
+                expected="applications that are connected: an output topic of one is an input of another",
                 remedy="List the topic under `outputs:` of the one and `inputs:` of the other, or leave it out.",
             )
     try:
@@ -37,7 +37,7 @@ def expansion_order(chain: str, applications: Sequence[Application]) -> tuple[Ap
         raise InvalidInput(
             f"chain {chain!r}",
             found=f"applications that feed each other: {circle}",
-            expected="a most downstream one to begin with",
+            expected="a most downstream application to begin with",
             remedy="Take one of them out of the chain and expand it by itself.",
         ) from None
 
@@ -45,7 +45,8 @@ def expansion_order(chain: str, applications: Sequence[Application]) -> tuple[Ap
 def may_belong(text: str, chain: str) -> bool:
     """Return whether a file that can't be used may belong to a member of a chain, judging by its text.
 
-    It is not if the text names another chain. A text without a chain may be: its rest may not be written yet.
+    It doesn't if the text names another chain. A text that names no chain may belong to the chain: the rest of the
+    file may not be written yet.
     """
     named = re.findall(r"^chain:[ \t]*[\"']?([^\s\"'#]+)", text, re.MULTILINE)
     return not named or chain in named

@@ -42,7 +42,7 @@ def left_table_of_store(
             f"foreign-key subscription store {store!r}",
             found=f"{len(tables)} left tables that it could belong to "
             f"({', '.join(topics) or 'no registration topic'})",
-            expected="one",
+            expected="one left table",
             remedy="Give each join a name by `TableJoined.as(…)`, so that its topics and its store are told apart."
             if topics
             else "Declare the store's real type: its sub-topology reads no registration topic.",

@@ -27,9 +27,9 @@ def planned_moves(
     inputs: Sequence[InputPlan],
     counts: Mapping[str, int],
 ) -> tuple[Move, ...]:
-    """Return the moves of a sub-topology's changelogs and of the topics between it and those before it.
+    """Return the moves of a sub-topology's changelogs, and of the repartition topics that it reads.
 
-    :param names: of the running generation and of the one to build.
+    :param names: names of the running generation, and of the generation to build.
     :param current: partition count of every existing topic, by full name.
     :param inputs: the inputs, each with its name and its count in the running generation.
     :param counts: partition count after the cutover of every source topic, as the topology names it.
@@ -64,7 +64,7 @@ def _by_topology(
 ) -> dict[str, int]:
     """Return the counts of all sources as the running generation knows them, as the topology names them.
 
-    An input may have another name by now, if it was repartitioned, and more partitions, if it was grown by hand.
+    An input that was repartitioned has another name by now. An input that was grown by hand has more partitions.
     But the generation's own records refer to partitions of the count that the generation knows.
     """
     internal = {t: blue.repartition(t) for t in topology.repartitions}

@@ -69,8 +69,8 @@ class Move(Value):
     def fingerprint(self) -> str:
         """A hash of what decides the partition and the contents of copies. A copy goes on only with the same hash.
 
-        Left out are the names; ``earlier_partitions``, which only decides whether records are accepted; and
-        ``compression`` and ``producers``, which readers don't see.
+        It leaves out the names. It leaves out ``earlier_partitions``, which only decides whether records are
+        accepted, and ``compression`` and ``producers``, which readers don't see.
         """
         unseen = {"source", "target", "store", "earlier_partitions", "compression", "producers"}
         return _hash_of(self.model_dump(mode="json", exclude=unseen))
@@ -180,9 +180,9 @@ class Plan(Value):
     def fingerprint(self) -> str:
         """A hash of what is built. A run continues an expansion only with the same hash.
 
-        Left out are the present counts of external topics, which the expansion itself changes on its way; the
-        start of the running generation, which builds nothing; the present compression of records; and the number
-        of producers.
+        It leaves out what may change while the same is built: the present counts of external topics, because the
+        expansion itself changes them; the count that the running generation was started with; the present
+        compression of records; and the number of producers.
         """
         built = self.model_dump(mode="json", exclude={"started_with"})
         built["inputs"] = [{k: v for k, v in i.items() if k != "current"} for i in built["inputs"]]
@@ -206,7 +206,7 @@ class Plan(Value):
 def copy_group(application: str, generation: int, *, in_place: bool) -> str:
     """Return the consumer group whose offsets are the progress of the copies to a generation.
 
-    Its name has the mode: a rolled back attempt in the other mode has left positions in the same topics.
+    Its name contains the mode: a rolled back attempt in the other mode may have left positions in the same topics.
     """
     return f"{application}-{'in-place' if in_place else 'rescale'}-{generation}"
 

@@ -26,9 +26,9 @@ def green_application_id(application: str, generation: int) -> str:
 
 
 def green_of(application: Application, blue: str, generation: int) -> str:
-    """Return the ``application.id`` that an expansion leads to: in place, the running one's own.
+    """Return the ``application.id`` that an expansion leads to. In place, it stays the same.
 
-    :param blue: the running one's.
+    :param blue: ``application.id`` of the running generation.
     :param generation: number of the generation to build.
     """
     if application.mode is Mode.IN_PLACE:

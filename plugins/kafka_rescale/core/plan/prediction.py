@@ -1,4 +1,4 @@
-"""What is predicted of an expansion before anything begins; what is not known is None, never zero."""
+"""What is predicted for an expansion before anything begins. An unknown value is None, never zero."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from kafka_rescale.core.values import Value
 
 
 class Prediction(Value):
-    """A prediction, to be shown beside what came of it.
+    """A prediction, to be shown beside the outcome.
 
     :param written_bytes: bytes to be written on all brokers at most, replicas included.
-    :param copied_bytes: size of what is copied, as it lies on disk, each partition once.
+    :param copied_bytes: size on disk of what is copied, each partition counted once.
     :param records: how many records are copied at most: the offsets of the changelogs.
     :param records_per_second: the pace that is assumed.
     :param pace_of: where that pace comes from, in words; empty if it is unknown.
     :param limit: bytes per second that the copy may use at most; None without a limit.
     :param copy_seconds: how long the restore jobs will take at that pace, and within the limit.
-    :param pause: seconds per part of the pause of the expansion before.
+    :param pause: seconds per part of the pause in the previous expansion.
     """
 
     written_bytes: int | None = None

@@ -1,4 +1,4 @@
-"""How many producers write the copies of a plan: so many as the work needs, however many partitions there are.
+"""How many producers write the copies of a plan: as many as the work needs, however many partitions there are.
 
 A transactional producer costs a fifth of a second and several threads. A source partition costs next to nothing.
 """
@@ -10,17 +10,18 @@ from collections.abc import Mapping, Sequence
 from kafka_rescale.core.plan.plan import Move, Plan, Stage
 
 MOST_PRODUCERS = 64
-"""Of the topics of one kind in one stage. A Spark job copies with so many tasks at a time, at most."""
+"""Limit for all topics of one kind in one stage. A Spark job copies with at most so many tasks at a time."""
 
 
 def with_producers(moves: Sequence[Move]) -> tuple[Move, ...]:
     """Return moves, in their order, with their numbers of producers.
 
-    Those of one kind have together at most ``MOST_PRODUCERS``, or one each. Small topics have a producer per
-    partition, and larger topics share the rest evenly. The number of partitions says little about the amount of
-    data, so a topic gets no more because it has more of them.
+    The moves of one kind have at most ``MOST_PRODUCERS`` together; if there are more moves than that, each has one
+    producer. Small topics have a producer per partition, and larger topics share the rest evenly. The number of
+    partitions says little about the amount of data. So among larger topics, more partitions don't mean more
+    producers.
 
-    :param moves: of one stage; those of a kind are copied at the same time.
+    :param moves: moves of one stage; the moves of one kind are copied at the same time.
     """
     most = {
         kind: _most([m.source_partitions for m in moves if m.kind is kind]) for kind in {m.kind for m in moves}
@@ -40,9 +41,9 @@ def _most(counts: Sequence[int]) -> int:
 def after_rollback(plan: Plan, before: Plan) -> Plan:
     """Return a plan whose producers fence all producers of the attempts before it.
 
-    Processes of those attempts may wake up late. Where the plan before has a topic's copy, its number is taken
-    over. Otherwise nobody knows the number, and there is one producer per partition: with fewer producers, some
-    ids of the earlier attempts might not be taken by anybody.
+    Processes of those attempts may wake up late. If the plan before has a topic's copy, its number of producers is
+    taken over. Otherwise the number is not known, and there is one producer per partition: fewer producers might
+    not take over, and so fence, all transactional ids of the earlier attempts.
 
     :param before: the plan that was rolled back.
     """

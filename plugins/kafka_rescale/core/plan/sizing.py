@@ -1,7 +1,7 @@
 """How many partitions would a sub-topology need? From measured rates, and by trying real keys with other counts.
 
-The rate that one task can process is known only if a task has more to do than it can: then its own rate is the
-limit. Keys decide how far more partitions help: the records of one key always go to one partition.
+The rate that one task can process is known only if a task has more to do than it can do: then its measured rate is
+the limit. Keys decide how far more partitions help: the records of one key always go to one partition.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TaskLoad:
 
     @property
     def is_saturated(self) -> bool:
-        """Whether it has more to do than it can: it was behind all the time, and more came in than it processed.
+        """Whether it has more to do than it can do: it is behind, and more came in than it processed.
 
         A task that has processed no record tells nothing about its capacity.
         """
@@ -80,7 +80,8 @@ class Advice:
 def weights(keys: Iterable[tuple[int, bytes]], loads: Iterable[TaskLoad]) -> dict[bytes, float]:
     """Return the records per second of every sampled key.
 
-    The same number of records was sampled of every partition, so a sample of a busy partition stands for more.
+    The same number of records was sampled in every partition. So a sample of a busy partition stands for more
+    records.
 
     :param keys: partition and key of the samples.
     """
@@ -116,7 +117,7 @@ def recommend(
 ) -> Advice:
     """Return the smallest multiple of the present count that is enough.
 
-    It is a multiple, so that every partition is split and no two are mixed.
+    It is a multiple, so that every partition is split, and no new partition mixes keys of two old partitions.
 
     :param loads: one per partition of the topic.
     :param rates: records per second per key, as ``weights`` returns them.

@@ -1,9 +1,10 @@
 """What the application has written since a proof, record by record: the oracles for a stretch of both logs.
 
-A stretch of blue begins at a position of the copy, and the stretch of green at ends that everything below this
-position had reached (``Fences``). So each record of green within its stretch is a copy of a record within blue's.
-Both are suffixes of a key's history, as in ``core.verify.oracles``, and are compared from the end. Here a deletion
-has to be on both sides as well: the value that it deletes may lie before the stretch, where nobody looks.
+A stretch of blue begins at a position of the copy. The stretch of green begins at ends below which green has
+everything that blue has below this position (``Fences``). So each record within green's stretch is a copy of a
+record within blue's stretch. Both are suffixes of a key's history, as in ``core.verify.oracles``, and are compared
+from the end. Here a deletion has to be on both sides as well: the value that it deletes may lie before the
+stretch, where this comparison does not look.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from typing import NamedTuple
 from kafka_rescale.core.verify.oracles import Alignment, Entry, Oracle
 
 MALFORMED = -1
-"""Instead of a home: the key can't be of the store type."""
+"""Takes the place of a home if the key can't be of the store type."""
 
 
 class Seen(NamedTuple):
     """One record.
 
     :param home: the partition of green that its key belongs to, or ``MALFORMED``.
-    :param value: a digest of 16 bytes; of blue, over the value as green needs it. None for a deletion.
-    :param headers: a digest of the headers that green needs; empty without any.
+    :param value: a digest of 16 bytes; for blue, of the value as green needs it. None for a deletion.
+    :param headers: a digest of the headers that green needs; empty without headers.
     """
 
     key: bytes
@@ -44,17 +45,18 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class DeltaRules:
-    """What is asked of a stretch.
+    """What must hold for a stretch.
 
-    :param since: by partition of blue: what lies at or behind it has to be in green's stretch.
-    :param until: by partition of blue: a key with a record at or behind it is left to the next stretch. None if
-        blue was stopped, so that nothing comes behind the stretch.
-    :param complete: partitions of blue of whose stretch no record has been removed.
+    :param since: an offset by partition of blue: records at or behind it have to be in green's stretch.
+    :param until: an offset by partition of blue: a key with a record at or behind it is left to the next stretch.
+        None if blue was stopped: then nothing comes behind the stretch.
+    :param complete: partitions of blue from whose stretch no record has been removed.
     :param versions_since_ms: see ``StorePair``.
     :param expires_before_ms: see ``StorePair``.
     :param trimmed_blue: whether retention has deleted records of blue's stretch.
-    :param trimmed_green: the same of green.
-    :param modulus: a record of green lies in a partition that modulo this is its partition in blue; 0: any.
+    :param trimmed_green: whether retention has deleted records of green's stretch.
+    :param modulus: the partition of a record in green, modulo this number, is its partition in blue; 0 if the
+        partitions need not be related.
     """
 
     since: Mapping[int, int]
@@ -72,7 +74,7 @@ class Judged:
     """The result for a stretch of one store.
 
     :param rows: violations, each with the records side by side.
-    :param places: of each key with a violation, where all its records lie.
+    :param places: for each key with a violation, where all its records lie.
     :param touched: number of keys that are left to the next stretch.
     """
 
@@ -86,7 +88,7 @@ class Judged:
 
     @classmethod
     def sum(cls, parts: Iterable[Judged]) -> Judged:
-        """Return the results for parts of the keys as one."""
+        """Return the results for parts of the keys as one result."""
         all_parts = list(parts)
         return cls(
             rows=[row for part in all_parts for row in part.rows],
@@ -109,8 +111,8 @@ class Judged:
 def judge(blue: Iterable[Seen], green: Iterable[Seen], rules: DeltaRules) -> Judged:
     """Compare two stretches of one store.
 
-    :param blue: each partition in the order of its offsets.
-    :param green: the same.
+    :param blue: blue's records, each partition in the order of its offsets.
+    :param green: green's records in the same way.
     """
     found = Judged()
     histories: dict[bytes, tuple[list[Seen], list[Seen]]] = defaultdict(lambda: ([], []))
@@ -179,7 +181,7 @@ def _difference(b: Seen, g: Seen) -> Oracle:
 
 
 def _missing(rank: int, b: Seen, rules: DeltaRules) -> Iterator[Oracle]:
-    """A record of blue without a partner. What lies before ``since`` has been compared already."""
+    """Judge a record of blue without a partner. Records before ``since`` have been compared already."""
     if b.offset < rules.since[b.partition] or _is_expired(b, rules, is_trimmed=rules.trimmed_green):
         return
     if rank == 1:
@@ -189,7 +191,7 @@ def _missing(rank: int, b: Seen, rules: DeltaRules) -> Iterator[Oracle]:
 
 
 def _unknown(rank: int, g: Seen, rules: DeltaRules) -> Iterator[Oracle]:
-    """A record of green without a partner."""
+    """Judge a record of green without a partner."""
     if _is_expired(g, rules, is_trimmed=rules.trimmed_blue):
         return
     if rank == 1:

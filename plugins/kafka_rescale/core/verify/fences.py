@@ -1,4 +1,4 @@
-"""Positions of a running copy beside ends of its topics: what of blue lies below what of green."""
+"""Positions of a running copy, with ends of its topics: which part of blue's log is in which part of green's?"""
 
 from __future__ import annotations
 

@@ -15,13 +15,13 @@ from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.core.verify.report import is_about
 
 KEPT_JOBS = ("restore", "warm_up", "prewarm", "rehearse", "move", "catch_up", "prove", "bridge")
-"""The jobs that are kept, in the order of a run."""
+"""The jobs whose results are kept, in the order of a run."""
 
 
 def kept_of(state: ControlState, outcome: Phase, now_ms: int) -> Mapping[str, PastExpansion | None]:
-    """Return the record of the attempt that ends now, and the deletion of records beyond those that are kept.
+    """Return the record of the attempt that ends now. If there are too many records, delete the oldest as well.
 
-    It is written in the transaction that ends the attempt: once for each, whatever is killed.
+    The transaction that ends the attempt writes the record. So it is written once, whichever process is killed.
     """
     assert state.journal is not None
     past = past_of(state, state.journal, outcome, now_ms)

@@ -12,8 +12,8 @@ LEFT_OUT = 0.05
 class KeyDistribution(Value):
     """Live entries per partition of one store.
 
-    :param before: of the old generation; empty in reports of earlier versions, which did not keep it.
-    :param after: of the new generation.
+    :param before: counts of the old generation; empty in reports of earlier versions, which did not keep them.
+    :param after: counts of the new generation.
     """
 
     store: str
@@ -26,8 +26,8 @@ class KeyDistribution(Value):
 def key_distributions(report: Report) -> tuple[KeyDistribution, ...]:
     """Return the counts of a verification, per store.
 
-    A proof before the promotion has not counted the keys that were written meanwhile. A store with many of them is
-    left out: its counts say nothing about where its entries are.
+    A proof before the promotion has not counted the keys that were written meanwhile. A store with many such keys
+    is left out: its counts say nothing about where its entries are.
     """
     return tuple(_of(store) for store in report.stores if (store.excused or 0) <= LEFT_OUT * store.green.live)
 

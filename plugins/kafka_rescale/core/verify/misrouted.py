@@ -43,7 +43,7 @@ class Misrouted(Value):
 
 
 class Span(Value):
-    """The misrouted records of a partition, from the offset of the first to that of the last one, inclusive."""
+    """The misrouted records of a partition, from the offset of the first to the offset of the last, inclusive."""
 
     partition: int
     first: int
@@ -55,7 +55,7 @@ class InputReport(Value):
     """The findings in one input from the fence on.
 
     :param records: number of records checked.
-    :param misrouted: number of misrouted records without accepted ones; ``first`` has some of them.
+    :param misrouted: number of misrouted records that were not accepted; ``first`` has some of them.
     :param spans: all misrouted records by partition.
     :param accepted: number of misrouted records that were accepted.
     :param chosen: number of misrouted records that the old count would not put there either.
@@ -71,7 +71,7 @@ class InputReport(Value):
 
     @property
     def where(self) -> str:
-        """Where the misrouted records lie, which tells the kind of producer that has put them there."""
+        """Where the misrouted records lie. This tells which kind of producer has put them there."""
         stale = self.misrouted - self.chosen
         if not self.chosen:
             return "in partitions of the old count"
@@ -96,7 +96,7 @@ class Place:
 
 
 def grown_by_key(plan: Plan) -> tuple[InputPlan, ...]:
-    """Return the inputs that are grown in place and whose keys decide where state is."""
+    """Return the inputs that the expansion grows and whose keys decide where state is."""
     return tuple(i for i in plan.inputs if i.policy is InputPolicy.PAUSED and i.grows)
 
 

@@ -68,9 +68,9 @@ class KeyFinding(Value):
 
     :param subject: the store, or for ``START_OFFSETS`` the topic.
     :param key: the changelog key in hex.
-    :param text: the same as text, if it is printable UTF-8.
-    :param blue: ``partition@offset`` of blue's record, empty if there is none.
-    :param green: the same of green's record.
+    :param text: the changelog key as text, if it is printable UTF-8.
+    :param blue: ``partition@offset`` of blue's record; empty if there is no record.
+    :param green: ``partition@offset`` of green's record; empty if there is no record.
     """
 
     oracle: Oracle
@@ -87,9 +87,9 @@ class Alignment(Value):
 
     :param rank: 1 for the last record of the key, counting backwards.
     :param source: the partition of ``blue.partitions`` that the partitioner gives, -1 for a malformed key.
-    :param target: the same for green.
-    :param blue_neighbour: partition of the key's next newer record in blue, if there is one.
-    :param primary: of a foreign-key subscription, the left table's partition that green's value names.
+    :param target: the partition of ``green.partitions`` that it gives, -1 for a malformed key.
+    :param blue_neighbour: partition of the key's next newer record in blue, if there is such a record.
+    :param primary: for a foreign-key subscription, the left table's partition that green's value names.
     :param primary_home: the partition that its primary key belongs to.
     """
 

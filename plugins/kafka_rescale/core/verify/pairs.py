@@ -1,8 +1,8 @@
 """The logs that are compared.
 
-After a promotion, blue is read up to the ends captured when it was proven gone, green up to its ends just before
-it was started. So both can be verified while green is already writing. Before the promotion, blue still writes:
-``spark.verify.live`` says what is read then.
+After a promotion, blue is read up to the ends that were captured when it was proven gone. Green is read up to its
+ends just before it was started. So both can be verified while green is already writing. Before the promotion, blue
+still writes: ``spark.verify.live`` says what is read then.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class StorePair(Value):
         time, so its absence proves nothing; ``None`` for logs that are only compacted.
     :param versions_since_ms: for a versioned store: compaction had to keep records from this timestamp on, so all
         of them must be on both sides; ``None`` for other stores, in which only the last record of a key counts.
-    :param left: of foreign-key subscriptions, the table whose partitions their values name.
-    :param left_behind: blue was grown in place before; keys that moved then have left records behind.
+    :param left: for foreign-key subscriptions, the table whose partitions their values name.
+    :param left_behind: whether blue was grown in place before: keys that moved then have left records behind.
     :param fence: by partition of blue, the position of the copy up to which blue is judged while it still writes.
         A key with a record at or behind it is excused. ``None`` if blue was stopped.
-    :param copied: green is a copy of blue. Two applications with equal input (a control run) agree on their last
-        records but may differ in what was logged on the way.
+    :param copied: whether green is a copy of blue. Two applications with equal input (a control run) agree on
+        their last records, but may differ in the records that they logged on the way.
     """
 
     store: str
@@ -85,7 +85,7 @@ class StorePair(Value):
 
     @property
     def appended(self) -> ComparedLog:
-        """In place, the part of green that is not blue's."""
+        """In place, the part of the log that is green's but not blue's."""
         before = {p: end for p, (_, end) in self.blue.ranges.items()}
         ranges = {p: LogRange(max(begin, before.get(p, 0)), end) for p, (begin, end) in self.green.ranges.items()}
         return self.green.model_copy(update={"ranges": ranges})
@@ -118,7 +118,7 @@ def expansion_pair(
 ) -> StorePair:
     """Return the two logs that are compared for one changelog of an expansion.
 
-    :param begins: log starts, of blue's and green's topics, taken before ``now_ms``.
+    :param begins: log starts of blue's and green's topics, read before ``now_ms``.
     :param blue_ends: exclusive.
     :param green_ends: exclusive.
     :param now_ms: wall clock; brokers' clocks may be ahead of it by ``CLOCK_SKEW_MS``.
@@ -155,10 +155,11 @@ def kept_since(move: Move, topics: Mapping[str, TopicDescription], now_ms: int) 
 
 
 def residue_modulus(partitioner: str, key_topic: str, source_partitions: int, target_partitions: int) -> int:
-    """Return the number by which green's partition of a key has blue's partition as its remainder; 0 if none has.
+    """Return the number modulo which green's partition of a key is blue's partition; 0 if there is no such number.
 
-    Under a hash modulo the count, that is blue's count if green's is a multiple of it. A static partitioner leaves
-    every key where it is: no partition of green is changed by green's own count.
+    If the partition is a hash modulo the count, the number is blue's count, provided that green's count is a
+    multiple of it. A static partitioner leaves every key where it is. Then the number is green's count: every
+    partition of green is smaller, so the remainder is the partition itself.
 
     :param key_topic: the topic name that is passed to a user's partitioner.
     """

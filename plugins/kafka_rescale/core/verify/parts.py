@@ -1,8 +1,8 @@
-"""The parts in which stores are compared: of a large store some partitions, and small stores together.
+"""The parts in which stores are compared: a large store in several parts, and small stores together.
 
-A proof that is killed goes on from the parts that are compared. Keys whose hashes have the same remainder by the
-greatest common divisor of both counts share no partition with other keys, on neither side. So a part reads some
-partitions of blue and of green, and nothing twice.
+A proof that was killed goes on after the parts that are already compared. Take the hashes of all keys modulo the
+greatest common divisor of both partition counts. Keys with different remainders share no partition, neither in
+blue nor in green. So a part reads some partitions of blue and of green, and no part reads what another part reads.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
 from kafka_rescale.core.verify.report import StoreReport
 
 PART_RECORDS = 20_000_000
-"""Of green, by offsets: a minute or some minutes of work."""
+"""Size of a part in records of green, counted by offsets: a minute or some minutes of work."""
 STORES_TOGETHER = 16
-"""In one plan. Each record looks its topic up in a list of so many."""
+"""Most stores in one Spark plan. For each record, the plan looks its topic up in a list of so many."""
 
 
 class Part(Value):
@@ -33,7 +33,7 @@ class Part(Value):
 
     :param number: which part, from 0 on.
     :param of: how many parts the store has.
-    :param modulus: partitions with the same remainder by it belong together.
+    :param modulus: partitions with the same remainder modulo this number belong together.
     :param records: how many records of green it has, at most.
     """
 
@@ -53,14 +53,14 @@ class Part(Value):
         return partition % self.modulus % self.of == self.number
 
     def narrowed(self, pair: StorePair) -> StorePair:
-        """Return what is compared of a store; other partitions have nothing to read."""
+        """Return the pair with only this part's partitions to read."""
         return pair.model_copy(update={"blue": self._narrowed(pair.blue), "green": self._narrowed(pair.green)})
 
     def progress(self, topic: str, fences: Fences, share: float, *, is_ours: bool) -> Iterator[PartitionProgress]:
         """Yield how far its partitions of green are compared.
 
-        :param topic: of green.
-        :param share: how much of it has been read, from 0 to 1.
+        :param topic: green's topic.
+        :param share: how much of this part has been read, from 0 to 1.
         :param is_ours: whether this attempt has read it.
         """
         for p, end in fences.green_ends[topic].items():
@@ -79,8 +79,8 @@ class ProofProgress(Value):
     """What a proof has compared so far.
 
     :param plan: fingerprint of the plan.
-    :param attempt: the journal's.
-    :param fences: those with which it began.
+    :param attempt: number of the attempt in the journal.
+    :param fences: the fences with which it began.
     :param done: reports by the names of the parts.
     """
 
@@ -96,18 +96,18 @@ def parts_of(plan: Plan, fences: Fences) -> tuple[Part, ...]:
 
 
 def whole_stores(moves: Iterable[Move], ends: PartitionOffsets) -> tuple[Part, ...]:
-    """Return stores that are each compared as a whole.
+    """Return one part per store, each of them the whole store.
 
-    :param ends: of green's topics.
+    :param ends: ends of green's topics.
     """
     return tuple(Part(store=move.store, records=sum(ends[move.target].values())) for move in moves)
 
 
 def together(parts: Iterable[Part], moves: Mapping[str, Move]) -> tuple[tuple[Part, ...], ...]:
-    """Return the parts that share a plan: small ones, until they have ``PART_RECORDS``.
+    """Return the parts by Spark plan: small parts share a plan, as long as they have at most ``PART_RECORDS``.
 
-    Stores whose keys are placed by Python share none with other stores, because all keys of a plan go there if one
-    store's do. Nor do stores in which an earlier growth has left records behind.
+    If Python places the keys of one store, all keys of the plan go through Python. So such stores share no plan
+    with others. Nor do stores in which an earlier growth has left records behind.
 
     :param moves: by the names of the stores.
     """
@@ -163,7 +163,7 @@ def _records(fences: Fences, topic: str) -> int:
 def told_of(partitions: Sequence[PartitionProgress], seconds: float) -> str:
     """Return how much of green is compared, and how long the rest takes at the same speed.
 
-    :param partitions: of green.
+    :param partitions: progress of green's partitions.
     :param seconds: how long this attempt has been at work.
     """
     left, ours = sum(p.left for p in partitions), sum(p.records for p in partitions)

@@ -1,9 +1,9 @@
 """Whether a promotion may rely on what was compared.
 
-Everything of blue has to be compared: up to a fence by the proof, and from there on by the rolling proof, which
-has to reach the last record as soon as blue is stopped. And green's topics must still be those that were compared.
-A topic that was made anew has another id. A copy that was begun anew has been emptied first, so that its log
-starts behind everything that was compared.
+All that blue has written has to be compared: up to a fence by the proof, and from there on by the rolling proof.
+Once blue is stopped, the rolling proof has to reach its last record. And green's topics must still be those that
+were compared. A topic that was made anew has another id. A copy that was begun anew has been emptied first, so its
+log starts behind everything that was compared.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ def required_proofs(journal: Journal, state: ControlState) -> tuple[Proof, Rolli
 def compared_before(journal: Journal, state: ControlState) -> dict[str, StoreReport]:
     """Return the reports of the stores that were compared as a whole before the promotion, by name.
 
-    Of a key that blue had written since the proof's fence, the rolling proof has compared what was written since.
-    For a store of versions, earlier versions of such a key count as well: these are left out here.
+    If blue has written a key since the proof's fence, the proof has not judged the key, and the rolling proof has
+    compared only the records since. In a versioned store, earlier versions of such a key count as well. So this
+    leaves out versioned stores that have such keys.
     """
     try:
         proofs = required_proofs(journal, state)
@@ -65,7 +66,7 @@ def compared_before(journal: Journal, state: ControlState) -> dict[str, StoreRep
 def assert_proof(journal: Journal, state: ControlState) -> Proof:
     """Return the proof of the whole state.
 
-    :raises UnsafeState: there is none about these copies, or it has findings.
+    :raises UnsafeState: there is no proof of these copies, or it has findings.
     """
     proof = Proof.model_validate(state.proof) if state.proof else None
     if proof is None:
@@ -82,7 +83,7 @@ def assert_proof(journal: Journal, state: ControlState) -> Proof:
 def assert_no_findings(rolling: RollingProof, acceptances: Acceptances) -> None:
     """Refuse a rolling proof with findings that nobody has accepted.
 
-    :raises UnsafeState: it has some.
+    :raises UnsafeState: there are such findings.
     """
     if unaccepted := rolling.unaccepted(acceptances):
         raise rolling.refused(unaccepted)
@@ -103,7 +104,7 @@ def assert_same_topics(
 
 
 def proven_until(state: ControlState, journal: Journal) -> RollingProof | None:
-    """Return the rolling proof that continues this attempt's proof; None if there is none, or no proof."""
+    """Return the rolling proof that continues this attempt's proof; None if either of the two is missing."""
     proof = Proof.of_record(state.proof, journal)
     rolling = RollingProof.of_record(state.rolling_proof, journal)
     if proof is None or rolling is None or not rolling.continues(proof.fences.fence):

@@ -1,8 +1,8 @@
 """The proof of the whole state before the promotion.
 
-A proof says: everything that blue had below the fence is in green. The copies go on behind it, so this stays true
-for as long as green's topics keep what was compared. What blue writes behind the fence is compared by the job that
-copies it (``core.verify.rolling_proof``).
+A proof says: everything that blue had below the fence is in green. The copies only go on behind the fence. So this
+stays true for as long as green's topics keep what was compared. What blue writes behind the fence is compared by
+the job that copies it (``core.verify.rolling_proof``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class CopiesCompared(Value):
     """What was compared of blue and of its copies, up to a fence.
 
     :param plan: fingerprint of the plan.
-    :param attempt: the journal's, when the comparison began.
+    :param attempt: number of the attempt in the journal when the comparison began.
     :param seconds: how long it took.
     """
 
@@ -41,7 +41,7 @@ class CopiesCompared(Value):
 
     @classmethod
     def of_record(cls, record: Mapping[str, object], journal: Journal) -> Self | None:
-        """Return what the control topic has, if it is about the copies of this attempt."""
+        """Return the record of the control topic, if it is about the copies of this attempt."""
         found = cls.model_validate(record) if record else None
         return found if found is not None and found.is_about(journal) else None
 
@@ -95,7 +95,7 @@ class CopiesCompared(Value):
 class Proof(CopiesCompared):
     """A comparison of the whole state while blue works.
 
-    :param unaccepted: names of the findings that were not accepted; without any, it has passed.
+    :param unaccepted: names of the findings that were not accepted. If there are none, the proof has passed.
     :param acceptances: accepted findings, each with the person and the reason.
     """
 
@@ -105,12 +105,12 @@ class Proof(CopiesCompared):
 
     @property
     def entries(self) -> int:
-        """How many live entries of green were found equal to blue's, if it has passed."""
+        """How many live entries of green were found equal to blue's, if the proof has passed."""
         return sum(s.green.live for s in self.stores)
 
     @property
     def excused(self) -> int:
-        """How many keys blue has written since the fence, so that they were not judged."""
+        """How many keys were not judged, because blue has written them since the fence."""
         return sum(s.excused or 0 for s in self.stores)
 
     def concluded(self, acceptances: Acceptances) -> Proof:
@@ -133,10 +133,10 @@ class Proof(CopiesCompared):
 
 
 def needs_proof(plan: Plan) -> bool:
-    """Whether there are copies to be proven before the promotion. In place, records are moved after it."""
+    """Whether there are copies to prove before the promotion. In place, records are moved after the promotion."""
     return bool(plan.changelogs) and not plan.is_in_place
 
 
 def is_of(record: Mapping[str, object], journal: Journal) -> bool:
-    """Whether what was compared, as the control topic has it, is about the plan of this journal."""
+    """Whether a proof in the control topic is about the plan of this journal."""
     return record.get("plan") == journal.plan.fingerprint

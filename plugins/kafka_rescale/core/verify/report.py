@@ -89,7 +89,7 @@ class StoreReport(Value):
         return not self.failures
 
     def plus(self, other: StoreReport) -> StoreReport:
-        """Return this report and that about other records of the same store as one."""
+        """Return one report from this one and a report about other records of the same store."""
         failures = {
             o: self.failures.get(o, 0) + other.failures.get(o, 0) for o in (*self.failures, *other.failures)
         }
@@ -112,7 +112,7 @@ class StoreReport(Value):
 
     @property
     def finding(self) -> str:
-        """The name of this outcome; another comparison has the same name only with the same outcome.
+        """The name of this outcome. Another comparison has the same name only if its outcome is the same.
 
         While blue writes, its content is never the same twice. Then the violations themselves are the outcome.
         """
@@ -130,7 +130,7 @@ class Report(Value):
     :param as_of_ms: when verify began, ms since the epoch.
     :param start_offsets: findings about the offsets that green started from.
     :param inputs: findings in the inputs that were grown by key.
-    :param unaccepted: names of all findings that were not accepted; without any, it has passed.
+    :param unaccepted: names of all findings that were not accepted. If there are none, verify has passed.
     :param acceptances: accepted findings, each with the person and the reason.
     :param compared_before: stores that were compared before the promotion, up to blue's last record.
     """

@@ -1,9 +1,9 @@
 """What the job that copies has compared behind the proof, stretch by stretch, up to the last record of blue.
 
-Each stretch goes from the fence before to a new fence. A key with a record at or behind the new fence is left to
-the next stretch. So a proof whose fence lies at or behind the first one is continued without a gap: what it left
-out because blue had written it since, the stretches have judged. The last stretch ends where blue was stopped, and
-leaves nothing out.
+Each stretch goes from the previous fence to a new fence. A key with a record at or behind the new fence is left to
+the next stretch. A proof leaves out the keys that blue has written since its fence. If that fence lies at or
+behind the first fence of the stretches, they judge these keys, so there is no gap. The last stretch ends where
+blue was stopped, and leaves nothing out.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class RollingProof(CopiesCompared):
     """What was compared behind the proof, in all stretches so far.
 
     :param began: the first fence: everything of blue at or behind it has been compared, up to ``fences``.
-    :param stretches: how many stretches these are.
-    :param last_seconds: how long the comparison of the last one took.
+    :param stretches: how many stretches there are.
+    :param last_seconds: how long the comparison of the last stretch took.
     :param is_complete: whether blue was stopped, so that nothing comes behind ``fences``.
     """
 
@@ -33,7 +33,7 @@ class RollingProof(CopiesCompared):
 
     @classmethod
     def begun(cls, journal: Journal, fences: Fences) -> RollingProof:
-        """Return what there is before the first stretch."""
+        """Return the rolling proof before its first stretch."""
         return cls(
             application=journal.plan.application,
             plan=journal.plan.fingerprint,
@@ -46,10 +46,10 @@ class RollingProof(CopiesCompared):
     def extended(
         self, fences: Fences, stores: Sequence[StoreReport], seconds: float, *, is_complete: bool = False
     ) -> RollingProof:
-        """Return what there is after another stretch.
+        """Return the rolling proof after another stretch.
 
         :param fences: the end of the stretch.
-        :param stores: the reports about it, each with the same store as the one before at its place.
+        :param stores: the reports about the stretch. Their stores have the same order in every stretch.
         :param seconds: how long its comparison took.
         """
         return self.model_copy(
@@ -64,7 +64,7 @@ class RollingProof(CopiesCompared):
         )
 
     def continues(self, fence: PartitionOffsets) -> bool:
-        """Whether it has compared everything at or behind a fence."""
+        """Whether it has compared everything from a fence on, as far as it has come."""
         return not _is_before(fence, self.began)
 
     def has_reached(self, ends: PartitionOffsets) -> bool:
@@ -93,5 +93,5 @@ def _is_before(fence: PartitionOffsets, other: PartitionOffsets) -> bool:
 
 
 def _added(before: StoreReport, report: StoreReport) -> StoreReport:
-    """Return both as one. What was left out before has been judged since, or is left out again."""
+    """Return both reports as one. Keys that were left out before have been judged since, or are left out again."""
     return before.plus(report).model_copy(update={"excused": report.excused})
