@@ -35,7 +35,7 @@ def test_what_one_partition_does_not_tell_is_said() -> None:
     )
     said = (
         f"{topics}: type and partitioner can't be checked against one partition. Compare them with the program: "
-        "what is declared wrongly would only show when keys are missing."
+        "a wrong declaration would only show when keys are missing."
     )
     assert found(of_one(list(KEYS))) == []
     assert said in messages(of_one(list(KEYS)))

@@ -108,8 +108,8 @@ TOPIC_REFUSALS: Refusals = {
     "a store that the topology has forgotten": (
         lambda: situation(visible=frozenset({*TOPICS, "shop-extra-changelog", "shop-by-day-repartition"})),
         [
-            "internal topics of 'shop': found shop-by-day-repartition, shop-extra-changelog, of which the "
-            "topology knows nothing; expected every store and repartition topic of the running program in the "
+            "internal topics of 'shop': found shop-by-day-repartition, shop-extra-changelog, which the "
+            "topology does not know; expected every store and repartition topic of the running program in the "
             "topology: others are left behind. Print Topology#describe() of the running program again. If one is "
             "another application's, name that application's id in `unrelated:`; if an older version of shop has "
             "left it and it is not needed, delete it, or name it there: `unrelated: [shop-by-day-repartition]`."

@@ -26,7 +26,7 @@ def successor_topics(situation: Situation) -> Iterator[Finding]:
                 f"topic {name!r}",
                 f"{counted(records, 'record')} in the topic that is to follow {situation.full_name(declared)}",
                 "an empty topic, or no such topic: no producer may write to it before the promotion",
-                f"Stop who writes to it and delete it (`kafka-topics.sh --delete --topic {name}`), or give "
+                f"Stop whatever writes to it, and delete it (`kafka-topics.sh --delete --topic {name}`), or give "
                 "another name as `successor:`.",
             )
         elif found is not None and found.partitions != situation.target:
@@ -62,7 +62,7 @@ def bridge_messages(situation: Situation) -> Iterator[str]:
 
 
 def unfinished_bridge(situation: Situation) -> Iterator[Finding]:
-    """Yield a bridge of the last expansion that still copies records, or that has left some behind."""
+    """Yield a bridge of the last expansion that still copies records, or that has left records behind."""
     journal = situation.control.journal
     if journal is not None and journal.is_promoted and changes_anything(situation):
         yield from unfinished(journal, situation.control.bridge, last=situation.bridged_ends)

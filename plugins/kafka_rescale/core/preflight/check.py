@@ -115,7 +115,7 @@ def check(situation: Situation) -> list[Finding]:
 
 
 def _counts(situation: Situation) -> list[Finding]:
-    """Checks that need every topic's count. The target is checked only if the present counts make sense."""
+    """Return findings that need every topic's count. The target is checked only if present counts make sense."""
     present = [*grown_inputs(situation), *grown_by_hand_in_place(situation), *derived_repartitions(situation)]
     present += [*copartitioned(situation), *changelog_counts(situation)]
     shrinking = list(shrinking_inputs(situation))
@@ -137,7 +137,7 @@ def _counts(situation: Situation) -> list[Finding]:
 
 
 def _partitioners(situation: Situation) -> list[Finding]:
-    """Checks that presume that the declared partitioners have placed the present keys."""
+    """Return findings that make sense only if the declared partitioners have placed the present keys."""
     return list(one_partitioner(situation)) or list(future_placement(situation))
 
 

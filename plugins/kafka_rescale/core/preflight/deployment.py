@@ -46,7 +46,7 @@ def implausible(deployment: Deployment, blue: str, green: str) -> Iterator[Findi
     A deployment that runs without members in its group is no finding: all of its threads may have died.
 
     :param blue: ``application.id`` of the running generation.
-    :param green: that of the next one.
+    :param green: ``application.id`` of the next generation.
     """
     yield from deployment.unusable
     if deployment.blue_runs is False and deployment.blue_members:

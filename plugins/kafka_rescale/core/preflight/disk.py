@@ -1,8 +1,8 @@
 """Preflight: would the disks of the brokers hold what the expansion writes?
 
-Brokers place new replicas, so what falls to a single log dir is not known beforehand. It is taken that they spread
-every topic over all brokers that are up and over the log dirs of each, so that none gets more than one replica
-beyond its share. Log dirs that share one volume are looked at one by one.
+Brokers place new replicas themselves, so it is not known beforehand what a single log dir will get. These checks
+assume that the brokers spread every topic over all brokers that are up, and over the log dirs of each: then no
+broker gets more than one replica beyond its share. Log dirs that share one volume are checked one by one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Room:
 
 
 def needs(situation: Situation) -> list[TopicNeed]:
-    """Return what is written to each topic whose source's size some broker tells."""
+    """Return what is written to each topic, if a broker tells the size of its source."""
     sizes = sizes_by_topic(situation.cluster.disks)
     found = []
     for move in (*situation.plan.moves, *situation.plan.bridges):
@@ -62,14 +62,14 @@ def needs(situation: Situation) -> list[TopicNeed]:
 
 
 def rooms(situation: Situation) -> list[Room]:
-    """Return the log dirs that take replicas, those that are filled most first; of unknown space are none."""
+    """Return the log dirs that take replicas and whose space is known, the ones that are filled most first."""
     disks, needed = situation.cluster.disks, needs(situation)
     taking = [each for each in disks.log_dirs if each.takes_replicas]
     brokers = {each.broker for each in taking} | set(disks.untold)
     found = []
     for each in taking:
         beside, there = sum(other.broker == each.broker for other in taking), _by_topic(each.sizes)
-        # In place the topic's own records are no copy that an earlier attempt has left.
+        # In place, the records in the topic are the application's own, and no copy of an earlier attempt.
         left = {n.target: there.get(n.target, 0) for n in needed if n.source != n.target}
         written = sum(max(0, n.on_one(len(brokers), beside) - left.get(n.target, 0)) for n in needed)
         if each.usable is not None:
@@ -99,7 +99,7 @@ def disk_space(situation: Situation) -> Iterator[Finding]:
 
 
 def disk_messages(situation: Situation) -> Iterator[str]:
-    """Yield what is written and what is free, and once what brokers don't tell."""
+    """Yield what is written and what is free, and one message about everything that brokers don't tell."""
     journal = situation.control.journal
     if (journal is not None and journal.in_progress) or not changes_anything(situation):
         return
@@ -116,7 +116,7 @@ def disk_messages(situation: Situation) -> Iterator[str]:
 
 
 def sizes_by_topic(disks: Disks) -> dict[str, int]:
-    """Return the bytes of each topic's log: of each partition, those of its largest replica."""
+    """Return the bytes of each topic's log. Of each partition, the largest replica counts."""
     largest: dict[TopicPartition, int] = {}
     for log_dir in disks.log_dirs:
         for at, number in log_dir.sizes.items():
@@ -132,7 +132,7 @@ def _by_topic(of: Mapping[TopicPartition, int]) -> dict[str, int]:
 
 
 def _share(situation: Situation, move: Move) -> float:
-    """Return the part of a topic that is carried: of changelogs everything, of others what is unprocessed."""
+    """Return the part of a topic that is carried over: all of a changelog, else what is not yet processed."""
     if move.kind is MoveKind.CHANGELOG:
         return 1.0
     cluster = situation.cluster

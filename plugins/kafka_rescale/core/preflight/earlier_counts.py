@@ -1,4 +1,4 @@
-"""Which smaller counts have placed the records that lie elsewhere now? They tell how a topic was grown."""
+"""Which smaller counts have placed the records that are not where they belong now? They tell how a topic grew."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def earlier_counts(
     """Return the counts that have placed all samples that are not where the present count puts them.
 
     If a growth was not recorded, only the records tell it. A single count that explains all samples can hardly be
-    a coincidence. Two counts could be a coincidence: there have to be enough keys, and in every partition the
-    records placed by the smaller count have to come first, as a growth is for good.
+    a coincidence. Two counts could be a coincidence. So there have to be enough keys, and in every partition the
+    records placed by the smaller count have to come first: a topic never shrinks again.
 
     :param known: counts that the topic is known to have had.
     :param most_guessed: how many further counts may be guessed to explain the remaining samples.
-    :returns: ascending, the largest counts that explain the samples; empty if no sample lies elsewhere, or if no
-        counts explain them.
+    :returns: the largest counts that explain the samples, ascending; empty if every sample is where it belongs, or
+        if no counts explain the samples.
     """
     fitting = {
         n: _bits(s.partition == home for s, home in zip(samples, of, strict=True)) for n, of in homes.items()

@@ -8,9 +8,9 @@ from enum import StrEnum
 class ExpectedState(StrEnum):
     """Whether the application runs when its expansion begins.
 
-    ``either``: an input that has grown kills a running application, and the expansion is the rescue. A person who
-    expands an application at night may want a refusal if it is not ``running``. A person who has stopped it for a
-    growth in place may want a refusal if it was started again, and is not ``stopped``.
+    ``either``: both are allowed. An input that has grown kills a running application, and then the expansion is
+    the rescue. ``running``: for a person who expands an application at night, and wants a refusal if it does not
+    run. ``stopped``: for a person who has stopped it for a growth in place, and wants a refusal if it runs again.
     """
 
     EITHER = "either"

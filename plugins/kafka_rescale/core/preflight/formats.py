@@ -1,4 +1,4 @@
-"""Preflight: are the sampled records of a store those that its declared type writes?"""
+"""Preflight: are the sampled records of a store such as its declared type writes?"""
 
 from __future__ import annotations
 

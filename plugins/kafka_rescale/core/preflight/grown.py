@@ -14,12 +14,12 @@ RESCUABLE = (InputPolicy.UNKEYED, InputPolicy.REPARTITIONED)
 
 
 def grown_inputs(situation: Situation) -> Iterator[Finding]:
-    """Yield inputs that were grown by hand, and with which an expansion can't go on as they are declared.
+    """Yield inputs that were grown by hand, if the expansion can't go on with them as they are declared.
 
-    An ``unkeyed`` input is no finding: green reads it from the committed offsets, its new partitions from their
-    beginning. Of a ``repartitioned`` input, the bridge copies the old partitions before the new ones. That keeps
-    the order per key if no key went from one old partition to another. With a static partitioner there is only one
-    layout, whatever the count.
+    An ``unkeyed`` input is no finding: green reads it from the committed offsets, and its new partitions from
+    their beginning. If the input is ``repartitioned``, the bridge copies its old partitions before the new ones.
+    That keeps the order per key if no key went from one old partition to another. With a static partitioner there
+    is only one layout, whatever the count.
     """
     for declared in situation.application.inputs:
         earlier = situation.grown.get(declared.topic)
@@ -61,7 +61,7 @@ def _moves_among_old(situation: Situation, declared: Input, earlier: int) -> boo
     topic, count = situation.full_name(declared.topic), situation.actual_counts[declared.topic]
     keys = [s.key for s in situation.samples if s.topic == topic and s.key is not None]
     if partitioner.is_modulo:
-        # An empty sample must not let every count through. A user's function may not be able to place these keys.
+        # With an empty sample, every count would pass. So try made-up keys too. A user's function may refuse them.
         keys += [number.to_bytes(4, "big") for number in range(1_000)]
     before, now = (earlier_homes(partitioner, keys, n) for n in (earlier, count))
     return any(old != new < earlier for old, new in zip(before, now, strict=True))

@@ -71,10 +71,10 @@ def misplaced_keys(situation: Situation) -> Iterator[Finding]:
 def history_messages(situation: Situation) -> Iterator[str]:
     """Yield inputs that hold processed records of an earlier layout."""
     for placed in _placed_topics(situation):
-        # Called only without findings, so every partitioner has placed every sample.
+        # This is called only if there are no findings. So every partitioner has placed every sample.
         if placed.is_history():
             earlier = " and ".join(map(str, placed.earlier_counts()))
-            yield f"{placed.topic}: what it had before it grew from {earlier} partitions is processed (sampled)."
+            yield f"{placed.topic}: its records from before the growth from {earlier} are processed (sampled)."
 
 
 def _placed_topics(situation: Situation) -> Iterator[Placed]:
@@ -149,7 +149,7 @@ def _without_rule(placed: Placed) -> str:
 
 
 def _types_in_place(placed: Placed) -> list[str]:
-    """Return the other store types whose keys these could be, and whose partitions would be the present ones."""
+    """Return the other store types whose keys these could be, and which would put them where they are now."""
     others = [f for f in FORMATS.values() if placed.is_changelog and f.layout != placed.form.layout]
     fitting = [f for f in others if all(fits(f, s) for s in placed.samples)]
     in_place = [f for f in fitting if replace(placed, form=f).fits(placed.partitioner, placed.partitions)]

@@ -1,7 +1,7 @@
 """Preflight of topics with one partition: every type and partitioner puts every key into it.
 
-So no sample contradicts a wrong declaration, and the copy would put keys where the next generation doesn't look
-for them.
+So no sample contradicts a wrong declaration. After a wrong declaration, the copy would put keys where the next
+generation doesn't look for them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def unchecked_declarations(situation: Situation) -> Iterator[str]:
     if alone and situation.target > 1:
         yield (
             f"{', '.join(alone)}: type and partitioner can't be checked against one partition. Compare them with "
-            "the program: what is declared wrongly would only show when keys are missing."
+            "the program: a wrong declaration would only show when keys are missing."
         )
 
 
 def windowed_keys(situation: Situation) -> Iterator[Finding]:
     """Yield plain stores of one partition whose keys seem to end in the time of a window.
 
-    With more partitions, the places of the keys tell it.
+    In a topic with more partitions, the places of the keys tell it.
     """
     for store in situation.application.stores:
         topic = situation.cluster.topics.get(situation.changelog(store.name))

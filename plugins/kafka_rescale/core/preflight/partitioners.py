@@ -51,7 +51,7 @@ def _declared(situation: Situation, subtopology: SubTopology) -> dict[str, list[
 
 
 def _by_topic(situation: Situation, subtopology: SubTopology, name: str) -> Iterator[Finding]:
-    """Yield topics for which a user's function answers differently; it is asked for the keys sampled of all."""
+    """Yield topics for which a user's function gives different answers about the keys sampled from all of them."""
     first, *others = situation.topology.own_sources(subtopology)
     sampled = [s for t in (first, *others) for s in situation.samples_of(situation.full_name(t))]
     keys = sorted({s.key for s in sampled if s.key is not None})

@@ -1,4 +1,4 @@
-"""Sources that read a pattern: the application file lists what matched when it was written."""
+"""Sources that read a pattern: the application file lists the topics that matched when it was written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafka_rescale.core.topology.patterns import matching, unlisted
 
 
 def topics_of_patterns(situation: Situation) -> Iterator[Finding]:
-    """Yield patterns that match other topics than those listed, now or as soon as green's topics are there."""
+    """Yield patterns that match topics that are not listed, now or as soon as green's topics exist."""
     journal, patterns = situation.control.journal, situation.application.source_patterns
     if journal is not None and journal.in_progress and journal.is_promoted:
         return  # It can only go forward: green reads what its pattern matches.

@@ -15,7 +15,7 @@ from kafka_rescale.core.preflight.earlier_counts import earlier_counts
 
 
 class MayHaveGrown(Finding):
-    """A key of a partition that its topic did not have when it was counted: it may have grown since."""
+    """A key belongs to a partition that its topic did not have when it was described. It may have grown since."""
 
 
 def unplaceable(where: str, error: UnsafeState) -> Finding:
@@ -59,9 +59,10 @@ class Placed:
         ]
 
     def chosen(self) -> list[Sample]:
-        """Return the samples of an input for which its producer has chosen another partition than the key's.
+        """Return the samples of an input that their producer has put into another partition than the key's.
 
-        Most samples are where the partitioner puts them, so it is not the partitioner that is declared wrongly.
+        There are such samples only if most samples are where the partitioner puts them. Otherwise it is rather the
+        partitioner that is declared wrongly.
         """
         elsewhere = [s for s, _ in self.wrong(self.partitioner, self.partitions)] if self.is_input else []
         return elsewhere if 2 * len(elsewhere) < len(self.samples) else []

@@ -1,7 +1,8 @@
 """What an expansion will take, as far as that is known before anything begins.
 
-The pace and the pause are those of the newest complete expansion of the same application. Of a first expansion
-both are unknown: they depend on this application's records, on Spark's cores and on how long its program starts.
+The pace and the pause are taken from the newest complete expansion of the same application. For a first expansion
+both are unknown: they depend on this application's records, on Spark's cores, and on how long its program takes to
+start.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kafka_rescale.core.values import moment, per_second, size
 
 
 def predicted(situation: Situation) -> Prediction:
-    """Return what is predicted of the expansion of this plan."""
+    """Return what is predicted for the expansion by this plan."""
     needed = needs(situation)
     past = _newest(situation)
     records, (before, seconds) = _records(situation), past.restored if past else (0, 0.0)
@@ -42,7 +43,7 @@ def predicted(situation: Situation) -> Prediction:
 
 
 def prediction_messages(situation: Situation) -> Iterator[str]:
-    """Yield what is predicted, each with what it assumes."""
+    """Yield the predictions, each with its assumptions."""
     journal = situation.control.journal
     if (journal is not None and journal.in_progress) or not changes_anything(situation):
         return
@@ -58,7 +59,7 @@ def prediction_messages(situation: Situation) -> Iterator[str]:
 
 
 def _duration(said: Prediction) -> str:
-    # Records that are compressed on disk count more: the limit is one of keys and values.
+    # The limit counts keys and values uncompressed: records that are compressed on disk take longer than this.
     within = f"within the limit of {per_second(said.limit)}" if said.limit is not None else ""
     if said.records_per_second is None or said.copy_seconds is None:
         unknown = "How long they take is unknown, as no expansion of this application with copies is complete yet"
@@ -70,19 +71,19 @@ def _duration(said: Prediction) -> str:
 
 
 def _limit(situation: Situation) -> int | None:
-    """Return what the file limits the copy to, or a person who has said another limit of this plan."""
+    """Return the limit of the file, or the limit that a person has set for this plan."""
     of_plan = Pace.of(situation.plan.fingerprint, situation.control.pace)
     return of_plan.declared(situation.application.pacing).limit
 
 
 def _newest(situation: Situation) -> PastExpansion | None:
-    """Return the newest complete expansion of the same mode: what another mode took says nothing of this one."""
+    """Return the newest complete expansion of the same mode: how long another mode takes says nothing here."""
     past = newest_first(situation.control.history.values())
     return next((each for each in past if each.is_complete and each.in_place == situation.is_in_place), None)
 
 
 def _records(situation: Situation) -> int | None:
-    """Return the offsets of all changelogs, with those that compaction has removed and those of markers."""
+    """Return the number of offsets in all changelogs, including offsets of markers and of removed records."""
     cluster = situation.cluster
     topics = {move.source for move in situation.plan.changelogs}
     ends = {at: end for at, end in cluster.ends.items() if at[0] in topics}

@@ -10,9 +10,9 @@ from kafka_rescale.core.values import size
 
 
 def prewarming_messages(situation: Situation) -> Iterator[str]:
-    """Yield what the disks of the instances have to hold, if the application is pre-warmed behind such a group."""
+    """Yield what the instances' disks have to hold, if an application of the streams protocol is pre-warmed."""
     group, plan, lifecycle = situation.cluster.group, situation.plan, situation.application.lifecycle
-    # Whether a class has the method is known when it is loaded.
+    # Whether a user's class has the method is known only when it is loaded.
     if plan.is_in_place or not plan.changelogs or group.protocol != "streams":
         return
     if lifecycle.type != "python" and lifecycle.start_gated is None:

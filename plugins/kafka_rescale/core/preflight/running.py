@@ -24,7 +24,7 @@ def conflicting_target(situation: Situation) -> Iterator[Finding]:
 
 
 def running_as_expected(situation: Situation) -> Iterator[Finding]:
-    """Yield a group that has members or has none, other than expected before an expansion begins."""
+    """Yield a finding if the group has members although none are expected, or the other way round."""
     group, journal = situation.cluster.group, situation.control.journal
     if journal is not None and journal.in_progress:
         return
@@ -47,7 +47,7 @@ def running_as_expected(situation: Situation) -> Iterator[Finding]:
 def lag_messages(situation: Situation) -> Iterator[str]:
     """Yield messages about the running generation: whether it runs, and its lag."""
     group = situation.cluster.group
-    # That its deployment says so is told elsewhere.
+    # If the deployment says that blue is stopped, another message tells it (``standstill``).
     is_told = situation.deployment.blue_runs is False
     if not group.is_live and situation.expected is ExpectedState.EITHER and not is_told:
         yield f"{situation.blue} does not run: its group has no member (state {group.state})."
@@ -61,9 +61,9 @@ def lag_messages(situation: Situation) -> Iterator[str]:
 
 
 def unheld_inputs(situation: Situation) -> Iterator[str]:
-    """Yield inputs that grow while their producers are held, of which the file does not say how.
+    """Yield inputs whose producers must be held while they grow, if the file does not say how to hold them.
 
-    The application itself is stopped in any case.
+    An application that writes to its own input is no such producer: it is stopped in any case.
     """
     growing = {each.declared for each in situation.plan.inputs if each.grows}
     for declared in situation.application.inputs:

@@ -24,10 +24,11 @@ class Situation(Described):
 
     :param samples: records of the topics whose keys decide partitions.
     :param visible: names of the cluster's topics, as far as the connection may see them.
-    :param green_records: number of records by topic, of the topics whose names green will need.
+    :param green_records: number of records in each topic whose name green will need.
     :param bridged_ends: ends of the topics that bridges of the last expansion read, open transactions included.
     :param green_group: the group of the generation to build.
-    :param compression: ``compression.type`` of the connection, which replaces the topics' codecs; empty for none.
+    :param compression: ``compression.type`` of the connection, which replaces the topics' codecs; empty if it is
+        not set.
     :param expected: whether the application must run, or must be stopped, when the expansion begins.
     :param now_ms: wall clock, in ms since the epoch.
     :param deployment: the answers of the user's own commands.
@@ -44,5 +45,5 @@ class Situation(Described):
     deployment: Deployment
 
     def samples_of(self, topic: str) -> list[Sample]:
-        """Return what was sampled of a topic, by its full name."""
+        """Return the samples of a topic, by its full name."""
         return [s for s in self.samples if s.topic == topic]

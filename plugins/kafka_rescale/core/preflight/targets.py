@@ -23,8 +23,8 @@ _LIMITS = (LARGEST, BEFORE, AFTER, EITHER)
 def kept_times(situation: Situation) -> Iterator[Finding]:
     """Yield internal topics whose copies would get the times of the copying instead of the records' own.
 
-    It makes no difference whether the topic's own config or the brokers' default says so: the topic that is
-    created beside it gets the same.
+    It makes no difference whether the topic's own config or the brokers' default demands that: the topic that is
+    created beside it gets the same setting.
     """
     for store in situation.topology.stores:
         yield from _by_brokers(
@@ -45,7 +45,7 @@ def kept_times(situation: Situation) -> Iterator[Finding]:
 def long_names(situation: Situation) -> Iterator[Finding]:
     """Yield names of topics to be created that have more characters than Kafka takes.
 
-    Groups and transactional ids may be longer than any topic.
+    Names of groups and transactional ids need no check: they may be longer than any topic name.
     """
     plan, blue = situation.plan, situation.blue
     internal = {} if situation.is_in_place else {m.target: m.source for m in plan.moves}
@@ -104,7 +104,8 @@ def absent_times(situation: Situation) -> Iterator[Finding]:
 def refused_records(situation: Situation) -> Iterator[Finding]:
     """Yield topics with sampled records that the brokers would refuse to take again, one finding per topic.
 
-    A record that is too large without compression may fit with it; if the brokers refuse it, the copy names it.
+    If copies are compressed, the size of a record is not checked: it may fit once it is compressed. If the brokers
+    refuse it, the copy names it.
     """
     for move in (m for m in (*situation.plan.moves, *situation.plan.bridges) if m.grows or not m.is_in_place):
         source, target = (situation.cluster.topics.get(name) for name in (move.source, move.target))
@@ -130,7 +131,7 @@ def refused_records(situation: Situation) -> Iterator[Finding]:
 
 
 def compression_messages(situation: Situation) -> Iterator[str]:
-    """Yield the codecs with which copies are written, as their size depends on them."""
+    """Yield the codecs with which copies are written, because the copies' size depends on them."""
     if declared := situation.compression:
         yield f"Copies are written with compression.type {declared} of the Kafka connection."
         return
@@ -145,8 +146,8 @@ def compression_messages(situation: Situation) -> Iterator[str]:
 def targets_as_found(situation: Situation) -> Iterator[Finding]:
     """Yield configs with which an existing topic would not take all records of its source.
 
-    ``expand`` sets on it every config that is set on the source. It does not touch configs that the source has
-    from the brokers' defaults.
+    ``expand`` sets every config on it that is set on the source. If the source only has a config by the brokers'
+    defaults, ``expand`` does not touch it.
     """
     plan = situation.plan
     for move in (m for m in (*plan.moves, *plan.bridges) if not m.is_in_place):

@@ -62,7 +62,7 @@ def _paste_again(described: Described) -> str:
 
 
 def source_tables(situation: Situation) -> Iterator[Finding]:
-    """Yield changelogs of stores that are declared to have none of their own."""
+    """Yield changelogs of stores that are declared to have no changelog of their own."""
     for store in situation.application.stores:
         topic = situation.changelog(store.name)
         if store.changelog == "source" and topic in situation.cluster.topics:
@@ -108,7 +108,7 @@ def store_types(situation: Situation) -> Iterator[Finding]:
 
 def _type_remedy(policy: tuple[str, ...], declared: ChangelogFormat) -> str:
     if policy == ("compact", "delete"):
-        # Entries of a plain store expire only by the topic's config. They are copied like any others.
+        # Entries of a plain store expire only by the topic's config. They are copied like all other entries.
         is_plain = declared.layout == WHOLE and declared.has(Content.LATEST)
         return "Kafka Streams sets compact,delete for windows and sessions: declare the store's real type." + (
             " If the program itself sets it, so that entries expire, declare `type: processor` with "

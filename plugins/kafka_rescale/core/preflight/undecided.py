@@ -1,6 +1,7 @@
-"""Preflight: counts that the text of a topology leaves open, so that green might not be able to start.
+"""Preflight: counts that the text of a topology leaves open, so green might not be able to start.
 
-The planned count of a repartition topic must be the count that Kafka Streams derives. Else green refuses to start.
+The planned count of a repartition topic must be the count that Kafka Streams derives. Otherwise green refuses to
+start.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from kafka_rescale.core.topology.topology import REPARTITION_SUFFIX
 
 
 def undecided_counts(situation: Situation) -> Iterator[Finding]:
-    """Yield repartition topics that might have one count or another after the expansion."""
+    """Yield repartition topics for which several counts are possible after the expansion."""
     target = situation.target
     possible = possible_counts(
         situation.topology,
@@ -37,8 +38,8 @@ def undecided_counts(situation: Situation) -> Iterator[Finding]:
 def maybe_enforced(situation: Situation) -> Iterator[str]:
     """Yield repartition topics that would change their count, if the file does not say who sets it.
 
-    A count that the program sets shows by differing from the derived one. If both are equal today, nothing shows
-    it.
+    A count that differs from the derived count shows that the program sets it. If both are equal today, nothing
+    shows it.
     """
     journal = situation.control.journal
     plan = journal.plan if journal is not None and journal.in_progress else situation.plan

@@ -26,7 +26,7 @@ def unexplained_topics(situation: Situation) -> Iterator[Finding]:
     if unknown:
         yield Finding(
             f"internal topics of {situation.blue!r}",
-            f"{', '.join(unknown)}, of which the topology knows nothing",
+            f"{', '.join(unknown)}, which the topology does not know",
             "every store and repartition topic of the running program in the topology: others are left behind",
             "Print Topology#describe() of the running program again. If one is another application's, name that "
             f"application's id in `unrelated:`; if an older version of {situation.application.application_id} has "
@@ -48,6 +48,6 @@ def _explained(situation: Situation, topic: str) -> bool:
     tables = [situation.changelog(t) for s in topology.subtopologies for t in s.source_tables]
     external = [*map(situation.full_name, topology.inputs), *topology.outputs, *topology.global_topics]
     external += [o.topic for o in application.outputs]
-    # Findings about source tables are source_tables' own.
+    # ``source_tables`` yields the findings about changelogs of source tables.
     known = {*situation.names.all_of(topology), *tables, *external}
     return topic in known or any(topic == u or topic.startswith(f"{u}-") for u in application.unrelated)
