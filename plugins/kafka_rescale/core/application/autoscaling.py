@@ -14,7 +14,7 @@ class Bounds(Strict):
     """What autoscaling may do unattended. A field that is left out sets no bound.
 
     :param windows: when autoscaling may begin an expansion; an expansion that has begun goes on to its end.
-    :param time_zone: of the windows.
+    :param time_zone: time zone of the windows.
     :param maximum_partitions: autoscaling never goes further; a person may.
     :param maximum_lag: how many offsets the running generation may be behind, in each partition of its inputs.
     :param approval_above: for a target above this, the plan and the cutover wait for a person's approval.
@@ -37,7 +37,7 @@ class Bounds(Strict):
     def obstacles(self, lag: int, now_ms: int) -> Iterator[str]:
         """Yield the reasons why an expansion has to wait.
 
-        :param lag: the largest of all input partitions, in offsets.
+        :param lag: the largest lag of all input partitions, in offsets.
         :param now_ms: wall clock, in ms since the epoch.
         """
         if self.windows and not is_within(self.windows, self.time_zone, now_ms):

@@ -21,7 +21,7 @@ class DeclaredClient(Strict):
     """One client of a pipeline; it corresponds to a process with a ``KafkaStreams``.
 
     :param client_id: the first part of its threads' names.
-    :param state_dir: an absolute path or a URI that Arrow can write to, of this client alone.
+    :param state_dir: an absolute path or a URI that Arrow can write to. No other client may have the same.
     :param client_tags: written as `client.tag.<key>`, for example `client.tag.zone: eu-1`.
     :param rack_id: short for `client.tag.rack`, with `rack.aware.assignment.tags: [rack]` on the application.
     :param num_stream_threads: its number of threads, in place of the application's.
@@ -66,7 +66,7 @@ class DeclaredClient(Strict):
 def check_clients(clients: Sequence[DeclaredClient], state_dir: str | None, tags: Iterable[str]) -> None:
     """Check that the clients of an application can be used together.
 
-    :param state_dir: of the application.
+    :param state_dir: the application's ``state.dir``.
     :param tags: ``rack.aware.assignment.tags``.
     :raises WrongValue: they can't be used together.
     """
@@ -75,7 +75,7 @@ def check_clients(clients: Sequence[DeclaredClient], state_dir: str | None, tags
     if clients and state_dir is not None:
         raise WrongValue(
             found="`state.dir` beside `clients`",
-            expected="one of each client",
+            expected="a `state.dir` in each client",
             remedy="Give every client its own.",
         )
     for name, values in (
@@ -106,7 +106,7 @@ def _check_racks(clients: Sequence[DeclaredClient], tags: Iterable[str]) -> None
     if without := [client.client_id for client in clients if client.rack_id is None]:
         raise WrongValue(
             found=f"client {without[0]} without `rack.id`, and others with it",
-            expected="it of every client, or of no client",
+            expected="`rack.id` of every client, or of no client",
             remedy="Add it.",
         )
     if tags:
@@ -114,7 +114,7 @@ def _check_racks(clients: Sequence[DeclaredClient], tags: Iterable[str]) -> None
             found=f"`rack.id` beside `{RACK_AWARE_TAGS}`",
             expected="one of them",
             remedy=f"`rack.id` is short for `{CLIENT_TAG}{RACK}` and `{RACK_AWARE_TAGS}: [{RACK}]`: with further "
-            "tags, write it so.",
+            "tags, write it in this long form.",
         )
     for client in with_rack:
         if RACK in client.client_tags:

@@ -14,15 +14,15 @@ from kafka_rescale.core.roles import Role
 class ApplicationFile(Strict):
     """The base of an application file of either runtime.
 
-    :param runtime: which of the two it is for; each narrows it to its own.
+    :param runtime: the runtime that the file is for. Each subclass allows only its own.
     :param kafka_conn_id: Airflow connection to the brokers.
     :param kafka_conn_ids: Airflow connections of roles that have a principal of their own.
     :param spark_conn_id: Airflow connection to Spark.
     :param spark_conf: configuration of the Spark jobs.
-    :param autoscaling_enabled: whether it follows inputs that have grown by itself (KIP-878).
+    :param autoscaling_enabled: whether the application follows by itself when inputs have grown (KIP-878).
     :param autoscaling_timeout_ms: how long that is retried without any success, from the first failure on.
     :param on_partition_expansion: ``module:name`` of a function of the old and the new number of partitions.
-    :param tags: of its DAGs.
+    :param tags: tags of its DAGs.
     """
 
     roles_of_jobs: ClassVar[tuple[Role, ...]] = SPARK_ROLES
@@ -53,6 +53,6 @@ class ApplicationFile(Strict):
         return self.kafka_conn_ids.get(role, self.kafka_conn_id)
 
     def kafka_of_job(self, role: Role) -> KafkaOfJob:
-        """Return where a role's Spark jobs have their Kafka settings from."""
+        """Return where a role's Spark jobs get their Kafka settings from."""
         file = self.kafka_config_files.get(role)
         return KafkaOfJob(self.kafka_conn_id_of(role), file, role in self.kafka_conn_ids)

@@ -1,4 +1,4 @@
-"""Mounted files with Kafka settings for Spark jobs, if a connection's settings can't reach the jobs unseen.
+"""Mounted files with Kafka settings for Spark jobs, for when a connection can't be passed to jobs unseen.
 
 A file holds one principal's settings for one cluster. A role with its own connection therefore needs its own file,
 even if another file serves all other roles.
@@ -44,13 +44,13 @@ class KafkaOfJob:
 
         :param default: the file that the environment names, for all roles of all applications.
         :param variable: the environment variable that names it.
-        :raises InvalidInput: only the default is there, and it is not for this role.
+        :raises InvalidInput: there is only the default, and it is not for this role.
         """
         if self.file is None and default and self.is_own:
             raise InvalidInput(
                 f"environment variable {variable}",
                 found=f"{default}, one file for all, while {self.connection} is that of a single role",
-                expected="a file of that role, whose settings would not be used otherwise",
+                expected="a file of that role: otherwise its settings would not be used",
                 remedy="Declare it in the application file: `kafka_config_files: {role: file}`.",
             )
         return self.file or default
@@ -59,7 +59,7 @@ class KafkaOfJob:
 def of_spark_jobs(files: dict[Role, str], roles: tuple[Role, ...]) -> dict[Role, str]:
     """Return the files of an application file, if all are of roles that run Spark jobs.
 
-    :param files: `kafka_config_files`.
+    :param files: the field `kafka_config_files`.
     :param roles: the roles that run Spark jobs.
     :raises WrongValue: another role has a file.
     """
@@ -90,9 +90,9 @@ def refuse_difference(
 
     :param what: the file, for the message.
     :param found: its settings.
-    :param wanted: those of the Airflow connection.
+    :param wanted: the settings of the Airflow connection.
     :param connection: the Airflow connection, for the message.
-    :param with_secrets: whether ``wanted`` has them; they are compared, never shown.
+    :param with_secrets: whether ``wanted`` has the secrets; they are compared, never shown.
     :raises InvalidInput: one of the settings differs.
     """
     for key in (*IDENTITY, *(SECRETS if with_secrets else ())):

@@ -24,7 +24,7 @@ _EXPECTED = f"an importable function of (old, new), or of (old, new, {TOKEN})"
 class NamedCallback:
     """The function that an application file names.
 
-    :param takes_token: whether it has a parameter ``expansion_id``, so that it can tell a repeated call.
+    :param takes_token: whether it has a parameter ``expansion_id``, so that it can recognise a repeated call.
     """
 
     name: str
@@ -35,7 +35,7 @@ class NamedCallback:
     def of_name(cls, name: str | None) -> Self | None:
         """Return the callback of that name, if there is one.
 
-        :raises InvalidInput: it can't be imported, or not be called with two counts.
+        :raises InvalidInput: the function can't be imported, or can't be called with two counts.
         """
         if name is None:
             return None
@@ -53,8 +53,8 @@ class NamedCallback:
     def require_first(self, begun_ms: int, token: str) -> None:
         """Refuse a second call that the function could not tell from the first.
 
-        :param begun_ms: wall clock when a call of this expansion has begun; 0 for none.
-        :param token: of the expansion.
+        :param begun_ms: wall clock when a call for this expansion has begun; 0 if no call has begun.
+        :param token: token of the expansion.
         :raises UnsafeState: a call has begun before, and the function takes no token.
         """
         if begun_ms and not self.takes_token:
@@ -69,10 +69,10 @@ class NamedCallback:
             )
 
     def call(self, old: int, new: int, token: str) -> None:
-        """Call it.
+        """Call the function.
 
-        :param token: of the expansion.
-        :raises UnsafeState: it failed, and it can't be known whether it has had its effect.
+        :param token: token of the expansion.
+        :raises UnsafeState: the function failed, and it can't be known whether it has had its effect.
         """
         try:
             self.function(old, new, **({TOKEN: token} if self.takes_token else {}))

@@ -108,7 +108,7 @@ def _wrong_value(location: Location, kind: str, value: object, context: Mapping[
 
 
 def _wrong_name(location: Location, name: Any, expected: str) -> Mistake:
-    """Return the mistake of a field's name. pydantic writes 1 or 0 for a boolean, and ``[key]`` behind a name."""
+    """Return the mistake in a field's name. pydantic writes 1 or 0 for a boolean, and ``[key]`` behind a name."""
     around = location[:-2] if location[-1] == "[key]" else location[:-1]
     found = f"the field {'null' if name is None else shown(name)}"
     if isinstance(name, bool):
@@ -139,7 +139,7 @@ def _unknown_field(location: Location, root: type[BaseModel]) -> Mistake:
 
 
 def _from_validator(location: Location, error: ValueError) -> Mistake:
-    """Validators of the model complain in our words; those of a library say one sentence."""
+    """Return what a validator complains about. Our validators give all parts; a library's give one sentence."""
     if isinstance(error, WrongValue):
         return Mistake.of(location, error.complaint)
     return Mistake(location, str(error), _ANY_OTHER, _LOOK_IT_UP)

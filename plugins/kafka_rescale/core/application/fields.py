@@ -20,7 +20,7 @@ PRESETS = frozenset({"@once", "@continuous", "@hourly", "@daily", "@weekly", "@m
 def checked_schedule(value: str | None) -> str | None:
     """Return a cron expression or preset.
 
-    :raises WrongValue: it is neither.
+    :raises WrongValue: the value is neither of them.
     """
     if value is None or value in PRESETS or _is_cron(value):
         return value
@@ -70,7 +70,7 @@ ChainName = Annotated[str, Field(pattern=TOPIC_NAME, max_length=237), AfterValid
 COMMAND_SECONDS = 120
 """How long a command of the file may take by default."""
 WholeNumber = Annotated[int, Field(strict=True)]
-"""Strict, as pydantic would convert other values: `partitions: true` would shrink a topic to 1."""
+"""Strict, because pydantic would convert other values: `partitions: true` would shrink a topic to 1."""
 PartitionCount = Annotated[WholeNumber, Field(ge=1, le=100_000)]
 
 
@@ -83,7 +83,7 @@ class Strict(BaseModel):
 def checked(value: str, lookup: Callable[[str], object]) -> str:
     """Return the value.
 
-    :raises WrongValue: it can't be looked up; the complaint of the lookup becomes that of the field.
+    :raises WrongValue: the lookup fails. Its complaint becomes the complaint about the field.
     """
     try:
         lookup(value)
@@ -107,7 +107,7 @@ def place(value: str) -> str:
     if parts.password is not None:
         raise WrongValue(
             found="a password in a URI",
-            expected="none: it would show in command lines and manifests",
+            expected="no password: it would show in command lines and manifests",
             remedy="Give the credentials to the environment of Spark's executors.",
         )
     return value.rstrip("/")

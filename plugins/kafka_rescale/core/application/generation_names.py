@@ -51,7 +51,7 @@ def blue_names(application: Application, blue: str) -> GenerationNames:
 
 
 def green_names(application: Application, green: str) -> GenerationNames:
-    """Return the names of the generation to build, whose generated indexes may differ.
+    """Return the names of the generation to build. The indexes in generated names may differ from blue's.
 
     :param green: its ``application.id``.
     """

@@ -39,12 +39,12 @@ class WrongValue(ValueError):
 
     @classmethod
     def of(cls, complaint: Complaint) -> Self:
-        """Return a complaint as one about the value of a field."""
+        """Return a complaint as a complaint about the value of a field."""
         return cls(found=complaint.found, expected=complaint.expected, remedy=complaint.remedy)
 
 
 def unknown(location: Location, kind: str, name: str, known: Iterable[str]) -> Mistake:
-    """Return the mistake of a name that the topology doesn't have, with the nearest that it has."""
+    """Return the mistake about a name that the topology doesn't have, with the nearest name that it has."""
     known = tuple(known)
     near = get_close_matches(name, known, n=1)
     return Mistake(
@@ -56,7 +56,7 @@ def unknown(location: Location, kind: str, name: str, known: Iterable[str]) -> M
 
 
 def _dotted(location: Location) -> str:
-    """Write ``inputs[0].policy``; the kind of a lifecycle, which pydantic adds to the path, is no field."""
+    """Return a path such as ``inputs[0].policy``. The kind of a lifecycle is left out: only pydantic adds it."""
     text = ""
     for index, part in enumerate(location):
         if index == 1 and location[0] == "lifecycle" and part in {"shell", "python", "manual"}:

@@ -19,7 +19,8 @@ class Event(StrEnum):
 
     ``approval``: a run waits for an answer. ``complete``: an expansion is verified and has ended. ``failed``: a
     task has failed for good. ``rolled_back``: the running generation goes on as it was. ``autoscaling``: the watch
-    has an error, or has given up. ``long_pause``: it is stopped for more than ``pause_alert_seconds``.
+    has an error, or has given up. ``long_pause``: the application is stopped for longer than
+    ``pause_alert_seconds``.
     """
 
     APPROVAL = "approval"
@@ -38,8 +39,9 @@ class Notification(Strict):
     """One notifier and the events that it is told.
 
     :param notifier: ``module:Class`` of a notifier of Airflow (``BaseNotifier``), of a provider or of your own.
-    :param arguments: of its constructor; texts are Jinja templates as far as the notifier says so, with
-        ``rescale`` beside what Airflow gives a task. Credentials belong into a connection that an argument names.
+    :param arguments: arguments of its constructor. Texts are Jinja templates if the notifier declares them so.
+        They can use ``rescale`` and everything that Airflow gives a task. Put credentials into a connection, and
+        let an argument name it.
     :param events: the events that it is told; all by default.
     """
 

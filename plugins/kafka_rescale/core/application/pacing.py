@@ -10,8 +10,8 @@ from kafka_rescale.core.application.fields import Strict, WholeNumber
 class Pacing(Strict):
     """A limit of the copy and of the proof. Below it, the copy slows down by itself when it hurts the cluster.
 
-    :param bytes_per_second: of keys and values, over all tasks of a job. A person may say another limit while the
-        expansion is in progress.
+    :param bytes_per_second: bytes of keys and values per second, over all tasks of a job. A person may set another
+        limit while the expansion is in progress.
     """
 
     bytes_per_second: WholeNumber = Field(ge=1)

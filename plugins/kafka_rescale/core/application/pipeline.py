@@ -29,8 +29,9 @@ class DeclaredBackfill(Strict):
     """How past intervals are processed once more, each by a generation of its own.
 
     :param outputs: by output topic, the topic that its records go to instead; these topics have to exist.
-    :param history_seconds: how far before an interval records still influence its results, such as the size and
-        grace of windows. Without it the replay begins at the beginning of the log, and needs all of the log.
+    :param history_seconds: how long before an interval a record can still influence its results: for example, the
+        size and grace of windows. Without this field, the replay begins at the beginning of the log, and needs all
+        of the log.
     """
 
     outputs: dict[Name, Name]
@@ -40,23 +41,24 @@ class DeclaredBackfill(Strict):
 class PipelineApplication(ApplicationFile):
     """One application file of a pipeline.
 
-    :param application_id: of the pipeline; its consumer group, the prefix of its transactional ids and of its
-        internal topics.
-    :param kafka_config_files: JSON files with the Kafka settings of ``copy``, mounted for the drivers
-        of Spark jobs that can't be given the connection unseen; instead of the one that the environment names.
+    :param application_id: id of the pipeline. It is also its consumer group, and the prefix of its transactional
+        ids and of its internal topics.
+    :param kafka_config_files: JSON files with the Kafka settings of ``copy``, mounted for drivers of Spark jobs
+        if the connection can't be passed to them without showing it. They replace the file that the environment
+        names.
     :param pipeline: ``module:name`` of a pipeline, or of a function without arguments that returns one.
     :param num_stream_threads: number of threads with which each client starts; each thread is one
         ``spark-submit``.
     :param state_dir: an absolute path or a URI that Arrow can write to. Executors that don't see the same place
         restore missing state from the changelogs. If there are `clients`, each has its own instead.
-    :param clients: the clients; without any, there is one client with the application's id.
+    :param clients: the clients. If the file has none, there is one client with the application's id.
     :param num_standby_replicas: number of copies of each task's state on other clients.
     :param max_warmup_replicas: number of tasks that are warmed up at a time to be moved, beside the standbys.
     :param acceptable_recovery_lag: how many records a client may be behind and still take a task over at once;
         also how many offsets a new processor may be behind when it takes its partitions over.
-    :param statestore_cache_max_bytes: of each client's record cache, over all its threads; with 0, the default,
-        there is none, and every update is written.
-    :param probing_rebalance_interval_ms: a run is triggered after this time if something warms up.
+    :param statestore_cache_max_bytes: size of each client's record cache, over all its threads. With 0, the
+        default, there is no cache, and every update is written.
+    :param probing_rebalance_interval_ms: a run is triggered after this time if a task is being warmed up.
     :param rack_aware_assignment_tags: tags whose values shall differ between the copies of a task.
     :param rack_standby_task_assignor: `module:Class` whose `assign_standby_task_to_racks(source_tasks,
         client_rack_ids)` returns the tasks whose standbys each rack may have; all clients need a `rack.id`.
@@ -64,8 +66,8 @@ class PipelineApplication(ApplicationFile):
         `REPLACE_THREAD`, `SHUTDOWN_CLIENT` or `SHUTDOWN_APPLICATION`; or `module:name` of a function that gets the
         exception and returns one of these.
     :param keep_warm_schedule: when standbys and warm-ups read the new records of the changelogs.
-    :param linear_hashing: inputs whose producers place keys by linear hashing, and outputs that shall be
-        written so, with the partition count that each was created with.
+    :param linear_hashing: inputs whose producers place keys by linear hashing, and outputs that shall be written
+        in this way. Each has the partition count that it was created with.
     :param static_partitioners: inputs whose partitioner is static, with `module:function` of topic, key and count.
         The function must place keys as the partitioner does: in the same partition, whatever the count.
     :param growth_settle_ms: how long after the growth of a source topic a producer may still not know it: its
@@ -77,7 +79,7 @@ class PipelineApplication(ApplicationFile):
         called once every sub-topology follows from its inputs again (KIP-878).
     :param schedule: cron expression or preset; ``@continuous`` starts one run after the other. Without a schedule,
         runs are only triggered.
-    :param backfill: how past intervals are processed once more; without it they can't be.
+    :param backfill: how past intervals are processed once more. Without this field, they can't be.
     """
 
     roles_of_jobs: ClassVar[tuple[Role, ...]] = (Role.COPY,)

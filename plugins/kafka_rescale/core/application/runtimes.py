@@ -21,7 +21,7 @@ def runtime_in(data: Mapping[str, object]) -> str:
 
 
 def runtime_mistakes(data: Mapping[str, object], wanted: str) -> Iterator[Mistake]:
-    """Yield what is wrong with a file's runtime. An unknown runtime is left to the checks of the field.
+    """Yield what is wrong with a file's runtime. The check of the field itself reports an unknown runtime.
 
     :param wanted: the runtime that the file is used for.
     """

@@ -22,7 +22,7 @@ class StoreSnapshot(Strict):
 
     :param key: serde of the partitioning key; for a windowed store, of the key without its times.
     :param value: serde of the value.
-    :param window_size_ms: of a windowed store, as its changelog has only the starts of windows.
+    :param window_size_ms: size of the windows of a windowed store, because its changelog has only their starts.
     """
 
     name: Name
@@ -39,13 +39,13 @@ class StoreSnapshot(Strict):
 class Snapshots(Strict):
     """Which snapshots are taken, and where they go.
 
-    :param location: an absolute path or a URI that Arrow can write to; every Spark executor must see the same.
+    :param location: an absolute path or a URI that Arrow can write to. Every Spark executor must see the same.
     :param stores: serdes by store; a store that isn't listed is written as bytes.
-    :param grace_minutes: by how much records of one changelog partition may be out of order.
+    :param grace_minutes: by how many minutes records of one changelog partition may be out of order.
     :param keep_days: days older than this, counted from the newest, are deleted; by default no day is deleted.
     :param catchup: whether the days since ``start_date`` are built when the DAG is switched on.
-    :param compaction_lag_since: day (UTC) since whose beginning the changelogs have had no shorter
-        `min.compaction.lag.ms` than now: more days can be told exactly then.
+    :param compaction_lag_since: a day (UTC). Since its beginning, the changelogs' `min.compaction.lag.ms` was
+        never shorter than now. With this field, more days can be told exactly.
     :param max_wait_seconds: how long to wait until the application has processed all input records of the day.
     """
 

@@ -43,7 +43,7 @@ class Store(Strict):
         if value and kind:
             raise WrongValue(
                 found=f"{value!r} for a store of type {kind}",
-                expected=f"it with type {PROCESSOR} only",
+                expected=f"this field with type {PROCESSOR} only",
                 remedy=f"Delete it: where {kind} stores have the partitioning key is known.",
             )
         return value

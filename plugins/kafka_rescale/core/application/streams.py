@@ -30,8 +30,8 @@ from kafka_rescale.core.topology.topology import Topology
 class Mode(StrEnum):
     """How an application gets its new partitions.
 
-    ``blue_green``: a next generation is built beside the running one. ``in_place``: its own topics grow while it
-    is stopped, and only the keys that move are copied.
+    ``blue_green``: a next generation is built beside the running one. ``in_place``: the application's own topics
+    grow while it is stopped, and only the keys that move are copied.
     """
 
     BLUE_GREEN = "blue_green"
@@ -46,20 +46,21 @@ class Application(ApplicationFile):
     :param kafka_conn_ids: Airflow connections of roles (``plan``, ``copy``, ``admin``, ``verify``) that have a
         principal of their own; the others use ``kafka_conn_id``.
     :param kafka_config_files: JSON files with the Kafka settings of ``copy`` and ``verify``, mounted for drivers
-        of Spark jobs that can't be given the connection unseen; instead of the one that the environment names.
+        of Spark jobs if the connection can't be passed to them without showing it. They replace the file that the
+        environment names.
     :param partitions: desired parallelism; inputs that grow and internal topics get this count.
     :param topology: text printed by ``Topology#describe()`` (the loader resolves a file name to its text).
     :param source_patterns: the topics that a source's pattern matches today, by the pattern as `describe()` prints
-        it: the expansion is about these. Preflight and the cutover refuse others that match by then.
+        it. The expansion is about these topics. Preflight and the cutover refuse if further topics match by then.
     :param acceptable_recovery_lag: offsets per partition within which the gate opens (KIP-441's default).
-    :param max_pause_seconds: limit from the stop of the running generation to the promotion; after it, the running
-        generation is started again.
+    :param max_pause_seconds: limit of the time from the stop of the running generation to the promotion. After it,
+        the running generation is started again.
     :param cutover_windows: when the running generation may be stopped for a cutover. A person who approves the
-        cutover may say another time. Without this field it is stopped as soon as everything is ready and approved.
+        cutover may name another time. Without this field, it is stopped once everything is ready and approved.
     :param max_wait_seconds: limit of the wait for the approval of the cutover and for its window. Until then the
-        copies are kept near; after it, the run ends, and its copies stay as they are.
+        copies are kept near. After it, the run ends, and its copies stay as they are.
     :param pacing: how much of the cluster the copy and the proof may use beside the running application. A person
-        may say another limit meanwhile. Without this field there is no limit.
+        may set another limit meanwhile. Without this field there is no limit.
     :param chain: name of a chain of applications that are expanded by one trigger, downstream first.
     :param internal_topic_prefix: the value of ``__internal.override.topic.prefix__``, which takes the place of the
         ``application.id`` in the names of internal topics; generations add their suffix to it.
@@ -71,18 +72,18 @@ class Application(ApplicationFile):
         explain.
     :param max_restore_seconds: how long green may restore its stores behind the warm-up gate.
     :param free_disk_percent: the part of what a broker can still write that the copies must leave free. Preflight
-        refuses an expansion that would not. With `null` it only tells the figures.
+        refuses an expansion that would leave less. With `null`, preflight only tells the figures.
     :param bridge_cores: cores of a standalone Spark cluster that the bridge of a repartitioned input keeps for
         weeks.
     :param autoscaling_enabled: whether ``watch_<application>`` expands it when an input has grown (KIP-878).
     :param autoscaling_timeout_ms: how long it retries without any success, from the first failure on (KIP-878).
-    :param schedule: cron expression or preset of its expansion DAG. Without a schedule only a person or another
-        program starts an expansion, and it can't be backfilled.
+    :param schedule: cron expression or preset of its expansion DAG. Without a schedule, only a person or another
+        program starts an expansion, and the DAG can't be backfilled.
     :param snapshots: daily snapshots of its stores; without this field there is no snapshot DAG.
     :param notifications: notifiers of Airflow, and the events that each of them is told.
-    :param pause_alert_seconds: limit from the stop of the running generation to the first output of the next one.
-        After it, notifiers of ``long_pause`` are told, even if the cutover hangs. Without this field no notifier
-        is told.
+    :param pause_alert_seconds: limit of the time from the stop of the running generation to the first output of
+        the next one. After it, notifiers of ``long_pause`` are told, even if the cutover hangs. Without this field
+        no notifier is told.
     """
 
     runtime: Literal["kafka-streams"] = "kafka-streams"
@@ -170,7 +171,7 @@ class Application(ApplicationFile):
     def internal_prefix(self, application_id: str) -> str:
         """Return the prefix of the names of a generation's internal topics.
 
-        :param application_id: of the generation.
+        :param application_id: ``application.id`` of the generation.
         """
         if self.internal_topic_prefix is None:
             return application_id

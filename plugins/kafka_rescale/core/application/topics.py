@@ -37,7 +37,7 @@ class Producers(Strict):
     :param start: command that lets the producers write again.
     :param application: instead of commands, the application whose output the input is. Its running generation is
         stopped and started as its own file says.
-    :param timeout_seconds: for each command.
+    :param timeout_seconds: how long each command may take.
     """
 
     stop: str = ""
@@ -75,8 +75,8 @@ class Input(Strict):
         filled in.
     :param silent_seconds: for ``repartitioned``, how long the old topic must have got no records before its bridge
         ends: longer than any producer pauses between two records.
-    :param isolation_level: the program's isolation level for it; a bridge that is killed leaves records of an
-        aborted transaction behind.
+    :param isolation_level: the isolation level with which the program reads it. A bridge that is killed leaves
+        records of an aborted transaction behind.
     """
 
     topic: Name
@@ -108,12 +108,12 @@ class Input(Strict):
         return value
 
     def successor_topic(self, partitions: int) -> str:
-        """Return the name of the topic that follows this one at an expansion to so many partitions."""
+        """Return the name of the topic that follows this one in an expansion to a number of partitions."""
         return (self.successor or SUCCESSOR).format(topic=self.topic, partitions=partitions)
 
 
 class Output(Strict):
-    """An output topic; ``partitions`` makes it grow, first of all stages and for good."""
+    """An output topic. ``partitions`` makes it grow, for good, in the first stage that writes to it."""
 
     topic: Name
     partitions: PartitionCount | None = None

@@ -36,7 +36,7 @@ class Window:
 
     @classmethod
     def parsed(cls, text: str) -> Window:
-        """Return the window that ``mon-fri 22:00-05:00`` describes; without days, of every day.
+        """Return the window that a text such as ``mon-fri 22:00-05:00`` describes; without days, it is every day.
 
         :raises WrongValue: the text describes no window.
         """
@@ -88,16 +88,17 @@ class CutoverWindows(Strict):
     """When the application may be stopped for a cutover. A cutover that has begun goes on to its end.
 
     :param windows: days and times at which a cutover may begin, such as ``sat-sun 02:00-05:00``.
-    :param time_zone: of the windows.
+    :param time_zone: time zone of the windows.
     """
 
     windows: tuple[WindowText, ...] = Field(min_length=1)
     time_zone: ZoneName = "UTC"
 
     def opens_ms(self, from_ms: int) -> int:
-        """Return the first moment from then on that lies in a window; ``from_ms`` itself if one is open.
+        """Return the first moment from then on that lies in a window; ``from_ms`` itself if a window is open.
 
-        :param from_ms: wall clock, in ms since the epoch; so is what is returned.
+        :param from_ms: wall clock, in ms since the epoch.
+        :returns: wall clock, in ms since the epoch.
         """
         if is_within(self.windows, self.time_zone, from_ms):
             return from_ms
@@ -147,5 +148,5 @@ def _parsed(text: str) -> Window:
 
 @lru_cache(maxsize=256)
 def _opening(windows: tuple[str, ...], time_zone: str, from_minute: int) -> int:
-    """Return the first minute in a window. To look at each is right where clocks miss or repeat an hour."""
+    """Return the first minute in a window. It looks at each: that is right where clocks skip or repeat an hour."""
     return next(m for m in count(from_minute) if is_within(windows, time_zone, m * _MINUTE_MS))
