@@ -69,7 +69,7 @@ def assert_ended(connection: KafkaConnection, state: ControlState, plan: Plan) -
 
     Preflight has checked the same, but maybe hours ago: the run may have waited for an approval in between.
 
-    :param plan: of the expansion that is to begin.
+    :param plan: plan of the expansion that is to begin.
     :raises PreflightRefused: records have come into an old topic since, or its bridge has not ended.
     """
     journal = state.journal
@@ -82,7 +82,7 @@ def assert_ended(connection: KafkaConnection, state: ControlState, plan: Plan) -
 def prepare(connection: KafkaConnection, plan: Plan, known: Bridge) -> None:
     """Give every old partition a position that waits for the fence, unless it has one.
 
-    :param known: tells for which partitions a missing position is a lost one.
+    :param known: tells for which partitions a missing position means that it was lost.
     :raises UnsafeState: a position has been lost.
     :raises Fenced: a newer attempt has taken over.
     """
@@ -113,7 +113,7 @@ def prepare(connection: KafkaConnection, plan: Plan, known: Bridge) -> None:
 def fence_of(journal: Journal, added: Iterable[Added]) -> dict[TopicPartition, int]:
     """Return the first offsets to copy: where blue stopped, and 0 for partitions that blue has never known.
 
-    :param journal: of an expansion that has been promoted.
+    :param journal: journal of an expansion that has been promoted.
     """
     assert journal.captured is not None
     committed = journal.captured.committed

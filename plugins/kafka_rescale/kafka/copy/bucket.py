@@ -1,8 +1,8 @@
 """The units of a move that one producer writes: records and positions of all of them in common transactions.
 
 So there are as many producers as a plan says (``core/plan/producers.py``), however many partitions a topic has. A
-transaction that is aborted takes all units of its bucket back to their last commits. A producer that is fenced can
-write none of them any more.
+transaction that is aborted takes all units of its bucket back to their last commits. A producer that is fenced
+can't write any unit of its bucket any more.
 """
 
 from __future__ import annotations

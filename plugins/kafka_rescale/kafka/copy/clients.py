@@ -87,7 +87,7 @@ class CopyClients:
     def with_records(self, sources: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Return the sources from which a new client can read records that this worker has not committed.
 
-        Records of an open transaction can't be read yet. The same holds for those of a partition without a leader.
+        Records of an open transaction, or of a partition without a leader, can't be read yet.
         """
         found, committed, began = [], self.committed(), time.monotonic()
         with closing_consumer(self._connection, self._group) as consumer:

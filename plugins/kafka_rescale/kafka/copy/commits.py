@@ -24,10 +24,10 @@ REWINDS = 5
 class Commits:
     """The transactions of a worker's buckets of units.
 
-    :param consumer: of the group that keeps the positions.
-    :param pool: runs the commits of several buckets at the same time, as they wait for brokers.
-    :param explain: finds the record that a reason is about, in a range of a unit's offsets.
-    :param buckets: of all units of the worker.
+    :param consumer: consumer of the group that keeps the positions.
+    :param pool: runs the commits of several buckets at the same time, because they wait for brokers.
+    :param explain: finds the record that an error is about, in a range of a unit's offsets.
+    :param buckets: the buckets of all units of the worker.
 
     ``has_rewound`` tells whether a transaction was aborted: readers of uncommitted records still find its records.
     """
@@ -67,10 +67,11 @@ class Commits:
     def write(self, batches: Mapping[TopicPartition, Sequence[Message]]) -> set[TopicPartition]:
         """Write records to the transactions of their units; return the units that are back at their last commits.
 
-        If a transaction is aborted, all units of its bucket go back, and what was read of them is not written: the
-        records before it are gone.
+        If a transaction is aborted, all units of its bucket go back. Records that were read of them after that are
+        not written, because the records before them were aborted.
 
-        :raises RescaleError: the reason for an abort that is no outage, or that has happened too often.
+        :raises RescaleError: a transaction was aborted for a reason other than an outage, or too often in a row.
+            The error is that reason.
         """
         lost: set[TopicPartition] = set()
         for source, batch in batches.items():
@@ -85,7 +86,7 @@ class Commits:
         return lost
 
     def commit(self, writers: Sequence[UnitWriter]) -> bool:
-        """Commit some units; False if a transaction was aborted and its units are back at their last commits.
+        """Commit some units; return False if a transaction was aborted and its units are at their last commits.
 
         :raises RescaleError: as ``write`` does.
         :raises StuckCall: a commit has not returned.
@@ -115,7 +116,8 @@ class Commits:
     def _rewind(self, bucket: Bucket, rewound: Rewound, ends: Mapping[TopicPartition, int]) -> None:
         """Take a bucket back to its last commits.
 
-        :param ends: of units that were being written (exclusive); the others have written up to their positions.
+        :param ends: ends (exclusive) of what units were writing just now. Other units have written up to their
+            positions.
         """
         self.has_rewound = True
         times = self._rewound[bucket] = self._rewound.get(bucket, 0) + 1

@@ -29,9 +29,9 @@ DECIDED_SECONDS = 120.0
 def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
     """Read positions, ends of green, positions, ends of green and ends of blue, in this order.
 
-    A position answers only when no transaction on it is pending. A transaction's markers may reach green after
-    that. So an end of green is the end of everything written, decided or not, and it counts when all of it has
-    been decided.
+    A position can be read only when no transaction on it is pending. A transaction's markers may reach green after
+    that. So an end of green is the end of everything written, whether decided or not. This waits until all of it
+    is decided.
 
     :raises Outage: a copy has not begun or is being begun anew, or a transaction stays open.
     """
@@ -60,7 +60,7 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
 def last_fences(connection: KafkaConnection, plan: Plan, ends: PartitionOffsets) -> Fences:
     """Return the fences of a copy that has ended at the ends of a stopped blue.
 
-    :param ends: blue's, captured when it was proven gone. Everything below them is in green.
+    :param ends: blue's ends, captured when it was proven gone. Everything below them is in green.
     """
     admin, targets = ClusterAdmin(connection), [m.target for m in plan.changelogs]
     as_of_ms = now_ms()

@@ -28,7 +28,7 @@ class Freshness:
         self._goals: dict[TopicPartition, tuple[int, int]] = {}
 
     def aim(self, ends: Mapping[TopicPartition, int], asked_ms: int) -> None:
-        """Set ends to reach; a unit that has not reached its earlier end keeps that one.
+        """Set ends to reach. A unit that has not reached its earlier end yet keeps that end.
 
         :param asked_ms: wall clock before the ends were asked for.
         """

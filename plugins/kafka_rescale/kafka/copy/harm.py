@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 class Harm:
     """The readings for the pace of one job.
 
-    :param group: of the generation that is at work: its input lag counts.
-    :param progress: of a job that copies; it is read before each reading.
+    :param group: group of the generation that is at work: its input lag counts.
+    :param progress: progress of the copies, if the job copies. The job reads it before each reading.
     """
 
     def __init__(

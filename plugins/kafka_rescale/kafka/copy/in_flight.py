@@ -26,11 +26,11 @@ def prepare(connection: KafkaConnection, plan: Plan, moves: Iterable[Move], atte
     """Empty the targets, unless this attempt at the cutover has done so already and has aborted nothing since.
 
     Blue has processed the records that a rolled-back attempt moved, or they will be moved again. With
-    ``at_least_once``, green reads uncommitted: it would process the records of an aborted transaction, and then
-    the same records again from the transaction that replaced it.
+    ``at_least_once``, green reads uncommitted records: it would process the records of an aborted transaction, and
+    then the same records again from the transaction that replaced it.
 
-    :param attempt: the journal's.
-    :raises Fenced: a newer process or attempt has taken over, or green has.
+    :param attempt: number of the attempt in the journal.
+    :raises Fenced: a newer process or attempt has taken over, or green has taken over.
     """
     with closing_consumer(connection, plan.copy_group) as consumer:
         for move in moves:
@@ -45,7 +45,7 @@ def prepare(connection: KafkaConnection, plan: Plan, moves: Iterable[Move], atte
 
 
 def _assert_newest(plan: Plan, move: Move, marks: Sequence[Mark], attempt: int) -> None:
-    """An older attempt that wakes up late still fences the newer one, but must not empty its targets."""
+    """Refuse an older attempt that wakes up late. It has fenced the newer one, but must not empty its targets."""
     newest = max((mark.attempt for mark in marks), default=0)
     if newest > attempt:
         raise Fenced(
@@ -58,7 +58,7 @@ def _assert_newest(plan: Plan, move: Move, marks: Sequence[Mark], attempt: int) 
 
 
 def _has_aborted(connection: KafkaConnection, move: Move, marks: Sequence[Mark]) -> bool:
-    """Return whether a target holds more records than were committed; a running green may have deleted some."""
+    """Return whether a target holds more records than were committed. A running green may have deleted records."""
     admin = ClusterAdmin(connection)
     begins = admin.begin_offsets([move.target])[move.target]
     ends = admin.end_offsets([move.target], read_committed=False)[move.target]
@@ -78,8 +78,9 @@ def starts_and_ends(
 def prove(connection: KafkaConnection, move: Move, in_flight: Mapping[int, tuple[int, int]]) -> int:
     """Compare the moved records with their source, per key and in order; return their number.
 
-    Subscriptions of foreign-key joins are compared in the form that green needs. The target is read as by a green
-    that reads uncommitted records. In place it is read committed: aborted records can't be deleted there.
+    Subscriptions of foreign-key joins are compared in the form that green needs. The target's uncommitted records
+    are read as well, because green may read them. In place, only committed records are read: aborted records can't
+    be deleted there.
 
     :param in_flight: per source partition, blue's processed offset and the end (exclusive).
     :raises UnsafeState: a record is missing, doubled, changed, out of order or in the wrong partition.

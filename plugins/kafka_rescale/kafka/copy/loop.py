@@ -48,7 +48,7 @@ from kafka_rescale.kafka.reading.log_range import log_range
 log = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 0.01
-"""A producer says nothing of records that have arrived, so a wait for answers ends only with its time."""
+"""A producer does not report records that have arrived. So a wait for answers always takes its full time."""
 
 
 class CopyWorker:
@@ -107,7 +107,7 @@ class CopyWorker:
 
         :param starts: where records in flight begin, for units whose target has just been emptied for this
             attempt, and for units that move in place and have no position yet.
-        :param seeding: snapshots with which copies may begin that have not begun yet.
+        :param seeding: snapshots; copies that have not begun yet may begin with them.
         :raises UnsafeState: a source has been truncated or recreated.
         :raises StaleCopy: tombstones may have been missed.
         """
@@ -133,8 +133,8 @@ class CopyWorker:
     def _owned(self, start: Position) -> Position:
         """Return a position without the session of another worker: that worker has just been fenced.
 
-        It follows nothing any more. Without this, its job would go on saying that it is ready, if the worker had
-        nothing to write when it was fenced.
+        The other worker follows nothing any more. But if it had nothing to write when it was fenced, it has not
+        noticed. With its session in the marks, its job would go on saying that it is ready.
         """
         return replace(start, mark=replace(start.mark, session=self._session))
 
@@ -156,7 +156,7 @@ class CopyWorker:
         :param seconds: how long to wait for more records, or to rest, at most; by default ``step_seconds`` of the
             settings.
         :raises Fenced: a newer attempt has taken over; the whole attempt must stop.
-        :raises ClusterOutage: the copy stands still, with new clients as well.
+        :raises ClusterOutage: the copy stands still, even with new clients.
         :raises Outage: a partition has been silent for ``stall_seconds``.
         """
         seconds = self._settings.step_seconds if seconds is None else seconds
@@ -207,7 +207,7 @@ class CopyWorker:
         self._clients.close()
 
     def _on_way(self) -> int:
-        """Return how many records brokers have not answered, and hear whether they throttle."""
+        """Return how many records the brokers have not answered, and note whether the brokers throttle."""
         throttled_ms = sum(bucket.throttled_ms for bucket in self._clients.buckets)
         if throttled_ms > self._throttled_ms:
             self._window.throttled()
@@ -215,7 +215,7 @@ class CopyWorker:
         return sum(bucket.unanswered for bucket in self._clients.buckets)
 
     def _await_answers(self, seconds: float) -> None:
-        """Give brokers time to answer what is on its way; a transaction that is old enough is ended meanwhile."""
+        """Give brokers time to answer what is on its way. Then commit the transactions that are old enough."""
         if (waiting := next((b for b in self._clients.buckets if b.unanswered), None)) is not None:
             waiting.await_answers(seconds)
         self._commit(self.commits.due(self.writers.values()))
@@ -287,7 +287,7 @@ class CopyWorker:
     def _renew(self, reason: ClusterOutage, sources: Collection[TopicPartition]) -> None:
         """Go on from the last commits with new clients, which abort the transactions of the previous clients.
 
-        :param reason: the error to raise if new clients have not helped before.
+        :param reason: the error to raise if new clients have already been tried and have not helped.
         """
         before = self._clients
         if not self._watch.tell(sources):
@@ -309,7 +309,7 @@ class CopyWorker:
 
     def _read_error(self, source: TopicPartition, error: KafkaError) -> None:
         if LOG_TRUNCATION in error.str():
-            # The end is not asked for: it may be past the position again, but the log below is another one.
+            # Don't ask for the end: the log may have grown past the position again, but it is another log below.
             raise truncated(self.writers[source].unit, self.writers[source].position)
         if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:
             writer = self.writers[source]
@@ -320,9 +320,9 @@ class CopyWorker:
             raise to_error(error, f"topic {source[0]} partition {source[1]}")
 
     def _look(self) -> None:
-        """Ask for the ends now and then: a unit that reaches them is as fresh as the question.
+        """Ask for the ends now and then. Once a unit has reached its end, it is as fresh as the question.
 
-        Units that have yet to reach an end are left out: an answer is no sign that their records come.
+        This leaves out units that still have to reach an end: an answer would be no sign that their records come.
         """
         if time.monotonic() - self._looked < self._settings.look_seconds:
             return

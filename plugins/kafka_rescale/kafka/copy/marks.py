@@ -31,12 +31,12 @@ class Mark:
 
     :param as_of_ms: wall clock as of which the whole source partition has been copied; if the copy has never
         reached an end, when it began.
-    :param records: copied so far, over all attempts.
-    :param bytes: of keys and values copied so far.
-    :param attempt: the attempt at the cutover that has last emptied the target; records in flight are of this one.
+    :param records: number of records copied so far, over all attempts.
+    :param bytes: bytes of keys and values copied so far.
+    :param attempt: the attempt at the cutover that has last emptied the target. Records in flight belong to it.
     :param state: empty while copying, or one of the constants above.
-    :param session: of the worker that follows this unit live; see ``CopyWorker.announce``.
-    :param fingerprint: of the move that made the copy; empty in a mark of an earlier version.
+    :param session: session of the worker that follows this unit live; see ``CopyWorker.announce``.
+    :param fingerprint: fingerprint of the move that made the copy; empty in a mark of an earlier version.
     :param throttled_ms: for how long brokers have made this unit's writers wait, because of a quota.
     """
 

@@ -27,8 +27,8 @@ def explained(
     """Return the error about the record that made brokers refuse a transaction; else the reason itself.
 
     :param reason: the brokers' answer to the transaction.
-    :param start: offset of its first record.
-    :param end: of the transaction, exclusive.
+    :param start: offset of the transaction's first record.
+    :param end: end of the transaction's records, exclusive.
     """
     if not isinstance(reason, UnsafeState):
         return reason
@@ -41,7 +41,7 @@ def explained(
 def _refused(
     connection: KafkaConnection, unit: CopyUnit, start: int, end: int, *, about_size: bool
 ) -> Finding | None:
-    """Return the largest record that is too large, or the first that the brokers object to otherwise.
+    """Return the largest record that is too large, or the first record that the brokers refuse for another reason.
 
     If several records are too large without compression, the brokers may have accepted the smaller ones.
     """

@@ -41,7 +41,7 @@ def rehearse_unit(
 
     :param start: inclusive; records that are deleted before they are read don't have to be moved.
     :param end: exclusive.
-    :param limits: of the topic that they would be written to.
+    :param limits: limits of the topic that the records would be written to.
     :raises UnsafeState: a record can't be moved.
     """
     router, (topic, partition), moving, size = Router(unit.move), unit.source, 0, 0

@@ -3,8 +3,9 @@
 1. Fence all writers of the topic, then read the journal. A zombie also fences others, but the journal stops it
    here. Ask for the target's ends: an older attempt writes no record behind them any more.
 2. Commit the mark "resetting": from now on every attempt begins here.
-3. Empty the target up to those ends. The commit has proven that no other attempt had fenced this one by then. So a
-   zombie that deletes late deletes only records that the newer attempt, which found the mark, has deleted as well.
+3. Empty the target up to those ends. The commit has proven that no other attempt had fenced this one by then. So
+   every newer attempt finds the mark, and empties the target as well. A zombie that deletes late only deletes
+   records that the newer attempt has deleted too.
 4. Commit the new positions. Copying begins only when every partition has a position.
 """
 
@@ -47,7 +48,7 @@ def restart_stale(
     """Restart the copy of every changelog whose copy can't go on; return one line for each.
 
     :param now_ms: wall clock.
-    :param attempt: the journal's, when the job began.
+    :param attempt: number of the attempt in the journal when the job began.
     :param prewarmed: whether green has restored these copies; then a copy must not be restarted under it.
     :raises Fenced: a newer attempt has taken over.
     :raises UnsafeState: a copy would have to be restarted, but green has restored it.
@@ -71,7 +72,7 @@ def restart(connection: KafkaConnection, plan: Plan, move: Move, mark: Mark) -> 
     """Empty a move's target and set all positions to the log starts of the source.
 
     :param mark: the mark of the new positions, with the attempt that asks for the restart.
-    :raises Fenced: a newer attempt has taken over, or green has.
+    :raises Fenced: a newer attempt has taken over, or green has taken over.
     :raises UnsafeState: the target is the source itself.
     """
     _assert_apart(move)
@@ -98,7 +99,7 @@ def fence(connection: KafkaConnection, plan: Plan, moves: Iterable[Move]) -> Non
     """Fence every writer of some moves: until the next job begins, no writer can write to their targets.
 
     This aborts a transaction that a killed writer has left open. As long as it is open, the coordinator does not
-    tell the positions in it; it would wait for the transaction's end, a minute at most.
+    tell the positions in it: whoever asks would have to wait for the transaction's end, a minute at most.
 
     :raises Outage: the transaction coordinator does not answer.
     """
@@ -113,9 +114,9 @@ def empty(admin: ClusterAdmin, move: Move, ends: PartitionOffsets, leave_mark: C
     Brokers delete records only if ``delete`` is a cleanup policy. A compacted target gets that policy for a
     moment. An attempt that dies in that moment leaves the mark, so that the next attempt comes here again.
 
-    :param ends: exclusive; of the target, from before the mark was committed.
+    :param ends: ends of the target (exclusive), read before the mark was committed.
     :param leave_mark: commits the mark once more, or raises ``Fenced``. So the policy is never changed under a
-        newer attempt, whose copied records retention would delete.
+        newer attempt: retention would delete the records that it has copied.
     :raises UnsafeState: the target is the source itself.
     """
     _assert_apart(move)
@@ -144,7 +145,7 @@ def _assert_apart(move: Move) -> None:
 
 
 def _delete_when_allowed(admin: ClusterAdmin, ends: PartitionOffsets) -> None:
-    """Delete records, again if need be: a broker may know the new policy a moment after it is described."""
+    """Delete records. Try again if need be: a broker may know the new policy a moment after it is described."""
     refusals: list[UnsafeState] = []
 
     def deleted() -> bool:

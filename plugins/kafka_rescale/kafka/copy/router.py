@@ -13,7 +13,7 @@ from kafka_rescale.core.plan.plan import Move, MoveKind
 Headers = list[tuple[str, bytes | None]]
 
 NOWHERE = -1
-"""Instead of a target partition: the record is not to be written."""
+"""Takes the place of a target partition if the record is not to be written."""
 
 _WHOLE_KEY = FORMATS["key-value"]
 _CONSISTENCY_VECTOR = ("v", b"\x00")
@@ -114,7 +114,7 @@ class Router:
     def _at_home(
         self, inner: Sequence[bytes], strays: Sequence[int], partition: int, counts: Sequence[int]
     ) -> set[int]:
-        """Return those of some keys that belonged here by one of the earlier counts; a count of 0 is no count."""
+        """Return the strays that one of the earlier counts has placed here. A count of 0 stands for no count."""
         keys = [inner[i] for i in strays]
         return {
             i
@@ -127,8 +127,8 @@ class Router:
     def _unsafe(self, partition: int, found: str, expected: str) -> UnsafeState:
         new = self._move.target
         remedy = (
-            f"Its producer places keys by another partitioner or count: let it write to {new}. What it has left "
-            f"here only you can put in order: write it to {new}, commit the offset behind it to the group of the "
+            f"Its producer places keys by another partitioner or count: let it write to {new}. Only you can put "
+            f"in order what it has left here: write it to {new}, commit the offset behind it to the group of the "
             "bridge (`kafka-consumer-groups.sh --reset-offsets`), and run the bridge again."
             if self._move.kind is MoveKind.INPUT
             else "Declare the partitioner and the store type that the application really uses; "
@@ -149,7 +149,7 @@ def to_bury(keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> lis
 
 
 def kept_headers(headers: Headers | None) -> Headers | None:
-    """Return the headers of a changelog record without those about blue's partitions.
+    """Return the headers of a changelog record, without headers about blue's partitions.
 
     With consistency tracking Kafka Streams appends ``v`` = 0x00 and right behind it ``c``, a vector of input
     offsets (``ProcessorContextImpl#addVectorClockToHeaders``). Only such pairs are dropped: stores in the header

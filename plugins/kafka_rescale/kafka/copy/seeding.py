@@ -23,7 +23,7 @@ from kafka_rescale.kafka.copy.throttle import Throttle
 from kafka_rescale.kafka.copy.writer import UnitWriter
 
 REST_SECONDS = 0.5
-"""A worker that rests looks so often whether it may go on."""
+"""How often a worker that rests looks whether it may go on."""
 
 
 class SeedRow(NamedTuple):
@@ -48,11 +48,11 @@ class SeedRow(NamedTuple):
         return 1, self.timestamp_ms
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:
-        """Return the headers, None for none."""
+        """Return the headers; None if there are none."""
         return self.row_headers or None
 
     def offset(self) -> int:
-        """Return the offset that makes the writer's position that of the snapshot."""
+        """Return an offset after which the writer's position is the snapshot's position."""
         return self.position - 1
 
     def __len__(self) -> int:
@@ -118,7 +118,7 @@ def seed_with(
 ) -> int:
     """Write a snapshot's rows, set the writer to its position, and return the number of rows.
 
-    It rests as a worker does: with nothing open at the brokers.
+    While this rests, nothing is open at the brokers, as when a worker rests.
 
     :raises Fenced: a newer attempt has taken over.
     :raises Outage: a transaction was aborted; the next attempt begins anew.

@@ -28,7 +28,7 @@ class Silence:
         self.heard(heard)
 
     def heard(self, sources: Iterable[TopicPartition] | None = None) -> None:
-        """Note partitions that were heard in another way, as by asking brokers for ends; None is all of them."""
+        """Note partitions that were heard in another way, as by asking brokers for ends; None means all."""
         for source in self._heard if sources is None else sources:
             self._heard[source] = self._listened
 

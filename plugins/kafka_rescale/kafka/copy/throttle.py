@@ -13,9 +13,9 @@ Share = Callable[[], float | None]
 """Returns bytes per second, now: 0 to pause, None without a limit. It is asked in every step of a worker."""
 
 BURST_SECONDS = 0.5
-"""A worker writes for so long ahead of its share before it rests: each rest costs a commit of every unit."""
+"""How far a worker writes ahead of its share before it rests. Each rest costs a commit of every unit."""
 PAUSED_SECONDS = 1.0
-"""How long a rest in a pause is at least."""
+"""How long a rest is at least while the copy is paused."""
 
 
 class Throttle:
@@ -62,5 +62,5 @@ class Throttle:
 
 
 def unlimited() -> None:
-    """Return the share of a worker that nobody limits."""
+    """Return the share of a worker without a limit."""
     return

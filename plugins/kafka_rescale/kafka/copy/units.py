@@ -32,7 +32,7 @@ class CopyUnit:
         return self.move.kind is MoveKind.CHANGELOG
 
     def transactional_id(self, green: str) -> str:
-        """Return the id under which every attempt writes this unit, so that a newer one fences the older.
+        """Return the id under which every attempt writes this unit, so that a newer attempt fences older ones.
 
         Other units of its move have the same id: see ``buckets_of``.
         """
@@ -60,7 +60,7 @@ def buckets_of(units: Iterable[CopyUnit]) -> list[list[CopyUnit]]:
 
 
 def divided(units: Sequence[CopyUnit], count: int) -> list[list[CopyUnit]]:
-    """Divide units evenly, but buckets and repartition topics whole, over at most ``count`` non-empty lists.
+    """Divide units evenly over at most ``count`` non-empty lists. Buckets and repartition topics stay whole.
 
     A repartition topic stays whole because it is emptied once per attempt, before any of its partitions moves.
     """

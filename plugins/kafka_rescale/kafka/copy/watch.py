@@ -50,7 +50,7 @@ class Watch:
         self._told.difference_update(sources)
 
     def tell(self, sources: Collection[TopicPartition]) -> bool:
-        """Note that clients are replaced for some partitions; False if one has not moved since the last time."""
+        """Note that clients are replaced for some partitions; False if any has not moved since the last time."""
         again = not self._told.isdisjoint(sources)
         self._told.update(sources)
         self.heard(sources)

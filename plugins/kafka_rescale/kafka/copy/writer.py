@@ -22,7 +22,7 @@ CommitAt = Callable[[Consumer, Mapping[TopicPartition, Position]], None]
 class UnitWriter:
     """Writes one unit into the transactions of its bucket.
 
-    :param producer: of the bucket.
+    :param producer: the producer of the bucket.
     :param commit_at: commits positions of units of the bucket.
     """
 
@@ -98,7 +98,7 @@ class UnitWriter:
 
     @property
     def written(self) -> Position:
-        """Up to where it has written, with the mark of an ordinary copy."""
+        """The position up to which it has written, with the mark of an ordinary copy."""
         records, size = self.mark.records + self.pending_records, self.mark.bytes + self.pending_bytes
         return Position(self.position, replace(self.mark, records=records, bytes=size, state=""))
 
