@@ -1,6 +1,6 @@
 """The control topic: the records about each application, as the last record per key of a compacted topic.
 
-Written by one transactional id per application, so that a second controller fences the first.
+The controllers of an application write under one transactional id, so a second controller fences the first.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _SEVERAL: dict[str, tuple[str, type[Value]]] = {
     Concern.RATE: ("rates", Rate),
     Concern.HISTORY: ("history", PastExpansion),
 }
-"""Concerns with several records each, whose keys go on behind a slash; and the fields of the state."""
+"""Concerns with several records each, whose keys go on behind a slash: the state's field, and the model."""
 _AS_WRITTEN: dict[str, str] = {
     Concern.REPORT: "report",
     Concern.PROOF: "proof",
@@ -110,7 +110,7 @@ class ControlTopic:
         return _state(self._values())
 
     def follow(self) -> ControlFollower:
-        """Return a follower that has read everything so far; to be closed.
+        """Return a follower that has read everything so far. The caller has to close it.
 
         :raises ClusterOutage: the end can't be reached in time.
         """
@@ -125,7 +125,8 @@ class ControlTopic:
     def update(self, change: Callable[[ControlState], Change]) -> ControlState:
         """Compare and set: fence every other controller, read, and write what ``change`` returns.
 
-        :param change: called once with the present state; what it raises is passed on, and nothing written.
+        :param change: called once with the present state. If it raises, the error is passed on, and nothing is
+            written.
         :returns: the state as written.
         :raises Fenced: another controller came in between.
         :raises Outage: the brokers don't answer, or the records don't show.
@@ -148,9 +149,9 @@ class ControlTopic:
     def _write(
         self, writer: TransactionalWriter, records: Mapping[str, bytes | None], before: Mapping[str, bytes]
     ) -> None:
-        """Write the records; again if an outage has prevented it, and no controller came in between.
+        """Write the records. Try again if an outage has prevented it, and no other controller came in between.
 
-        :param before: the state from which they were decided.
+        :param before: the state from which the records were decided.
         """
         deadline = time.monotonic() + UPDATE_SECONDS
         while True:
@@ -168,10 +169,10 @@ class ControlTopic:
     def put_result(self, result: JobResult, records: Change | None = None) -> None:
         """Write the result of a job, in the name of this attempt.
 
-        The first call fences earlier attempts at the same job; the controller is never fenced. So does the first
-        call after an outage, if no newer attempt has left a result meanwhile.
+        The first call fences earlier attempts at the same job, and never the controller. The first call after an
+        outage does the same, if no newer attempt has left a result meanwhile.
 
-        :param records: of a concern that is this job's own; they are written with the result.
+        :param records: records of a concern that only this job writes; they are written with the result.
         :raises Fenced: a newer attempt has begun; nothing was written.
         :raises Outage: it is not known whether the result was written; the next call writes with a new producer.
         """
@@ -193,7 +194,8 @@ class ControlTopic:
     def _assert_newest(self, result: JobResult) -> None:
         """Refuse to fence a newer attempt: at first, and when an outage has ended the writer.
 
-        Whoever has taken over from an attempt that has written has written since, but for the moment between.
+        If this attempt has written before, an attempt that has taken over has written a result since. Only in the
+        moment between its takeover and this result can't it be seen.
         """
         known = self.read().results.get(result.job)
         if known is None or (known.run, known.attempt) == (result.run, result.attempt):
@@ -216,7 +218,7 @@ class ControlTopic:
 
 
 def _decided(values: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the part of the state that is decided from; jobs write results and what is theirs at any time."""
+    """Return the part of the state from which changes are decided. Jobs write their own records at any time."""
     own = (f"{Concern.RESULT}/", f"{Concern.RATE}/")
     return {k: value for k, value in values.items() if k not in _OF_JOBS and not k.startswith(own)}
 

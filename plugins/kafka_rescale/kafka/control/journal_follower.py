@@ -106,7 +106,7 @@ class JournalFollower(ControlFollower):
     """Follows the journal, the lease and the pace, and keeps nothing else.
 
     :param application: base name of the application.
-    :param job: whose rate it follows; empty for none.
+    :param job: the job whose rate it follows; empty to follow no rate.
     """
 
     def __init__(self, connection: KafkaConnection, application: str, job: str = "") -> None:
@@ -141,7 +141,7 @@ class JournalFollower(ControlFollower):
         return self._lease.holder if self._lease else ""
 
     def pace(self) -> Pace | None:
-        """Return what people have said of the pace, of whatever plan, without waiting."""
+        """Return the newest pace that has arrived, of whatever plan, without waiting."""
         self.follow()
         return self._pace
 

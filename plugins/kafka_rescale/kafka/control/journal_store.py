@@ -27,16 +27,18 @@ def begin(
     predicted: Prediction | None = None,
     pacing: Pacing | None = None,
 ) -> Journal:
-    """Begin an expansion, or go on with the one in progress.
+    """Begin an expansion, or go on with the expansion in progress.
 
     A plan that was rolled back begins anew as the next attempt. Results of jobs of another plan are deleted, so
     that they can't be taken for results of this expansion.
 
-    :param owner: must hold the lease, if it is held.
-    :param triggered_by: who has triggered its run; an attempt that goes on keeps who has begun it.
-    :param predicted: what was predicted of it.
-    :param pacing: the limit of the application file, unless a person has said another one of this plan.
-    :raises Refused: an expansion by another plan is in progress, or has been promoted since this one was made.
+    :param owner: the run that begins. If there is a lease, this run must hold it.
+    :param triggered_by: the person who has triggered this run. If an attempt goes on, its journal keeps the person
+        who has triggered its first run.
+    :param predicted: what was predicted for the expansion.
+    :param pacing: the pacing of the application file. A limit that a person has set for this plan counts instead.
+    :raises Refused: an expansion by another plan is in progress, or a generation was promoted since this plan was
+        made.
     :raises Fenced: another run holds the lease.
     """
 
@@ -85,9 +87,9 @@ def advance(
 
 
 def assert_current(connection: KafkaConnection, plan: Plan, attempt: int) -> None:
-    """Make sure that an attempt may empty its copies: it is still the one at work, and not done.
+    """Make sure that an attempt may empty its copies: it is still the attempt at work, and not done.
 
-    :param attempt: the journal's, when the job began.
+    :param attempt: number of the attempt in the journal when the job began.
     :raises Fenced: another attempt or expansion has begun, or the copies are whole, and green may run on them.
     """
     journal = ControlTopic(connection, plan.application).read().journal
@@ -107,14 +109,14 @@ def assert_current(connection: KafkaConnection, plan: Plan, attempt: int) -> Non
 def _begun(known: Journal | None, fresh: Journal) -> Journal:
     """Return the journal to be written.
 
-    :param fresh: of a first attempt.
+    :param fresh: the journal of a first attempt.
     """
     if known is None:
         return fresh
     plan = fresh.plan
     if known.phase is Phase.ROLLED_BACK:
-        # Attempts are counted on even for another plan, because its generation may have the same topics. Offsets
-        # that an earlier attempt captured are dropped. A rollback does not undo local state on disk.
+        # The number of the attempt goes on even for another plan, because its generation may have the same topics.
+        # Offsets that an earlier attempt captured are dropped. A rollback does not undo local state on disk.
         was_warm = known.was_warm if known.was_warm == plan.green else ""
         fencing = after_rollback(plan, known.plan)
         return fresh.model_copy(update={"plan": fencing, "attempt": known.attempt + 1, "was_warm": was_warm})
@@ -124,14 +126,14 @@ def _begun(known: Journal | None, fresh: Journal) -> Journal:
         return fresh
     raise Refused(
         f"expansion of {plan.application}",
-        found=f"another one in progress, to {known.plan.partitions} partitions (phase {known.phase})",
-        expected="the same plan, or none in progress",
+        found=f"another expansion in progress, to {known.plan.partitions} partitions (phase {known.phase})",
+        expected="the same plan, or no expansion in progress",
         remedy=known.way_on,
     )
 
 
 def _assert_next(known: Generations | None, plan: Plan) -> None:
-    """Refuse to build a generation that runs by now: its topics would be emptied for copies from the old one.
+    """Refuse to build a generation that runs by now: its topics would be emptied for copies of the old generation.
 
     Preflight planned from the generation that ran then. The task that begins may have been queued since, or
     cleared days later.

@@ -72,6 +72,6 @@ class GateRecord:
         self._control.put_result(result)
 
     def _known(self) -> LagHistory:
-        """Return the record of an earlier trigger of the same gate, as a triggerer may be restarted."""
+        """Return the readings of an earlier trigger of the same gate, because a triggerer may be restarted."""
         known = self._control.read().results.get(self._job)
         return known.lags if known is not None and known.run == self._run else LagHistory()

@@ -14,7 +14,7 @@ from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
 
 ATTEMPTS = 8
 FIRST_PAUSE_SECONDS = 0.1
-"""Doubled with each lost race. A process waits a random part of it, so that the same ones don't race again."""
+"""Doubled with each lost race. A process waits a random part of it: so the same processes don't race again."""
 
 
 def acquire(
@@ -153,7 +153,7 @@ def _refuse_other_target(state: ControlState, target: int) -> None:
         return
     raise Refused(
         f"expansion of {journal.plan.application}",
-        found=f"one to {journal.plan.partitions} partitions in progress (phase {journal.told})",
+        found=f"an expansion to {journal.plan.partitions} partitions in progress (phase {journal.told})",
         expected=f"that target, not {target}",
         remedy=journal.way_on,
     )

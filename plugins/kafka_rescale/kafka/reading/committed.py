@@ -15,7 +15,7 @@ from kafka_rescale.kafka.client.failures import to_error
 from kafka_rescale.kafka.client.waiting import poll_until
 
 AT_ONCE = {"isolation.level": "read_uncommitted"}
-"""A reader that only looks does not wait for the transaction of a killed run, as it doesn't count."""
+"""A reader that only looks does not wait for the open transaction of a killed run: it doesn't count."""
 
 COMMITTED_SECONDS = 30.0
 
@@ -25,7 +25,7 @@ def read_committed(
 ) -> dict[TopicPartition, tuple[int, str | None]]:
     """Return the committed offsets (next to read) and their metadata; partitions without an offset are left out.
 
-    :param consumer: of the group and ``read_committed``, so that the answer waits for open transactions.
+    :param consumer: a ``read_committed`` consumer of the group: the answer then waits for open transactions.
     :raises Outage: the coordinator did not answer.
     """
     wanted = [KafkaPartition(topic, partition) for topic, partition in sources]

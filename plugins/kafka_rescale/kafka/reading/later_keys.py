@@ -11,11 +11,12 @@ from kafka_rescale.kafka.reading.range_reader import AS_FAR_AS_IT_GOES, read_ran
 def later_keys(connection: KafkaConnection, topic: str, since: Mapping[int, int], keys: Set[bytes]) -> set[bytes]:
     """Return those of some keys that have a committed record at or behind some offsets.
 
-    Every partition is read until the broker says that there is no more. Up to fixed ends would not do: compaction
-    may remove a key's record below such an end because of one behind it, before it is read. The last record of a
-    key can't be removed, and this passes it.
+    Every partition is read until the broker says that there is no more. Reading up to fixed ends would not do: if
+    a key has a record below such an end and another behind it, compaction may remove the first before it is read.
+    But compaction can't remove the last record of a key, and this reads past it.
 
-    :param since: by partition.
+    :param since: the offsets, by partition.
+    :param keys: the keys to look for.
     :raises ClusterOutage: the brokers don't answer.
     """
     if not keys:

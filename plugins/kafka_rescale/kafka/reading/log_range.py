@@ -14,7 +14,7 @@ QUERY_SECONDS = 15.0
 def log_range(consumer: Consumer, source: TopicPartition) -> LogRange:
     """Ask the brokers for the range of a partition.
 
-    :param consumer: ``read_committed``.
+    :param consumer: a ``read_committed`` consumer.
     :raises Outage: the brokers don't answer.
     """
     try:

@@ -1,4 +1,4 @@
-"""Looking for misrouted records on the brokers: everything of the grown inputs from the fence to now."""
+"""Looking for misrouted records on the brokers: this reads the grown inputs from the fence up to now."""
 
 from __future__ import annotations
 

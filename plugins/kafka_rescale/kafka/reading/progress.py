@@ -29,12 +29,12 @@ class Snapshot:
 
     @property
     def records(self) -> int:
-        """Copied since the first reading."""
+        """Number of records copied since the first reading."""
         return sum(p.records for p in self.partitions)
 
     @property
     def bytes(self) -> int:
-        """Of keys and values, copied since the first reading."""
+        """Bytes of keys and values copied since the first reading."""
         return sum(p.bytes for p in self.partitions)
 
     @property

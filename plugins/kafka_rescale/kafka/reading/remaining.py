@@ -65,7 +65,7 @@ def _found(consumer: Consumer, asked: dict[cluster.TopicPartition, int]) -> Iter
         end = asked.pop(of, None)
         if end is None:
             continue
-        # It has answered, so its other records don't have to be fetched.
+        # The partition has answered, so its other records don't have to be fetched.
         consumer.pause([TopicPartition(*of)])
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         if error is None and int(message.offset() or 0) < end:

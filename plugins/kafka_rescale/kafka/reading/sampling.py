@@ -87,7 +87,7 @@ def sample(
 
     :param begins: log start offsets of the topics to look at.
     :param ends: their ends (exclusive) for a ``read_committed`` reader.
-    :param records: from each end of each partition; fewer if there are very many partitions.
+    :param records: how many records from each end of each partition; fewer if there are very many partitions.
     :param seconds: how long to read in all.
     :raises InvalidInput: the user of the connection may not read a topic.
     """
@@ -152,7 +152,7 @@ def _bytes(content: str | bytes | None) -> bytes | None:
 
 
 def record_counts(begins: Mapping[str, Mapping[int, int]], ends: PartitionOffsets) -> dict[str, int]:
-    """Return an upper bound of the records per topic: offsets may have holes."""
+    """Return an upper bound of the number of records per topic: offsets may have holes."""
     return {
         topic: sum(end - begins.get(topic, {}).get(partition, 0) for partition, end in by_partition.items())
         for topic, by_partition in ends.items()

@@ -1,8 +1,8 @@
 """Comparing what was written between two fences, store by store.
 
-The same doubts as in ``spark.verify.live`` apply to a difference, as blue's log is compacted meanwhile. So blue is
-asked whether it has later records of the key, and both stretches are read again until two readings in a row have
-found the key's records at the same offsets.
+A difference is not yet a finding, for the same reasons as in ``spark.verify.live``: blue's log is compacted
+meanwhile. So this looks whether blue has later records of the key. And it reads both stretches again, until two
+readings in a row have found the key's records at the same offsets.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from kafka_rescale.kafka.verify.stretch import KeyPart, Stretch, read_blue, read
 READINGS = 8
 STORES_AT_ONCE = 8
 RECORDS_AT_ONCE = 1_000_000
-"""Of blue, by offsets. If the job was away, a stretch is longer: then its keys are compared in parts."""
+"""Records of blue, counted by offsets, that are compared at once. If the job was away, a stretch is longer. Then
+its keys are compared in parts."""
 
 
 def compare_stretch(connection: KafkaConnection, plan: Plan, stretch: Stretch) -> tuple[StoreReport, ...]:
@@ -125,7 +126,7 @@ class StoreDelta:
         return later_keys(self.connection, source, self.stretch.now.blue_ends[source], keys)
 
     def _assert_deletions_kept(self, found: Judged) -> None:
-        """Refuse to call a record that only green has a violation if blue may have lost its deletion by now.
+        """Refuse to call it a violation that only green has a record, if blue may have lost its deletion by now.
 
         :raises Outage: the comparison comes too late.
         """
@@ -137,7 +138,7 @@ class StoreDelta:
         raise Outage(
             f"topic {source!r}",
             found=f"records of the last {age_ms / 1000:.0f} s to be compared",
-            expected=f"no more than deletions are kept (delete.retention.ms is {kept_ms})",
+            expected=f"no longer than deletions are kept (delete.retention.ms is {kept_ms})",
             remedy="Run again; if it comes again, raise delete.retention.ms for the time of the expansion.",
         )
 

@@ -22,15 +22,15 @@ from kafka_rescale.kafka.verify.stretch import Abandoned, Stretch
 log = logging.getLogger(__name__)
 
 KEPT_SECONDS = 10.0
-"""Between two results that are taken: whoever reads the control topic reads all of them until it is compacted."""
+"""Time between two results that are taken. Until the control topic is compacted, its readers read all of them."""
 PAUSE_SECONDS = 5.0
-"""Between two stretches, until blue is about to stop. What was written since is compared within the pause."""
+"""Rest between two stretches, until blue is about to stop. What was written since is compared within the pause."""
 
 
 class RollingComparison:
     """Continues the rolling proof of an attempt.
 
-    :param journal: of the attempt; its plan has changelogs.
+    :param journal: journal of the attempt; its plan has changelogs.
     """
 
     def __init__(self, connection: KafkaConnection, journal: Journal) -> None:
@@ -55,7 +55,7 @@ class RollingComparison:
         return self._latest is not None
 
     def take(self) -> RollingProof | None:
-        """Return the newest result; None if it, or another one a moment ago, was returned before."""
+        """Return the newest result; None if it was returned before, or if another was returned a moment ago."""
         with self._lock:
             if self._latest is self._taken or time.monotonic() - self._taken_at < KEPT_SECONDS:
                 return None
@@ -65,7 +65,7 @@ class RollingComparison:
     def finish(self, ends: PartitionOffsets) -> RollingProof:
         """Compare everything up to the ends of a stopped blue. The copy has reached them.
 
-        :param ends: as captured when blue was proven gone.
+        :param ends: ends that were captured when blue was proven gone.
         :raises ClusterOutage: the brokers don't answer.
         """
         self._over.set()
@@ -86,9 +86,9 @@ class RollingComparison:
             except Abandoned:
                 return
             except Outage as outage:
-                log.warning("what was written since is not compared yet, and is tried again: %s", outage)
+                log.warning("what was written since is not compared yet; trying again: %s", outage)
             except RescaleError as error:
-                log.error("what was written since can't be compared, and is tried again: %s", error)
+                log.error("what was written since can't be compared; trying again: %s", error)
             self._hurried.wait(PAUSE_SECONDS)
 
     def _next(self) -> None:
@@ -107,16 +107,17 @@ class RollingComparison:
                 self._latest = found
 
     def _before(self, now: Fences, known: RollingProof | None) -> RollingProof:
-        """Return what is to be continued.
+        """Return the rolling proof to continue.
 
-        That is this process's own last result, or that of the job before it, or a proof that nothing has
-        continued. If green has lost what was compared, or if there is nothing, everything begins at this fence.
+        That is this process's own last result, or the result of the job before it. If neither continues the proof,
+        a rolling proof begins at the fence of the proof. If green has lost what was compared, or if there is
+        nothing to continue, everything begins at this fence.
         """
         state = self._control.read()
         found = known or RollingProof.of_record(state.rolling_proof, self._journal)
         proof = Proof.of_record(state.proof, self._journal)
         if found is not None and found.fences.lost(now.green_topics, now.green_begins):
-            log.warning("green's topics were begun anew: what was compared before counts no more")
+            log.warning("green's topics were begun anew: what was compared before doesn't count any more")
             found = None
         if proof is None or proof.fences.lost(now.green_topics, now.green_begins):
             return found or RollingProof.begun(self._journal, now)

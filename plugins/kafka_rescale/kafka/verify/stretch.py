@@ -54,7 +54,7 @@ class Stretch:
     :param before: the fence behind which it begins.
     :param now: the fence at which it ends.
     :param is_last: whether blue was stopped at ``now``.
-    :param over: ends its comparison when it is set.
+    :param over: when this is set, the comparison ends.
     """
 
     before: Fences
@@ -67,7 +67,7 @@ class Stretch:
         return _ranges(topic, self.before.begun, self.now.blue_ends)
 
     def of_green(self, topic: str) -> Ranges:
-        """Return the same of one of green's topics."""
+        """Return the range of every partition of one of green's topics."""
         return _ranges(topic, self.before.green_begun, self.now.green_ends)
 
 
