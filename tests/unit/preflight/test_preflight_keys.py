@@ -265,7 +265,10 @@ def test_processed_records_of_an_input_that_an_expansion_has_grown_are_history()
     committed = {("shop-customers", p): len(KEYS) for p in range(4)}
     given = situation(samples=old, cluster={"committed": committed})
     assert found(given) == []
-    assert "shop-customers: its records from before the growth from 2 are processed (sampled)." in messages(given)
+    assert (
+        "shop-customers: its records from before the growth from 2 partitions are processed (sampled)."
+        in messages(given)
+    )
     assert len(found(situation(samples=old, cluster={"committed": {("shop-customers", 0): len(KEYS)}}))) == 1
     crc32 = samples(**misplaced("shop-customers"))
     assert len(found(situation(samples=crc32, cluster={"committed": committed}))) == 1
@@ -285,7 +288,7 @@ def test_history_of_two_growths_is_history_too() -> None:
     given = situation(samples=grown(2, 3, 4), cluster={"committed": PROCESSED})
     assert found(given) == []
     assert (
-        "shop-customers: its records from before the growth from 2 and 3 are processed (sampled)."
+        "shop-customers: its records from before the growth from 2 and 3 partitions are processed (sampled)."
         in messages(given)
     )
     [finding] = found(replace(given, cluster=replace(given.cluster, committed={("shop-customers", 0): 1})))

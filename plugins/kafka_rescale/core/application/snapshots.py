@@ -22,7 +22,7 @@ class StoreSnapshot(Strict):
 
     :param key: serde of the partitioning key; for a windowed store, of the key without its times.
     :param value: serde of the value.
-    :param window_size_ms: size of the windows of a windowed store, because its changelog has only their starts.
+    :param window_size_ms: size of a windowed store's windows. Its changelog has only the starts of windows.
     """
 
     name: Name

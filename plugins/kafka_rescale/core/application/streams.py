@@ -67,9 +67,9 @@ class Application(ApplicationFile):
     :param green_names: the next generation's name of a store or repartition (without suffix), by its present name:
         generated indexes shift when the program has changed. If a store and a repartition have the same name,
         ``<name>-changelog`` and ``<name>-repartition`` say which is meant, on both sides.
-    :param unrelated: ids of other applications whose internal topics begin as those of this one, and topics that
-        an older version of its program has left. Preflight refuses other topics that the topology does not
-        explain.
+    :param unrelated: ids of other applications whose internal topics' names begin like this application's, and
+        topics that an older version of its program has left. Preflight refuses other topics that the topology does
+        not explain.
     :param max_restore_seconds: how long green may restore its stores behind the warm-up gate.
     :param free_disk_percent: the part of what a broker can still write that the copies must leave free. Preflight
         refuses an expansion that would leave less. With `null`, preflight only tells the figures.

@@ -78,8 +78,6 @@ def steps(journal: Journal, added: Sequence[Added]) -> Iterator[Step]:
 
 
 def _layout(move: Move, counts: Sequence[int]) -> Layout:
-    """Return a layout. The records that the count before the expansion placed are copied by then. Later ones are
-    refused.
-    """
+    """Return a layout. It refuses records placed by the count before the expansion: these are copied by then."""
     every = (move.source_partitions, *counts)
     return Layout(move.model_copy(update={"earlier_partitions": 0, "source_partitions": every[-1]}), every[:-1])

@@ -32,7 +32,7 @@ class Autoscaling(Value):
     :param attempts: number of expansions that it has ever asked for; the last one's number is in its run id.
     :param run: ``<dag_id>/<run_id>`` of an expansion that it has asked for and whose end it has not seen yet.
     :param first_failure_ms: wall clock of the first failure since the last success; 0 for no failure. The time in
-        which a bound was in the way is added, as the timeout does not run meanwhile.
+        which a bound was in the way is added, because the timeout does not run meanwhile.
     :param held_ms: wall clock since when a bound is in the way of the next attempt; 0 for no bound.
     :param reached: the most partitions that all topics concerned have had since the watch began to try. They never
         become fewer.

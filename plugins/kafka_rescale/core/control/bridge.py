@@ -163,7 +163,7 @@ def when_restored(found: Verdict, journal: Journal | None, results: Mapping[str,
     cluster gives each job all of its cores, none is left for a bridge that is submitted beside ``catch_up``.
 
     :param found: whether a bridge has anything to do.
-    :param results: of the jobs, by their names.
+    :param results: results of the jobs, by their names.
     """
     if not found.due or journal is None or journal.phase is not Phase.WARMING:
         return found

@@ -39,7 +39,7 @@ class Switch(Value):
     :param since_ms: when the copies were ready for the switch, and the wait began; 0 before.
     :param until_ms: until when the copies are kept near.
     :param tombstone_ms: how long the copying may be interrupted (``delete.retention.ms``); None without copies.
-    :param released_ms: when the switch was let through; 0 before. From then on, the cutover has it.
+    :param released_ms: when the switch was let through; 0 before. From then on, it is up to the cutover.
     """
 
     plan: str

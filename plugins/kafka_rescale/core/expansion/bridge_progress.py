@@ -20,7 +20,7 @@ HEARTBEAT_MS = 90_000
 def with_progress(control: ControlState, progress: Sequence[PartitionProgress], now_ms: int) -> ControlState:
     """Return the control state with the present progress of the bridge: a run that died left old figures.
 
-    :param progress: of every partition that the old topics have; empty if there is nothing to copy.
+    :param progress: progress of every partition that the old topics have; empty if there is nothing to copy.
     """
     if not progress:
         return control
@@ -36,7 +36,7 @@ def with_progress(control: ControlState, progress: Sequence[PartitionProgress], 
 
 @dataclass(frozen=True)
 class Left:
-    """Of the records that the old topics held at some moment: how many the bridge still has to copy.
+    """How many of the records that the old topics held at some moment the bridge still has to copy.
 
     :param records: offsets below the ends of that moment that have not been copied yet, markers included.
     :param total: offsets below these ends that had not been copied at that moment.

@@ -1,4 +1,4 @@
-"""``on_partition_expansion(old, new)`` (KIP-878): called once per expansion, and never silently a second time.
+"""``on_partition_expansion(old, new)`` (KIP-878): a call is begun once per expansion, and never silently again.
 
 The beginning of the call is recorded in the journal, and its end by the phase ``COMPLETE``.
 """

@@ -22,7 +22,7 @@ class Notice:
     :param message: what has happened; several lines.
     :param next_step: what the reader has to do; one sentence or more.
     :param run: ``<dag_id>/<run_id>``.
-    :param url: of the application's page; empty if Airflow doesn't know its own address.
+    :param url: address of the application's page; empty if Airflow doesn't know its own address.
     """
 
     event: Event

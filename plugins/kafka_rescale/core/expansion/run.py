@@ -243,7 +243,7 @@ RUN: tuple[Step, ...] = (
         tries=Tries.MINUTES,
     ),
     Step(
-        # Airflow fails a run if a leaf has failed. If this task runs, `callback` never began, so the run fails.
+        # Airflow judges a run by its leaves. If this task runs, `callback` has never begun, so the run fails.
         "roll_back",
         "Start the application again as it was; behind the promotion, only say what is left to do.",
         waits_for=(

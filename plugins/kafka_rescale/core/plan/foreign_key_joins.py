@@ -67,7 +67,7 @@ def left_table(
 
 
 def partitioner_of_topic(application: Application, topology: Topology, topic: str) -> str:
-    """Return the partitioner of an internal topic: the declared one, or that of a foreign-key join's table."""
+    """Return the partitioner of an internal topic: as declared, or as a foreign-key join's table has it."""
     if foreign_key_kind(topic):
         reader = next(s for s in topology.subtopologies if topic in s.sources)
         return partitioner_of_sources(application, topology, reader)

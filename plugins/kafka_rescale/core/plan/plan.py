@@ -28,7 +28,7 @@ class Move(Value):
     :param store_type: for a changelog, the declared store type.
     :param key_topic: the topic name that is passed to a user's partitioner, as in the topology: the repartition
         topic itself; for a changelog, the topic that its sub-topology reads.
-    :param earlier_partitions: of an input that was grown by hand, the count that blue knew; 0 otherwise.
+    :param earlier_partitions: for an input that was grown by hand, the count that blue knew; 0 otherwise.
     :param partitioning_key: for a Processor-API store, the place of the partitioning key in its keys.
     :param left: for topics of foreign-key subscriptions, the table whose partitions their values name.
     :param grown_from: the counts that the source had before it was grown in place; keys that have moved since have

@@ -62,7 +62,7 @@ def needs(situation: Situation) -> list[TopicNeed]:
 
 
 def rooms(situation: Situation) -> list[Room]:
-    """Return the log dirs that take replicas and whose space is known, the ones that are filled most first."""
+    """Return the log dirs that take replicas and whose space is known, the fullest first."""
     disks, needed = situation.cluster.disks, needs(situation)
     taking = [each for each in disks.log_dirs if each.takes_replicas]
     brokers = {each.broker for each in taking} | set(disks.untold)

@@ -101,7 +101,7 @@ def versioned_stores(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 f"topic {topic.name!r}",
                 f"min.compaction.lag.ms {lag_ms}, as Kafka Streams sets it for versioned stores",
-                f"none for the {store.type} store {store.name}",
+                f"no such config for the {store.type} store {store.name}",
                 "Declare `type: versioned`; that is right, too, for a store whose history you keep yourself.",
             )
 

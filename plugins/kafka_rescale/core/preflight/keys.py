@@ -74,7 +74,10 @@ def history_messages(situation: Situation) -> Iterator[str]:
         # This is called only if there are no findings. So every partitioner has placed every sample.
         if placed.is_history():
             earlier = " and ".join(map(str, placed.earlier_counts()))
-            yield f"{placed.topic}: its records from before the growth from {earlier} are processed (sampled)."
+            yield (
+                f"{placed.topic}: its records from before the growth from {earlier} partitions are processed "
+                "(sampled)."
+            )
 
 
 def _placed_topics(situation: Situation) -> Iterator[Placed]:

@@ -131,7 +131,7 @@ def _kind(move: Move) -> tuple[bool, bool]:
 
 
 def report_of(parts: Mapping[str, StoreReport], plan: Plan, fences: Fences) -> tuple[StoreReport, ...]:
-    """Return the reports of all stores, in the order of the plan's changelogs, from those of their parts."""
+    """Return the reports of all stores, in the order of the plan's changelogs, from the reports of their parts."""
     found: dict[str, StoreReport] = {}
     for part in parts_of(plan, fences):
         report = parts[part.name]

@@ -67,8 +67,8 @@ class Commits:
     def write(self, batches: Mapping[TopicPartition, Sequence[Message]]) -> set[TopicPartition]:
         """Write records to the transactions of their units; return the units that are back at their last commits.
 
-        If a transaction is aborted, all units of its bucket go back. Records that were read of them after that are
-        not written, because the records before them were aborted.
+        If a transaction is aborted, all units of its bucket go back. The rest of what was read of them is not
+        written, because the records before it were aborted.
 
         :raises RescaleError: a transaction was aborted for a reason other than an outage, or too often in a row.
             The error is that reason.

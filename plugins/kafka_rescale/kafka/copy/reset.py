@@ -99,7 +99,7 @@ def fence(connection: KafkaConnection, plan: Plan, moves: Iterable[Move]) -> Non
     """Fence every writer of some moves: until the next job begins, no writer can write to their targets.
 
     This aborts a transaction that a killed writer has left open. As long as it is open, the coordinator does not
-    tell the positions in it: whoever asks would have to wait for the transaction's end, a minute at most.
+    tell the positions in it: a reader would have to wait for the transaction's end, a minute at most.
 
     :raises Outage: the transaction coordinator does not answer.
     """

@@ -53,7 +53,7 @@ class Router:
         if len(keyed) == len(keys):
             return self._moving(self._hashed(keyed, partition), partition)
         if self._is_changelog:
-            raise self._unsafe(partition, "a record without a key", "none in a changelog")
+            raise self._unsafe(partition, "a record without a key", "a key in every record of a changelog")
         hashed = iter(self._hashed(keyed, partition))
         if self._move.kind is MoveKind.INPUT:
             return [self._dealt(partition) if key is None else next(hashed) for key in keys]

@@ -24,8 +24,8 @@ class CopySettings:
     :param commit_seconds: it is also committed when it is this old.
     :param fetch_kib: how much the client reads ahead, per partition.
     :param fetch_wait_ms: how long a broker may hold an empty answer.
-    :param step_seconds: how long a step waits for ``poll_records`` records. The last step to given ends waits so
-        long as well.
+    :param step_seconds: how long a step waits for ``poll_records`` records. The last step before given ends waits
+        as long.
     :param look_seconds: how often the worker asks for the ends, to know how old the copy is.
     :param refresh_seconds: how old the recorded age of an idle partition may become.
     :param stall_seconds: if a partition sends neither a record nor its end for so long, that is an outage.

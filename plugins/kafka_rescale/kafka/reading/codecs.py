@@ -60,7 +60,7 @@ def _offsets(begin: int, end: int) -> tuple[int, ...]:
 
 
 def _batches(client: Any, at: TopicPartition, offset: int) -> Iterator[Batch]:
-    """Yield a few batches, at least one with records: if a large batch follows, an answer may have only a marker."""
+    """Yield a few batches, at least one with records: before a large batch, an answer may have only a marker."""
     with suppress(Outage):
         for _ in range(ANSWERS):
             found = list(batches_of(fetch_answer(client, at, offset, BYTES, SECONDS_EACH)))

@@ -133,7 +133,7 @@ def assert_held_back(rescale: Rescale, journal: Journal) -> None:
     if members or not is_ours:
         raise UnsafeState(
             f"application {plan.green}",
-            found=f"{len(members)} members of its group" if members else "another pass than that of this cutover",
+            found=f"{len(members)} members of its group" if members else "another pass than this cutover's",
             expected="processes that wait at the door of their group",
             remedy="Something else has started it: find out what, and trigger the expansion again.",
         )

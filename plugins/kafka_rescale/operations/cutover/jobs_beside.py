@@ -28,7 +28,7 @@ OVER = frozenset({"failed", "stopped"})
 class JobsBeside:
     """Follows the results of jobs. It reads only what is new in the control topic.
 
-    :param plan: of the expansion that the jobs work for.
+    :param plan: plan of the expansion that the jobs work for.
     """
 
     def __init__(self, rescale: Rescale, plan: Plan) -> None:

@@ -28,7 +28,7 @@ LOOK_SECONDS = 1.0
 class Passed:
     """The result of the wait.
 
-    :param ends: of the old topics when the wait began (exclusive), open transactions included.
+    :param ends: ends of the old topics when the wait began (exclusive), open transactions included.
     :param records: number of offsets below these ends that had not been copied then.
     :param successors: the new topic of each old topic.
     """

@@ -69,6 +69,6 @@ def _is_held(topic: TopicDescription) -> bool:
 
 
 def _own(move: Move, described: Mapping[str, TopicDescription]) -> Mapping[str, str]:
-    """Return the overrides of a changelog of green; if it is held already, those of blue's changelog."""
+    """Return the overrides of a changelog of green; if it is held already, the overrides of blue's changelog."""
     target = described[move.target]
     return described.get(move.source, target).overrides if _is_held(target) else target.overrides

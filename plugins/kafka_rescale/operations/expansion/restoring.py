@@ -1,10 +1,10 @@
 """Do all of green's instances restore to the end behind the warm-up gate, each its own tasks?
 
-The restored state counts as an instance's only if the instance lives until it is stopped. If an instance dies, its
-group counts it as a member until its session times out, 45 s by default. Then another instance restores its tasks.
-Before and after that, every changelog is reported to be at its end. So two things must hold. The members of the
-first assignment must be the members at the end. And after the last position was reported, every instance that has
-reported a position must report once more that it lives.
+The state that an instance restores is on its disk at the start only if the instance lives until it is stopped. If
+an instance dies, its group counts it as a member until its session times out, 45 s by default. Then another
+instance restores its tasks. Before and after that, every changelog is reported to be at its end. So two things
+must hold. The members of the first assignment must be the members at the end. And after the last position was
+reported, every instance that has reported a position must report once more that it lives.
 """
 
 from __future__ import annotations

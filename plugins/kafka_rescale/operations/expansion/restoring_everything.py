@@ -49,7 +49,7 @@ class RestoringEverything:
     _heard: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def look(self) -> GateDecision:
-        """Return how far the slowest instance is. As long as there is no instance, the gate stays closed.
+        """Return how far an instance is that keeps the gate closed. Without any instance, the gate is closed too.
 
         :raises Changed: an instance has been silent for so long that it must have ended.
         """

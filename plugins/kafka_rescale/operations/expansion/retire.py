@@ -61,7 +61,7 @@ def _proven(application: Application, state: ControlState) -> tuple[Journal, Gen
 
 def _is_settled(journal: Journal, generations: Generations) -> bool:
     if journal.phase is Phase.ROLLED_BACK:
-        # This expansion could only begin when the one before was complete. So the proof of that one still holds.
+        # This expansion could only begin when the one before was complete. So what was proven then still holds.
         return journal.plan.generation > generations.generation
     return journal.phase is Phase.COMPLETE
 

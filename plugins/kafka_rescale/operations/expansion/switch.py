@@ -61,7 +61,7 @@ def begin_wait(application: Application, connection: KafkaConnection, *, owner: 
 def approve(
     application: Application, connection: KafkaConnection, *, owner: str, by: str, order: Order, not_before_ms: int
 ) -> Switch:
-    """Note what the person who has approved the cutover said of its time.
+    """Record what the person who has approved the cutover said about its time.
 
     :raises Refused: another person has cancelled the switch meanwhile.
     """
@@ -117,7 +117,7 @@ def say(
 ) -> Switch:
     """Record what a person orders about the switch of the expansion in progress: postpone, begin now, or cancel.
 
-    The windows and the limit of the wait are those that the file has now.
+    The windows and the limit of the wait are taken from the present file.
 
     :raises Refused: no switch is ahead, or the time is not within the limit of the wait.
     """

@@ -37,7 +37,8 @@ def close_gate(rescale: Rescale, journal: Journal) -> str:
 def cool_down(rescale: Rescale, plan: Plan) -> tuple[str, ...]:
     """Stop green completely, and remove it from its groups.
 
-    :returns: the writes that the gate has refused. This is read last: a store flushes its cache when it closes.
+    :returns: the writes that the gate has refused. They are read after the stop, because a store flushes its cache
+        when it closes.
     :raises UnsafeState: an instance is alive after ``stop``.
     """
     instance = green(plan)

@@ -28,7 +28,7 @@ class BlueGreen:
     delta = ("delta", "the catch_up job to copy the last delta")
 
     def prepare(self, rescale: Rescale, journal: Journal, jobs: JobsBeside) -> None:
-        """Wait until the jobs beside the cutover tell that they are ready, and held processes that they wait."""
+        """Wait until the jobs beside the cutover are ready, and until held processes tell that they wait."""
         plan = journal.plan
         _assert_green_is_cold(rescale, journal)
         assert_unused(rescale, plan)

@@ -95,7 +95,7 @@ class InPlace:
         return ""
 
     def assert_left(self, plan: Plan) -> None:
-        """Refuse: the previous generation's topics and group are those of the running one."""
+        """Refuse: the running generation has the same topics and the same group as the one before."""
         raise Refused(
             f"application {plan.application}",
             found="an expansion in place, whose topics are those of the running application",

@@ -97,7 +97,7 @@ class ProofParts:
 
     @property
     def snapshot(self) -> Snapshot:
-        """How far the comparison of green's partitions is. Of logs that Spark reads now, the share read counts."""
+        """How far the comparison of green's partitions is. In a plan at work, what Spark has read counts."""
         done = self.done
         partitions = [
             each
