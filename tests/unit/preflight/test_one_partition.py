@@ -45,7 +45,8 @@ def test_what_one_partition_does_not_tell_is_said() -> None:
 def test_windowed_keys_in_a_plain_store_of_one_partition_are_refused() -> None:
     (text,) = found(of_one(ending(times=3)))
     assert text.startswith(
-        "topic 'shop-totals-changelog': found keys that all end in a time in ms, which several share, such as 0x"
+        "topic 'shop-totals-changelog': found keys that all end in a time in ms, several in the same time, such "
+        "as 0x"
     )
     assert text.endswith(
         "expected whole keys in the timestamped-key-value store totals: one partition can't tell which part "

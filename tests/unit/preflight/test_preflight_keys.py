@@ -119,9 +119,9 @@ DATA_REFUSALS: Refusals = {
             "topic 'shop-customers': found 3 of 28 sampled records elsewhere, first at partition 1, offset 100: "
             "key 'flush' belongs to partition 0 of 4; expected every key where murmur2 puts it. The other 25 are "
             "where murmur2 puts them: a producer chooses the partition of some records itself, as with a marker "
-            "for each partition. What the application keeps of such a key is where the record was sent, and "
-            "`verify` would name every one that is sent later. Let the producer leave the partition to the key, "
-            "or send these records to a topic of their own."
+            "for each partition. The application keeps the state of such a key where the record was sent, and "
+            "`verify` would name every such record that is sent later. Let the producer leave the partition to the "
+            "key, or send these records to a topic of their own."
         ],
     ),
     "a user's function that fails": (

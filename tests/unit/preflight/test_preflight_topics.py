@@ -140,7 +140,7 @@ TOPIC_REFUSALS: Refusals = {
         [
             "topic 'shop-visits-changelog': found cleanup.policy delete; expected compact,delete or compact "
             "for the session store visits. Kafka Streams sets delete alone for the windows of stream-stream "
-            "joins: declare `type: join-window`. Of any other store the changelog loses live entries: set "
+            "joins: declare `type: join-window`. The changelog of any other store loses live entries: set "
             "cleanup.policy=compact and check the store."
         ],
     ),
@@ -158,7 +158,7 @@ TOPIC_REFUSALS: Refusals = {
         [
             "topic 'shop-by-customer-repartition': found message.timestamp.type LogAppendTime; expected "
             "CreateTime: the records in flight are carried with their timestamps, by which windows and joins go. "
-            "Set message.timestamp.type=CreateTime on it; Kafka Streams does so of new ones since 2.5 "
+            "Set message.timestamp.type=CreateTime on it; Kafka Streams does so for new topics since 2.5 "
             "(KAFKA-6614)."
         ],
     ),
@@ -394,6 +394,6 @@ def test_names_that_were_those_of_the_next_generation_are_remembered() -> None:
     given = situation(topics=topics, control=ControlState(generations=generations))
     renamed = given.application.model_copy(update={"green_names": {"by-customer": "KSTREAM-5"}})
     assert found(replace(given, application=renamed))[0].endswith(
-        "Paste the topology that the running program prints. `green_names:` spoke of the generation that runs "
-        "now: delete them."
+        "Paste the topology that the running program prints. `green_names:` were meant for the generation that "
+        "runs now: delete them."
     )

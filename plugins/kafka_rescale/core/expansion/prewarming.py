@@ -150,11 +150,11 @@ def outlook(prewarmed: Mapping[str, float] | None) -> str:
         return (
             f"**Expected pause: about {known:.0f} s** to stop and to start, as at the pre-warming, and the time "
             "of draining and of the last delta. Pre-warmed: green restored its stores for "
-            f"{prewarmed['restore']:.1f} s ahead of the pause, which they are no part of.{_again(prewarmed)}"
+            f"{prewarmed['restore']:.1f} s ahead of the pause, so the pause is without them.{_again(prewarmed)}"
         )
     return (
-        "**Expected pause: not known.** Not pre-warmed: green restores all of its stores within the pause, which "
-        "grows with the state; the log of `prewarm` says why."
+        "**Expected pause: not known.** Not pre-warmed: green restores all of its stores within the pause, so the "
+        "pause grows with the state; the log of `prewarm` says why."
     )
 
 
@@ -178,7 +178,7 @@ def remark(timings: Mapping[str, float], prewarmed: Mapping[str, float]) -> str:
     if prewarmed:
         ahead = f"Pre-warmed: green restored for {prewarmed['restore']:.1f} s ahead of the pause; {own}."
         return ahead + _again(prewarmed)
-    return f"Not pre-warmed: {own}, which grow with the state; `start_gated` in `lifecycle:` restores ahead of it."
+    return f"Not pre-warmed: {own}. They grow with the state; `start_gated` in `lifecycle:` restores ahead of it."
 
 
 def _again(prewarmed: Mapping[str, float]) -> str:

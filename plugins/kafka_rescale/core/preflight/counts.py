@@ -102,8 +102,8 @@ def _way_on(situation: Situation, topic: str) -> str:
             "known of, or other topics disagree on the earlier count."
         )
     return (
-        "If an input was grown by hand, that can't be undone, and need not be: declare `count: derived` there, by "
-        "which the file says that the program sets no count. A first record in a new partition tells it as well. "
+        "If an input was grown by hand, that can't be undone, and need not be: declare `count: derived` there. "
+        "This says that the program sets no count. A first record in a new partition shows the growth as well. "
         "Then the expansion goes on from the committed offsets."
     )
 

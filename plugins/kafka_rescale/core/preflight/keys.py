@@ -130,10 +130,10 @@ def _without_rule(placed: Placed) -> str:
     if chosen := placed.chosen():
         return (
             f"The other {len(placed.samples) - len(chosen)} are where {placed.partitioner.name} puts them: a "
-            "producer chooses the partition of some records itself, as with a marker for each partition. What the "
-            "application keeps of such a key is where the record was sent, and `verify` would name every one that "
-            "is sent later. Let the producer leave the partition to the key, or send these records to a topic of "
-            "their own."
+            "producer chooses the partition of some records itself, as with a marker for each partition. The "
+            "application keeps the state of such a key where the record was sent, and `verify` would name every "
+            "such record that is sent later. Let the producer leave the partition to the key, or send these "
+            "records to a topic of their own."
         )
     if (twice := placed.in_two_partitions()) is not None:
         return (

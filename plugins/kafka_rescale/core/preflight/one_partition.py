@@ -43,7 +43,7 @@ def windowed_keys(situation: Situation) -> Iterator[Finding]:
         if _end_in_shared_times(keys):
             yield Finding(
                 f"topic {topic.name!r}",
-                f"keys that all end in a time in ms, which several share, such as {shown(min(keys))}",
+                f"keys that all end in a time in ms, several in the same time, such as {shown(min(keys))}",
                 f"whole keys in the {store.type} store {store.name}: one partition can't tell which part decides",
                 "If these are the keys of windows or sessions, declare `type: processor` with `partitioning_key: "
                 "drop-last-8`, or `drop-last-16` for sessions. If the whole key decides the partition, declare "

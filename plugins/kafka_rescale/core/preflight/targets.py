@@ -38,7 +38,7 @@ def kept_times(situation: Situation) -> Iterator[Finding]:
             situation,
             situation.full_name(name),
             "the records in flight are carried with their timestamps, by which windows and joins go",
-            "; Kafka Streams does so of new ones since 2.5 (KAFKA-6614)",
+            "; Kafka Streams does so for new topics since 2.5 (KAFKA-6614)",
         )
 
 

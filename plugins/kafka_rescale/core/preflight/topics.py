@@ -57,7 +57,7 @@ def _own_topic(name: str) -> str:
 def _paste_again(described: Described) -> str:
     remedy = "Paste the topology that the running program prints."
     if described.application.green_names and described.blue != described.application.application_id:
-        return f"{remedy} `green_names:` spoke of the generation that runs now: delete them."
+        return f"{remedy} `green_names:` were meant for the generation that runs now: delete them."
     return remedy
 
 
@@ -119,7 +119,7 @@ def _type_remedy(policy: tuple[str, ...], declared: ChangelogFormat) -> str:
     if policy == ("delete",):
         return (
             "Kafka Streams sets delete alone for the windows of stream-stream joins: declare `type: join-window`. "
-            "Of any other store the changelog loses live entries: set cleanup.policy=compact and check the store."
+            "The changelog of any other store loses live entries: set cleanup.policy=compact and check the store."
         )
     return "Declare the store's real type."
 

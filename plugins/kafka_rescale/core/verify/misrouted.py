@@ -173,7 +173,7 @@ def _remedy(report: InputReport) -> str:
         )
     options = " ".join(f"--finding {finding}" for finding in report.findings)
     accept = (
-        f"What has been seen to can be accepted: `python -m kafka_rescale accept FILE --reason TEXT {options}`."
+        f"What has been dealt with can be accepted: `python -m kafka_rescale accept FILE --reason TEXT {options}`."
     )
     return " ".join([*advice, accept])
 

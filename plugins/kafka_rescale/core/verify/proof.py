@@ -87,8 +87,8 @@ class CopiesCompared(Value):
             expected="two equal generations",
             remedy="Nothing was promoted, and the application works as it did. The log of the prove task, or that "
             "of catch_up, has all findings. Delete the new generation's topics, so that they are copied anew, or "
-            f"accept what you have seen to: `python -m kafka_rescale accept FILE --reason TEXT {options}`; then "
-            "trigger again.",
+            f"accept what you have dealt with: `python -m kafka_rescale accept FILE --reason TEXT {options}`; "
+            "then trigger again.",
         )
 
 

@@ -309,7 +309,7 @@ class CopyWorker:
 
     def _read_error(self, source: TopicPartition, error: KafkaError) -> None:
         if LOG_TRUNCATION in error.str():
-            # Don't ask for the end: the log may reach past the position again, but it is not the log that was read.
+            # Don't ask for the end: the log may reach past the position again, but it is another log below it.
             raise truncated(self.writers[source].unit, self.writers[source].position)
         if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:
             writer = self.writers[source]
