@@ -120,8 +120,8 @@ DATA_REFUSALS: Refusals = {
             "key 'flush' belongs to partition 0 of 4; expected every key where murmur2 puts it. The other 25 are "
             "where murmur2 puts them: a producer chooses the partition of some records itself, as with a marker "
             "for each partition. The application keeps the state of such a key where the record was sent, and "
-            "`verify` would name every such record that is sent later. Let the producer leave the partition to the "
-            "key, or send these records to a topic of their own."
+            "`verify` would name every such record that is sent later. Let the producer leave the partition to "
+            "the key, or send these records to a topic of their own."
         ],
     ),
     "a user's function that fails": (
