@@ -117,7 +117,7 @@ def _promotion(plan: Plan, application: Application) -> Iterator[CutoverStep]:
     yield CutoverStep(
         Moment.PROMOTION,
         f"Promote {plan.green} in one transaction, {within}. Until here, whatever fails starts {plan.blue} again; "
-        "from here there is only forward.",
+        "from here on, there is no way back.",
         ("topic _kafka_rescale",),
     )
     if plan.is_in_place and plan.growing:

@@ -45,7 +45,7 @@ class IfItFails(StrEnum):
     )
     BLUE_GOES_ON = (
         "Before the promotion, what was stopped is started again, and the attempt is closed. After it there is "
-        "only forward: the application may be down until the task has been cleared and has succeeded."
+        "no way back: the application may be down until the task has been cleared and has succeeded."
     )
     ONLY_TOLD = "The run ends as failed, and goes on until then."
     GREEN_GOES_ON = "The new generation works on. The expansion is not complete before the task has been cleared."
