@@ -60,5 +60,5 @@ def test_anything_else_is_a_finding_again(ends: PartitionOffsets, finding: str, 
     ids=["deleted", "made anew", "another count"],
 )
 def test_a_changelog_that_is_another_one_can_not_be_accepted(ends: PartitionOffsets) -> None:
-    with pytest.raises(UnsafeState, match="found other topics by the names shop-totals-changelog, or none"):
+    with pytest.raises(UnsafeState, match="other topics by the names shop-totals-changelog, or no such topics"):
         still(ends, FINDING)

@@ -174,8 +174,8 @@ def test_a_store_declared_as_any_other_type_is_refused(declared: str, real: str)
             "versioned",
             "timestamped-key-value",
             "topic 'app-s-changelog': found min.compaction.lag.ms 90000000, as Kafka Streams sets it for "
-            "versioned stores; expected none for the timestamped-key-value store s. Declare `type: versioned`; "
-            "that is right, too, for a store whose history you keep yourself.",
+            "versioned stores; expected no such config for the timestamped-key-value store s. Declare "
+            "`type: versioned`; that is right, too, for a store whose history you keep yourself.",
         ),
     ],
 )
