@@ -278,6 +278,8 @@ def test_operators_wait_until_a_thread_has_started_or_is_gone(world: World) -> N
     world.assert_same_results()
 
 
+# In `make test`, the first test here adds processors in Airflow, and I/test_growing_pipeline by the operation.
+@pytest.mark.slow
 def test_an_operator_adds_processors(world: World) -> None:
     live, client = world.live, world.airflow.client
     world.run()

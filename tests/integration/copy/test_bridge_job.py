@@ -62,9 +62,11 @@ def records(version: int, count: int = 400) -> list[Record]:
     return [Record(b"key-%d" % i, b"%d" % version, headers=(("v", b"\0"), ("h", b"x"))) for i in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "master",
-    [pytest.param((), id="local", marks=pytest.mark.slow), pytest.param((1,), id="a core of a cluster")],
+    # In `make test`, S/test_airflow_standalone carries a bridge on, and I/test_expansion_repartitioned a live one.
+    [pytest.param((), id="local"), pytest.param((1,), id="a core of a cluster")],
     indirect=True,
 )
 def test_everything_from_the_fence_on_is_carried_on_once_and_in_order(

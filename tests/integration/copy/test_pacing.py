@@ -189,10 +189,17 @@ def test_a_quota_of_the_brokers_slows_the_copy_and_nothing_times_out(
     assert_copied(connection, move)
 
 
-def test_with_all_of_it_on_its_way_at_once_the_quota_lets_commits_time_out(
-    connection: KafkaConnection, quota: KafkaConnection, unique: str, monkeypatch: pytest.MonkeyPatch
+def test_with_all_of_it_on_its_way_at_once_the_quota_lets_requests_time_out(
+    connection: KafkaConnection,
+    quota: KafkaConnection,
+    unique: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """What the test above shows the absence of: a worker that does not wait for answers."""
+    """What the test above shows the absence of: a worker that does not wait for answers.
+
+    On a quick machine a commit takes too long, on a slow one only requests do.
+    """
 
     def renew(_: CopyWorker, reason: ClusterOutage, __: object) -> None:
         raise reason
@@ -202,8 +209,11 @@ def test_with_all_of_it_on_its_way_at_once_the_quota_lets_commits_time_out(
     plan, move = made(connection, unique, QUOTED)
     with closing(CopyWorker(quota, plan, units_of([move]), QUOTED_SETTINGS)) as worker:
         worker.begin()
-        with pytest.raises(StuckCall):
+        try:
             worker.run_to(ends_of(connection, move), now_ms())
+        except StuckCall:
+            return
+    assert "Timed out ProduceRequest" in caplog.text
 
 
 def _written(worker: CopyWorker) -> int:

@@ -142,6 +142,8 @@ def test_beside_a_live_blue_it_is_the_same_and_each_store_has_its_own_fence(
             assert (report.failures, report.excused) == (alone.failures, 0), pair.store
 
 
+# In `make test`, I/test_verify_in_place compares such stores one by one.
+@pytest.mark.slow
 def test_stores_that_grow_in_place_and_that_python_places_may_be_among_them(
     spark: SparkSession, client: Client, unique: str, pairs: list[StorePair]
 ) -> None:
