@@ -83,7 +83,12 @@ def test_every_test_that_is_named_exists() -> None:
 
 def test_a_test_that_does_not_exist_is_found() -> None:
     known = ["tests/unit/test_a.py::test_b", "tests/unit/test_a.py::TestC::test_d[4::to[8]]"]
-    there = ["tests/unit/test_a.py", "tests/unit/test_a.py::test_b", "tests/unit/test_a.py::test_d"]
+    there = ["tests/unit/test_a.py", *(f"tests/unit/test_a.py::{each}" for each in ("test_b", "TestC", "test_d"))]
     assert missing([*there, "tests/unit/test_a.py::test_d[4::to[8]]"], known) == []
     gone = ["tests/unit/test_a.py::test_c", "tests/unit/test_a.py::test_d[5]", "tests/unit/test_z.py"]
     assert missing([*there, *gone], known) == gone
+
+
+def test_what_stands_behind_a_fence_is_read() -> None:
+    text = "\n```yaml\nid: `x`, `y\n```\n\n| it grows | `U/test_a.py::test_b` |\n"
+    assert named_tests(text) == {"tests/unit/test_a.py::test_b"}
