@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
+from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
 from kafka_rescale.core.processing.request import WarmUpRequest
@@ -121,6 +122,28 @@ def test_what_has_moved_is_deleted_by_a_later_run_if_the_one_that_switched_was_k
     assert LinearHashing(INITIAL).partition_batch(list(live.state()[0]), 4) == [0] * len(live.state()[0])
     live.assign()
     assert all(is_idle(live.application, connection, live.run_id, request) for request in asked)
+
+
+def test_a_lost_record_of_the_processors_is_made_anew_from_the_file_and_the_changelogs(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    live, control = live_and_control(connection, unique, tmp_path)
+    both(live, control, 2, range(200))
+    live.run()
+    live.admin.grow_topic(live.topic, 8)
+    for count, at in ((4, 200), (8, 300)):
+        both(live, control, 8, range(at, at + 100))
+        live.run()
+        expand_processors(live.application, connection, count)
+        for _ in range(3):
+            live.run()
+        assert live.counts.count == count
+        live.control.update(lambda _: {Concern.PROCESSORS: None, Concern.PROCESSING: None})
+    both(live, control, 8, range(400, 500))
+    live.run()
+    control.run()
+    assert live.counts.count == 8
+    same_results(live, control, processors=8)
 
 
 @pytest.fixture
