@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.errors import Fenced
+from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
 from kafka_rescale.core.processing.request import WarmUpRequest
 from kafka_rescale.core.processing.state_copies import NewTask
@@ -124,26 +124,33 @@ def test_what_has_moved_is_deleted_by_a_later_run_if_the_one_that_switched_was_k
     assert all(is_idle(live.application, connection, live.run_id, request) for request in asked)
 
 
-def test_a_lost_record_of_the_processors_is_made_anew_from_the_file_and_the_changelogs(
+def test_without_the_record_of_its_processors_a_pipeline_goes_on_only_if_none_were_added(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:
     live, control = live_and_control(connection, unique, tmp_path)
+
+    def lose_the_record() -> None:
+        live.control.update(lambda _: {Concern.PROCESSORS: None, Concern.PROCESSING: None})
+
     both(live, control, 2, range(200))
     live.run()
     live.admin.grow_topic(live.topic, 8)
-    for count, at in ((4, 200), (8, 300)):
-        both(live, control, 8, range(at, at + 100))
-        live.run()
-        expand_processors(live.application, connection, count)
-        for _ in range(3):
-            live.run()
-        assert live.counts.count == count
-        live.control.update(lambda _: {Concern.PROCESSORS: None, Concern.PROCESSING: None})
-    both(live, control, 8, range(400, 500))
+    lose_the_record()
+    both(live, control, 8, range(200, 300))
     live.run()
     control.run()
-    assert live.counts.count == 8
-    same_results(live, control, processors=8)
+    assert (live.counts.initial, live.counts.count) == (2, 2)
+    same_results(live, control, processors=2)
+
+    expand_processors(live.application, connection, 4)
+    live.run()
+    assert "in this run" in live.run()
+    lose_the_record()
+    both(live, control, 8, range(300, 400))
+    before = live.outputs()
+    with pytest.raises(UnsafeState, match="by linear hashing over the initial 4"):
+        live.run()
+    assert live.outputs() == before
 
 
 @pytest.fixture
