@@ -13,7 +13,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
 from testbed.processes import wait_until
 from tests.integration.expansion.test_stores_control_run import assert_equals_live_control, await_state, fed
-from tests.support.airflow.autoscaled import NOTICED, await_followed, await_in_line
+from tests.support.airflow.autoscaled import LOOKED, await_followed, await_in_line
 from tests.support.airflow.watched_stores import (
     AFTER,
     BEFORE,
@@ -80,7 +80,7 @@ def grow(world: Watched) -> None:
 
 def assert_called_when_stable(world: Watched) -> None:
     """One call, and everything that it found had the new count."""
-    wait_until(lambda: world.calls, timeout=NOTICED, what="on_partition_expansion to be called")
+    wait_until(lambda: world.calls, timeout=LOOKED, what="on_partition_expansion to be called")
     (call,) = world.calls
     assert (call.old, call.new, call.phase, call.group) == (BEFORE, AFTER, Phase.VERIFIED, "Stable")
     assert set(call.counts.values()) == {AFTER}

@@ -10,7 +10,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from testbed.demo import await_live, environment
 from testbed.processes import wait_until
 from tests.support.airflow.autoscaled import (
-    NOTICED,
+    LOOKED,
     await_expanded,
     connection_of,
     options_of,
@@ -48,7 +48,7 @@ def test_an_input_into_whose_new_partitions_nobody_writes_is_expanded_as_well(
         await_live(stack, options)
         airflow.client.pause(EXPAND, False)
         connection = connection_of(stack)
-        wait_until(lambda: recorded(stack) == 4, timeout=NOTICED, what="the watch to record the input's count")
+        wait_until(lambda: recorded(stack) == 4, timeout=LOOKED, what="the watch to record the input's count")
         if guarantee == "at_least_once":
             # What it has processed and not committed when it dies is processed again, as after any crash.
             stack.finish_replay()

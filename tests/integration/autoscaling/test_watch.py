@@ -165,23 +165,43 @@ def test_an_over_partitioned_internal_topic_is_an_error_on_or_off(shop: Shop) ->
     assert remembered.by.endswith("/1")
 
 
-def test_a_success_is_looked_at_once_more_when_brokers_know_of_it(shop: Shop) -> None:
-    shop.grow(customers=8)
-    run = shop.triggered(**ON)
-    # What an expansion leads to: a generation whose topics have the inputs' count.
+def has_expanded(shop: Shop, run: str, target: int) -> None:
+    """Leave what a run of an expansion leads to: a generation whose topics have its count, as have the inputs."""
+    admin = ClusterAdmin(shop.connection)
     for topic, configs in topic_configs(shop.name).items():
         name = topic.replace(f"{shop.name}-", f"{shop.name}-g2-", 1)
         if topic.endswith(("-changelog", "-repartition")):
-            ClusterAdmin(shop.connection).ensure_topic(name, 8, 1, configs)
-    shop.grow(orders=8)
+            admin.ensure_topic(name, target, 1, configs)
+    for topic, found in admin.describe_topics(shop.inputs).items():
+        if found.partitions < target:
+            admin.grow_topic(topic, target)
     shop.control.update(lambda _: {Concern.GENERATIONS: Generations(running=f"{shop.name}-g2", generation=2)})
     shop.runs[run] = RunState.SUCCESS
+
+
+def test_a_success_is_looked_at_once_more_when_brokers_know_of_it(shop: Shop) -> None:
+    shop.grow(customers=8)
+    has_expanded(shop, shop.triggered(**ON), 8)
     assert shop.outcome(**ON) is Outcome.FOLLOW_UP
     assert shop.outcome(**ON, later_ms=FOLLOW_UP_MS - 1) is Outcome.FOLLOW_UP
     last = shop.look(**ON, later_ms=1)
     assert last.decision.outcome is Outcome.IN_LINE
     assert "follow-up check" in last.decision.reason
     assert {(p.current, p.expected) for p in last.observed.parallelism} == {(8, 8)}
+
+
+def test_an_input_that_grows_on_during_an_expansion_is_followed_by_another_one(shop: Shop) -> None:
+    """KIP-878: "multiple rebalances may be triggered if these topics are expanded out of sync"."""
+    shop.grow(customers=8)
+    first = shop.triggered(**ON)
+    shop.grow(customers=16)
+    assert shop.outcome(**ON) is Outcome.WAITING, "its run has a plan for 8"
+    has_expanded(shop, first, 8)
+    assert shop.outcome(**ON) is Outcome.FOLLOW_UP
+    assert shop.triggered(**ON) == f"expand_{shop.name}/autoscaling__2__to_16"
+    remembered = shop.remembered()
+    assert remembered is not None
+    assert remembered.first_failure_ms == 0, "nothing has failed"
 
 
 def test_bounds_hold_an_expansion_until_they_allow_it(shop: Shop) -> None:

@@ -128,6 +128,20 @@ def test_a_growth_that_tears_keys_from_their_state_is_an_error_on_or_off(
     assert live.admin.describe_topics([live.changelog])[live.changelog].partitions == 2
 
 
+@pytest.mark.parametrize("scaling", [{}, ON], ids=["off", "on"])
+def test_an_internal_topic_with_too_many_partitions_is_an_error_on_or_off(
+    connection: KafkaConnection, unique: str, tmp_path: Path, scaling: dict[str, Any]
+) -> None:
+    """KIP-878: no topic can shrink, so a person has to look."""
+    live, _ = live_and_control(connection, unique, tmp_path)
+    live.scaling = dict(scaling)
+    write(connection, live.topic, 2, range(50))
+    live.run()
+    live.admin.grow_topic(live.changelog, 4)
+    with pytest.raises(UnsafeState, match=rf"{live.changelog}.*found 4 partitions; expected 2"):
+        live.run()
+
+
 class TestAFailure:
     @pytest.fixture(autouse=True)
     def refused(self, grown: tuple[Growing, Growing], monkeypatch: pytest.MonkeyPatch) -> list[bool]:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
-from kafka_rescale.core.errors import Fenced
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
 from kafka_rescale.core.processing.request import WarmUpRequest
 from kafka_rescale.core.processing.state_copies import NewTask
@@ -121,6 +122,35 @@ def test_what_has_moved_is_deleted_by_a_later_run_if_the_one_that_switched_was_k
     assert LinearHashing(INITIAL).partition_batch(list(live.state()[0]), 4) == [0] * len(live.state()[0])
     live.assign()
     assert all(is_idle(live.application, connection, live.run_id, request) for request in asked)
+
+
+def test_without_the_record_of_its_processors_a_pipeline_goes_on_only_if_none_were_added(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    live, control = live_and_control(connection, unique, tmp_path)
+
+    def lose_the_record() -> None:
+        live.control.update(lambda _: {Concern.PROCESSORS: None, Concern.PROCESSING: None})
+
+    both(live, control, 2, range(200))
+    live.run()
+    live.admin.grow_topic(live.topic, 8)
+    lose_the_record()
+    both(live, control, 8, range(200, 300))
+    live.run()
+    control.run()
+    assert (live.counts.initial, live.counts.count) == (2, 2)
+    same_results(live, control, processors=2)
+
+    expand_processors(live.application, connection, 4)
+    live.run()
+    assert "in this run" in live.run()
+    lose_the_record()
+    both(live, control, 8, range(300, 400))
+    before = live.outputs()
+    with pytest.raises(UnsafeState, match="by linear hashing over the initial 4"):
+        live.run()
+    assert live.outputs() == before
 
 
 @pytest.fixture

@@ -21,7 +21,8 @@ from testbed.processes import wait_until
 from tests.support.airflow.airflow_runs import assert_success
 
 FIRST = "autoscaling__1__to_8"
-NOTICED, EXPANDED = 420, 900
+NOTICED, LOOKED, EXPANDED = 300, 420, 900
+"""Seconds: what KIP-878 gives a growth to be noticed (``metadata.max.age.ms``); a look or two; a whole run."""
 
 
 def await_followed(client: AirflowClient, connection: KafkaConnection, application: str) -> None:
@@ -42,7 +43,7 @@ def await_in_line(client: AirflowClient, connection: KafkaConnection, applicatio
         record = ControlTopic(connection, application).read().autoscaling
         return record is not None and (record.attempts, record.target, record.failures) == (1, 0, 0)
 
-    wait_until(settled, timeout=NOTICED, what="the follow-up check to find every count in line")
+    wait_until(settled, timeout=LOOKED, what="the follow-up check to find every count in line")
     assert set(client.runs(f"expand_{application}")) == {FIRST}
 
 

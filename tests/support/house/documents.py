@@ -16,6 +16,7 @@ RUNS = {
     "flights": "I/test_expansion_control_run.py::test_a_rescaled_application_equals_its_control_run",
 }
 """What the tables abbreviate; the rest of such a name is the case in brackets."""
+_FENCED = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 
 
 def rows(text: str, header: str) -> list[list[str]]:
@@ -28,7 +29,8 @@ def rows(text: str, header: str) -> list[list[str]]:
 def named_tests(text: str) -> set[str]:
     """Return everything in backticks that names a test, as ``file[::function[case]]``."""
     found = set()
-    for name in re.findall(r"`([^`]+)`", text):
+    # The backticks of a fence would pair with those of the names behind it.
+    for name in re.findall(r"`([^`]+)`", _FENCED.sub("", text)):
         place, _, rest = name.partition("/")
         if rest and place in PLACES:
             found.add(in_its_folder(name))
@@ -62,10 +64,11 @@ def missing(names: Iterable[str], known: Iterable[str]) -> list[str]:
 
 
 def _shorter(test: str) -> Iterator[str]:
-    """Yield what a test may be called by: its file, its function, and that with its case; never by its class."""
+    """Yield what a test may be called by: its file, its class, its function, and that with its case."""
     file, _, node = test.partition("::")
-    function = node.partition("[")[0].rpartition("::")[2]
-    yield from (file, f"{file}::{function}", f"{file}::{function}{node[len(node.partition('[')[0]) :]}")
+    place, bracket, case = node.partition("[")
+    owner, _, function = place.rpartition("::")
+    yield from (file, f"{file}::{owner}", f"{file}::{function}", f"{file}::{function}{bracket}{case}")
 
 
 def collected(names: Iterable[str]) -> list[str]:

@@ -83,13 +83,31 @@ def kinds(test: str) -> set[Proof]:
     """Return the kind of a test; of a file, those of all tests in it.
 
     :param test: ``file[::function[case]]``.
+    :raises LookupError: there is no such test.
     """
     file, _, node = test.partition("::")
     module, function = file.removesuffix(".py").replace("/", "."), node.partition("[")[0]
-    tests = [name for name in parsed(module).definitions if name.lower().startswith("test")]
-    # A state machine has no function of its own.
-    chosen = [function] if function in parsed(module).definitions else tests
+    chosen = _starts(module, function)
+    if not chosen:
+        raise LookupError(f"found a row that names {test}; expected a test that exists: correct the name")
     return {_kind(reached((module, name))) for name in chosen}
+
+
+def _starts(module: str, function: str) -> list[str]:
+    """Return what has to be looked at for a test; for a method, its class."""
+    known = parsed(module).definitions
+    if function in known:
+        return [function]
+    tests = [name for name in known if name.lower().startswith("test")]
+    # A state machine has no function of its own.
+    if function in {"", "runTest"}:
+        return tests
+    return [name for name in tests if function in _methods(known[name])]
+
+
+def _methods(node: ast.AST) -> set[str]:
+    body = node.body if isinstance(node, ast.ClassDef) else ()
+    return {each.name for each in body if isinstance(each, ast.FunctionDef)}
 
 
 def _kind(marks: Collection[str]) -> Proof:

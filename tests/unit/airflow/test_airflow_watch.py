@@ -78,17 +78,26 @@ def test_an_error_fails_the_task_after_the_metrics_were_reported(
     assert gauges
 
 
-@pytest.mark.parametrize(("leaves_down", "level"), [(False, "info"), (True, "warning")])
-def test_waiting_is_a_warning_while_the_application_is_down(
+@pytest.mark.parametrize(
+    ("outcome", "leaves_down", "level"),
+    [
+        (Outcome.IN_LINE, False, "info"),
+        (Outcome.HELD, False, "info"),
+        (Outcome.HELD, True, "warning"),
+        (Outcome.GAVE_UP, False, "warning"),
+    ],
+)
+def test_it_warns_when_it_has_given_up_and_while_the_application_is_down(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     gauges: dict[str, Any],
     capsys: pytest.CaptureFixture[str],
+    outcome: Outcome,
     leaves_down: bool,
     level: str,
 ) -> None:
-    executed(monkeypatch, tmp_path, Decision(Outcome.HELD, "for a window", RECORD, leaves_down=leaves_down))
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if "for a window" in line)
+    executed(monkeypatch, tmp_path, Decision(outcome, "the reason", RECORD, leaves_down=leaves_down))
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "the reason" in line)
     assert f"[{level} " in line
 
 

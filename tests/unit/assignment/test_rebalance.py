@@ -86,6 +86,12 @@ def test_a_client_that_comes_back_keeps_the_state_that_it_has() -> None:
     assert record(back, "b").absent == ""
 
 
+def test_a_client_that_comes_back_has_the_threads_that_the_file_gives_it() -> None:
+    added = rebalanced(thread_added(FIRST, "b")[0], A, B)
+    assert len(record(added, "b").running) == 3
+    assert len(record(rebalanced(rebalanced(added, A, gone(B)), A, B), "b").running) == 2
+
+
 def test_a_client_that_joins_warms_up_first_and_is_given_its_tasks_when_it_has_caught_up() -> None:
     joined = rebalanced(FIRST, having(A, "0_0 0_1 0_2 0_3"), having(B, "0_0 0_1 0_2 0_3"), C)
     assert [t for t in places(joined)["c"][0].split() if t.startswith("0")] == []

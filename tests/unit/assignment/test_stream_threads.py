@@ -168,6 +168,13 @@ def test_the_client_is_in_error_when_its_last_thread_dies_of_an_error() -> None:
     assert stopped(running(1).thread_failed(name(1), Decision.SHUTDOWN_CLIENT)).state is State.ERROR
 
 
+def test_a_last_thread_that_is_replaced_leaves_its_client_without_error() -> None:
+    """It is the handler's answer that ends a client, whether the thread was the last one or not (KIP-671)."""
+    client = stopped(running(1).thread_failed(name(1), Decision.REPLACE_THREAD))
+    assert names(client) == [name(2)]
+    assert up(client).state is State.RUNNING
+
+
 def test_a_client_without_threads_closes_at_once() -> None:
     assert StreamsClient("clientA").close().state is State.NOT_RUNNING
     assert stopped(running(2).close()).state is State.NOT_RUNNING

@@ -39,6 +39,14 @@ def test_the_kind_of_a_test_is_that_of_what_it_starts(test: str, proof: Proof) -
     assert proofs_of(f"`{test}`") == [proof]
 
 
+@pytest.mark.parametrize(
+    "name", ["U/test_proofs.py::test_that_is_gone", "U/test_gone.py::test_a", "U/test_gone.py"]
+)
+def test_a_test_that_does_not_exist_is_of_no_kind(name: str) -> None:
+    with pytest.raises(LookupError, match=name.removeprefix("U/")):
+        proofs_of(f"`{name}`")
+
+
 def test_a_row_that_claims_more_or_nothing_is_seen() -> None:
     row = "| it grows | `U/test_growth.py` | unit |"
     table = f"\n| what | by | proof |\n|---|---|---|\n{row}\n| nothing | – | – |\n"

@@ -12,8 +12,8 @@ from kafka_rescale.core.formats.changelog_formats import FORMATS, REFUSED
 
 from tests.support.house.documents import ROOT, collected, missing, named_tests, rows
 
-GUIDES = ["spark.md", "way-back.md", "autoscaling.md", "runtime-spark.md"]
-PAGES = [*sorted(page.name for page in (ROOT / "docs").glob("support*.md")), *GUIDES]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+"""What tells of the product; the diary and the decisions tell of a day."""
 TEXT = (ROOT / "docs" / "support.md").read_text()
 ROWS = rows(TEXT, "store type | guarantee | protocol")
 AXES = (
@@ -76,14 +76,19 @@ def test_every_refusal_names_the_test_of_its_message_and_one_of_what_would_come_
 
 
 def test_every_test_that_is_named_exists() -> None:
-    named = {name for page in PAGES for name in named_tests((ROOT / "docs" / page).read_text())}
+    named = {name for page in PAGES for name in named_tests(page.read_text())}
     assert len(named) > 60
     assert missing(named, collected(named)) == []
 
 
 def test_a_test_that_does_not_exist_is_found() -> None:
     known = ["tests/unit/test_a.py::test_b", "tests/unit/test_a.py::TestC::test_d[4::to[8]]"]
-    there = ["tests/unit/test_a.py", "tests/unit/test_a.py::test_b", "tests/unit/test_a.py::test_d"]
+    there = ["tests/unit/test_a.py", *(f"tests/unit/test_a.py::{each}" for each in ("test_b", "TestC", "test_d"))]
     assert missing([*there, "tests/unit/test_a.py::test_d[4::to[8]]"], known) == []
     gone = ["tests/unit/test_a.py::test_c", "tests/unit/test_a.py::test_d[5]", "tests/unit/test_z.py"]
     assert missing([*there, *gone], known) == gone
+
+
+def test_what_stands_behind_a_fence_is_read() -> None:
+    text = "\n```yaml\nid: `x`, `y\n```\n\n| it grows | `U/test_a.py::test_b` |\n"
+    assert named_tests(text) == {"tests/unit/test_a.py::test_b"}

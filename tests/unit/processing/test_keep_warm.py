@@ -31,7 +31,7 @@ def saved(position: int, log: Changelog = LOG, as_of_ms: int = 0, topic_id: str 
     return SavedState(topic=log.topic, topic_id=topic_id, partition=0, position=position, as_of_ms=as_of_ms)
 
 
-def test_the_saved_lag_a_clients_state_is_the_sum_over_the_stores_of_the_task() -> None:
+def test_the_lag_of_a_clients_state_is_the_sum_over_the_stores_of_the_task() -> None:
     logs = {"counts": LOG, "sums": OTHER}
     assert saved_lag({"counts": [saved(900), saved(400)], "sums": [saved(470, OTHER)]}, logs, 0) == 130
     assert saved_lag({"counts": [saved(900)]}, logs, 0) == 600, "one store has everything to read"

@@ -34,6 +34,7 @@ DAY_MS = 24 * 3600 * 1000
         ({"num.stream.threads": 0}, "1 or more"),
         ({"num.stream.thread": 3}, "Did you mean `num.stream.threads`?"),
         ({"partitions": 8}, "the unknown field `partitions`"),
+        ({"cache.max.bytes.buffering": 0}, "the unknown field `cache.max.bytes.buffering`"),
         ({"linear_hashing": {"lines": 0}}, "1 or more"),
     ],
 )
