@@ -67,8 +67,8 @@ class TopicAdmin(GrowingTopics):
                 f"topic {name!r}",
                 found=f"{found.partitions} partitions",
                 expected=f"{partitions} partitions, or no such topic yet",
-                remedy="Find out who made it and whether it holds state. Choose the count that it has if that is right; "
-                "delete it only if it is left over from an abandoned expansion and nothing reads it.",
+                remedy="Find out who made it, and whether it holds state. Choose the count that it has if that is "
+                "right; delete it only if it is left over from an abandoned expansion and nothing reads it.",
             )
         self.alter_configs(name, {k: v for k, v in configs.items() if found.overrides.get(k) != v})
         return created
