@@ -49,6 +49,7 @@ from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.preflight.targets import (
     absent_times,
     compression_messages,
+    countable_partitions,
     kept_times,
     long_names,
     refused_records,
@@ -125,6 +126,7 @@ def _counts(situation: Situation) -> list[Finding]:
         *undecided_counts(situation),
         *reachable_target(situation),
         *shrinking_in_place(situation),
+        *countable_partitions(situation),
         *long_names(situation),
         *green_names(situation),
         *successor_topics(situation),

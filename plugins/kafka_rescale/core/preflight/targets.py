@@ -19,6 +19,9 @@ BY_BROKERS, BY_PRODUCERS = "LogAppendTime", "CreateTime"
 
 _LIMITS = (LARGEST, BEFORE, AFTER, EITHER)
 
+MOST_PARTITIONS = 80_000
+"""A report has some 113 bytes per partition, and a control record at most 10 MiB."""
+
 
 def kept_times(situation: Situation) -> Iterator[Finding]:
     """Yield internal topics whose copies would get the times of the copying instead of the records' own.
@@ -39,6 +42,18 @@ def kept_times(situation: Situation) -> Iterator[Finding]:
             situation.full_name(name),
             "the records in flight are carried with their timestamps, by which windows and joins go",
             "; Kafka Streams does so for new topics since 2.5 (KAFKA-6614)",
+        )
+
+
+def countable_partitions(situation: Situation) -> Iterator[Finding]:
+    """Yield one finding if the job that follows all copies would have more partitions than its report can hold."""
+    copied = sum(move.source_partitions for move in situation.plan.moves)
+    if copied > MOST_PARTITIONS:
+        yield Finding(
+            f"expansion of {situation.blue}",
+            f"{copied:,} partitions to copy",
+            f"at most {MOST_PARTITIONS:,}: catch_up reports on each of them in one control record",
+            "This version can't expand such an application: see docs/scale.md.",
         )
 
 

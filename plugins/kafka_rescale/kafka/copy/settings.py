@@ -22,7 +22,7 @@ class CopySettings:
     :param commit_records: a transaction of one unit is committed when it has this many records.
     :param commit_bytes: it is also committed when its keys and values have this many bytes.
     :param commit_seconds: it is also committed when it is this old.
-    :param fetch_kib: how much the client reads ahead, per partition.
+    :param fetch_kib: how much the client reads ahead, over all partitions.
     :param fetch_wait_ms: how long a broker may hold an empty answer.
     :param step_seconds: how long a step waits for ``poll_records`` records. The last step before given ends waits
         as long.
