@@ -10,10 +10,12 @@ from kafka_rescale.cli.output import Document, Rows, progress
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.assignment.picture import svg
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.processing import ClientRecord, Processing, ThreadRecord
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.application.load import load_pipeline_application
 from kafka_rescale.operations.processing.clients import remove_clients, start_clients
@@ -21,6 +23,7 @@ from kafka_rescale.operations.processing.new_offset import set_offset
 from kafka_rescale.operations.processing.processors import expand_processors
 from kafka_rescale.operations.processing.stream_threads import add_stream_thread, remove_stream_thread
 
+JOB = ("job", "attempt", "state", "last progress", "detail")
 NOT_RUNNING = "No thread was {}: the pipeline has never run, or is not running."
 
 
@@ -117,16 +120,22 @@ def pipeline_status(file: Path, config: Path | None, picture: Path | None) -> Do
     assignment = processing.assignment
     if picture is not None:
         picture.write_text(svg(assignment))
+    jobs = [_job(result) for result in processing.jobs(state.results)]
     return Document(
-        {"state": str(processing.state), **processing.model_dump(mode="json", exclude={"tasks"})},
+        {
+            "state": str(processing.state),
+            **processing.model_dump(mode="json", exclude={"tasks"}),
+            "jobs": [dict(zip(JOB, map(str, job), strict=True)) for job in jobs],
+        },
         f"{application.application_id}: {processing.state}, as of {processing.run or 'no run'}.",
         (
             Rows(
                 "Clients",
-                ("client", "state", "failed threads", "tags", "absent"),
+                ("client", "state", "failed threads", "tags", "why absent"),
                 list(map(_client, processing.clients)),
             ),
             Rows("Stream threads", ("thread", "state", "tasks"), list(map(_thread, processing.threads))),
+            Rows("Jobs of the run", JOB, jobs),
             Rows("Assignment", ("client", "active", "standbys"), list(assignment.rows())),
             Rows("To come", ("task", "role", "runs on", "goes to", "waits for"), list(assignment.movement_rows())),
         ),
@@ -135,11 +144,18 @@ def pipeline_status(file: Path, config: Path | None, picture: Path | None) -> Do
 
 def _client(client: ClientRecord) -> tuple[object, ...]:
     tags = ", ".join(f"{key}={value}" for key, value in sorted(client.tags.items()))
-    return client.client_id, str(client.state), client.failed_stream_threads, tags, client.absent
+    return client.client_id, str(client.state), client.failed_stream_threads, tags, client.absent or client.put_out
 
 
 def _thread(thread: ThreadRecord) -> tuple[object, ...]:
     return thread.name, str(thread.state), ", ".join(thread.tasks)
+
+
+def _job(result: JobResult) -> tuple[object, ...]:
+    progressed = "none so far"
+    if result.progressed_ms:
+        progressed = f"{max(0, now_ms() - result.progressed_ms) // 1000} s ago"
+    return result.job, result.attempt, result.state, progressed if result.state == "running" else "", result.detail
 
 
 def _opened(file: Path, config: Path | None) -> tuple[PipelineApplication, KafkaConnection]:

@@ -120,7 +120,7 @@ def test_what_a_pipeline_does_works_with_exactly_what_is_printed(pipeline: Secur
     # A thread that dies, and one more.
     first = f"process/1/{state.processing.running[0]}" if state.processing else ""
     attempt = Attempt("process_words/first", first, first.rsplit("/", maxsplit=1)[-1], 1)
-    assert handle_failure(application, copy, attempt, "a test") is not None
+    assert handle_failure(application, copy, attempt, Exception("a test")) is not None
     produce(pipeline, range(40, 80))
     run(pipeline, application, "second", Adjustments(add_to="a"))
 

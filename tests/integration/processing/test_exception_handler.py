@@ -51,7 +51,7 @@ def after_its_death(application: PipelineApplication, connection: KafkaConnectio
     """What has become of the client, as Airflow's task has it decided."""
     thread = f"{application.application_id}-StreamThread-1"
     attempt = Attempt(RUN, f"process/1/{thread}", thread, 1)
-    found = handle_failure(application, connection, attempt, "spark-submit has ended with exit code 1")
+    found = handle_failure(application, connection, attempt, Exception("spark-submit has ended with exit code 1"))
     assert found is not None
     return found
 

@@ -175,14 +175,20 @@ class TestAFailure:
         self, grown: tuple[Growing, Growing], refused: list[bool]
     ) -> None:
         live, control = grown
+        live.scaling["partition.autoscaling.timeout.ms"] = 0
         live.run()
+        assert record(live).first_failure_ms > 0
         refused[0] = False
-        live.admin.grow_topic(live.changelog, 4)
+        live.admin.grow_topic(live.changelog, 3)
         refused[0] = True
         live.run()
+        assert not record(live).given_up, "one more partition is a success, which resets the timeout"
+        live.run()
+        assert (record(live).given_up, record(live).failures) == (True, 1), "nothing has succeeded since"
         control.run()
         assert live.counts.expanding_to == 0
         refused[0] = False
+        live.admin.grow_topic(live.changelog, 4)
         both(live, control, 4, range(300, 400))
         run_until(live, 4)
         control.run()

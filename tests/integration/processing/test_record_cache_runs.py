@@ -113,7 +113,7 @@ def test_the_cache_is_divided_anew_when_threads_are_added_and_removed(
         seen.append((len(works), works[0].cache_bytes))
         return inline_jobs.Rdd(works)
 
-    context = SimpleNamespace(parallelize=parallelize, defaultParallelism=1)
+    context = inline_jobs.context_of(parallelize)
     monkeypatch.setattr(inline_jobs, "session", lambda _: SimpleNamespace(sparkContext=context))
     changes = {"num.stream.threads": 2, "statestore.cache.max.bytes": total}
     application = load_pipeline_application(write_pipeline(tmp_path, application_id=unique, **changes))

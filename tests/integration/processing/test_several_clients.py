@@ -309,7 +309,7 @@ def test_a_client_whose_thread_died_is_shut_down_if_the_handler_says_so(
     app = made(connection, unique, tmp_path, TWO, **{"uncaught.exception.handler": "SHUTDOWN_CLIENT"})
     thread = app.prepare("run/1").processing.threads[0].name
     attempt = Attempt("run/1", f"process/1/{thread}", thread, 1)
-    found = handle_failure(app.application, connection, attempt, "killed")
+    found = handle_failure(app.application, connection, attempt, Exception("killed"))
     assert found is not None
     assert [c.state for c in found.clients] == [State.ERROR, State.RUNNING]
     assert (app.control.read().results[attempt.job].detail, found.thread_for(thread)) == ("killed", thread)
@@ -331,7 +331,9 @@ def test_threads_that_die_at_once_are_all_buried(connection: KafkaConnection, un
 
     def dies(thread: str) -> None:
         together.wait()
-        handle_failure(app.application, connection, Attempt("run/1", f"process/1/{thread}", thread, 1), "killed")
+        handle_failure(
+            app.application, connection, Attempt("run/1", f"process/1/{thread}", thread, 1), Exception("killed")
+        )
 
     with ThreadPoolExecutor(len(threads)) as tasks:
         list(tasks.map(dies, threads))

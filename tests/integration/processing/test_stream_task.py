@@ -9,11 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as KafkaPartition
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.pipeline import LONG, STRING, StreamsBuilder
 from kafka_rescale.core.pipeline.task import Emitted, Record, SubTopology
 from kafka_rescale.core.processing.backfill import Backfill
+from kafka_rescale.core.processing.task_state import TaskMark
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.spark.processing.run import run_task
@@ -95,6 +98,29 @@ def test_offsets_are_renewed_before_they_expire(counted: Counted) -> None:
     assert [d.transactions for d in counted.run(replace(SMALL, renew_ms=0))] == [1, 1]
     write(counted.connection, counted.name, [("left", 1, b"late", b"v", 0)])
     assert counted.run()[1].stream_time_ms == T0 + 190, "the stream time was renewed with them"
+
+
+def test_a_restore_commits_the_same_offsets_again_and_again_as_a_sign_of_progress(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_rescale.spark.processing.logged_store.SIGN_RECORDS", 10)
+    write(counted.connection, counted.name, made(0, 100))
+    counted.run()
+    shutil.rmtree(counted.state_dir)
+    write(counted.connection, counted.name, made(100, 10))
+    commits: list[list[tuple[int, str]]] = []
+    commit = TaskProducer.commit
+
+    def noted(producer: TaskProducer, offsets: list[KafkaPartition], consumer: Consumer) -> None:
+        commits.append([(each.offset, TaskMark.of(each.metadata).checkpoint) for each in offsets])
+        commit(producer, offsets, consumer)
+
+    monkeypatch.setattr(TaskProducer, "commit", noted)
+    first = counted.run(replace(SMALL, sign_seconds=0))
+    assert [(d.restored, d.full_restores, d.transactions) for d in first] == [(50, 1, 1)] * 2
+    signs = commits[:5]
+    assert all(sign == signs[0] != commits[5] for sign in signs), "then the records that have come in"
+    assert max(counts_in(counted, 0)) == 11
 
 
 def test_deletions_are_kept_over_runs(counted: Counted) -> None:

@@ -43,10 +43,15 @@ class Rdd:
         return list(self.items)
 
 
+def context_of(parallelize: Callable[[Sequence[Any], int], Rdd]) -> Any:
+    """Stands in for a Spark context; it knows nothing of the progress of its tasks."""
+    tracker = SimpleNamespace(getJobIdsForGroup=lambda: [])
+    return SimpleNamespace(parallelize=parallelize, defaultParallelism=1, statusTracker=lambda: tracker)
+
+
 def session(_: Job) -> Any:
     """Stands in for the Spark session of a job."""
-    context = SimpleNamespace(parallelize=lambda items, count: Rdd(items), defaultParallelism=1)
-    return SimpleNamespace(sparkContext=context)
+    return SimpleNamespace(sparkContext=context_of(lambda items, count: Rdd(items)))
 
 
 def run_job(

@@ -1,4 +1,4 @@
-"""A rule of a user's own for the racks of standbys (KIP-708's first draft)."""
+"""Rules of a user's own for the racks of standbys (KIP-708's first draft)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,21 @@ class NextRack:
         self, source_tasks: Mapping[TaskId, str], client_rack_ids: AbstractSet[str]
     ) -> Mapping[str, AbstractSet[TaskId]]:
         racks = sorted(client_rack_ids)
+        behind = dict(zip(racks, [*racks[1:], racks[0]], strict=True))
+        return {rack: {task for task, active in source_tasks.items() if behind[active] == rack} for rack in racks}
+
+
+class WestOnly:
+    """Standbys are in the west only. With two racks this is what no rule by the racks alone would answer."""
+
+    def assign_standby_task_to_racks(
+        self, source_tasks: Mapping[TaskId, str], client_rack_ids: AbstractSet[str]
+    ) -> Mapping[str, AbstractSet[TaskId]]:
+        racks = sorted(client_rack_ids)
         if ASKED in os.environ:
             with Path(os.environ[ASKED]).open("a") as file:
                 file.write(f"{', '.join(map(str, sorted(source_tasks)))} on {', '.join(racks)}\n")
-        behind = dict(zip(racks, [*racks[1:], racks[0]], strict=True))
-        return {rack: {task for task, active in source_tasks.items() if behind[active] == rack} for rack in racks}
+        return {"west": {task for task, active in source_tasks.items() if active != "west"}}
 
 
 INSTANCE = NextRack()

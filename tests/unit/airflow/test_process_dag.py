@@ -37,7 +37,7 @@ from tests.support.words_pipeline import write_pipeline
 ROOT = Path(__file__).resolve().parents[3]
 CONTEXT: Any = {
     "dag_run": SimpleNamespace(dag_id="process_words", run_id="scheduled__1", run_type="scheduled"),
-    "ti": SimpleNamespace(try_number=2),
+    "ti": SimpleNamespace(try_number=2, max_tries=2),
 }
 
 
@@ -271,6 +271,7 @@ def failing(
     def submit(*_: Any) -> None:
         raise error
 
+    monkeypatch.setattr(ControlTopic, "__init__", lambda *_: None)
     reported: list[int] = []
     after = thread_died(started(), "words-StreamThread-1", decision)
     monkeypatch.setattr(RescaleSparkSubmitOperator, "_submit", submit)

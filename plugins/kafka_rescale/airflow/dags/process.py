@@ -26,6 +26,7 @@ Processes the records that have come into the inputs of `{application_id}` since
 `assign` creates the missing internal topics and assigns every task to a stream thread. Then each thread gets one
 `spark-submit` per level: level 1 reads only inputs, level 2 reads what level 1 has written, and so on. A thread
 that has nothing to read starts no driver. Each task commits its outputs, its changelogs and its offsets together.
+A job that makes no progress for `max.poll.interval.ms` is ended, so that the other threads don't wait for it.
 If an attempt was only thought to be dead, the next attempt fences it. You can clear a failed task, or leave its
 work to the next run. If there are several clients, the log of `assign` shows which client has which tasks, and
 which tasks will move. `warm_up_processors` starts a driver only on clients whose processors are being split.

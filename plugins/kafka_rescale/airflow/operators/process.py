@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from kafka_rescale.airflow.markdown import assignment_markdown
 from kafka_rescale.airflow.metrics import report, report_failed_threads
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
+from kafka_rescale.airflow.operators.stuck_job import EndWhenStuck
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.spark.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.core.assignment.picture import svg
@@ -59,6 +61,9 @@ class AssignOperator(RescaleOperator):
             self.log.info("\n%s", assignment_markdown(processing))
             context["ti"].xcom_push(key="picture", value=svg(processing.assignment))
         report_failed_threads(processing)
+        for client in processing.clients:
+            if client.put_out:
+                self.log.warning("%s: %s; see start-client", client.client_id, client.put_out)
         if backfill is None:
             report(application, prepared.scaled.parallelism, prepared.scaled.record)
         if prepared.scaled.warns:
@@ -132,14 +137,19 @@ class ProcessOperator(RescaleSparkSubmitOperator):
 
     def _submit(self, connection: KafkaConnection, context: Context) -> None:
         from kafka_rescale.operations.processing.dead_threads import handle_failure
+        from kafka_rescale.operations.processing.thread_watch import ThreadWatch
 
+        application, _ = generation_of(self._declared, context)
+        attempt, limit = self._attempt(context), application.max_poll_interval_ms / 1000
+        now_called = replace(attempt, thread=self._request(context).thread)
+        watch = ThreadWatch(connection, application.application_id, now_called, limit)
         try:
-            super()._submit(connection, context)
+            with EndWhenStuck(watch.look, watch.pause_seconds, self.on_kill):
+                super()._submit(connection, context)
         except Fenced:
             raise
         except (AirflowException, RescaleError) as error:
-            application, _ = generation_of(self._declared, context)
-            processing = handle_failure(application, connection, self._attempt(context), str(error))
+            processing = handle_failure(application, connection, attempt, error)
             if processing is not None:
                 report_failed_threads(processing)
                 alive(processing, self.thread, error)
@@ -149,7 +159,14 @@ class ProcessOperator(RescaleSparkSubmitOperator):
         from kafka_rescale.operations.processing.dead_threads import Attempt
 
         job = self._request(context).key
-        return Attempt(run=owner_of(context), job=job, thread=self.thread, number=context["ti"].try_number)
+        instance = context["ti"]
+        return Attempt(
+            run=owner_of(context),
+            job=job,
+            thread=self.thread,
+            number=instance.try_number,
+            is_last=instance.try_number > instance.max_tries,
+        )
 
     def _request(self, context: Context) -> ProcessRequest:
         from kafka_rescale.core.processing.request import ProcessRequest
@@ -175,11 +192,17 @@ def alive(processing: Processing, thread: str, cause: Exception | None = None) -
         return name
     client = client_of(thread)
     record = processing.client(client)
+    is_out = record is not None and bool(record.put_out)
+    why = (
+        "Its client was put out"
+        if is_out
+        else "The handler (uncaught.exception.handler) decided not to replace it"
+    )
+    what = "Mend the client's Spark" if is_out else "See the thread's log"
     raise UnsafeState(
         f"stream thread {thread}",
         found=f"its death{f' ({cause})' if cause else ''}; its client is {record.state if record else 'gone'}",
         expected="a thread that replaces it",
-        remedy="The handler (uncaught.exception.handler) decided not to replace it. See the thread's log, then "
-        f"start the client again: start-client FILE --client {client}. Until then other clients have its tasks, "
-        "from the next run on.",
+        remedy=f"{why}. {what}, then start the client again: start-client FILE --client {client}. Until then "
+        "other clients have its tasks, from the next run on.",
     ) from cause

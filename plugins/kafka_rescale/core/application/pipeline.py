@@ -65,6 +65,9 @@ class PipelineApplication(ApplicationFile):
     :param uncaught_exception_handler: what happens after a thread's `spark-submit` has failed or was killed:
         `REPLACE_THREAD`, `SHUTDOWN_CLIENT` or `SHUTDOWN_APPLICATION`; or `module:name` of a function that gets the
         exception and returns one of these.
+    :param max_poll_interval_ms: how long the job of a thread may go without a sign of progress. Then it is ended,
+        and counts as a dead thread. A sign is a task that begins or ends, or a commit; a task also commits while
+        it restores its state. The wait for the job's start counts, too.
     :param keep_warm_schedule: when standbys and warm-ups read the new records of the changelogs.
     :param linear_hashing: inputs whose producers place keys by linear hashing, and outputs that shall be written
         in this way. Each has the partition count that it was created with.
@@ -103,6 +106,7 @@ class PipelineApplication(ApplicationFile):
     uncaught_exception_handler: ExceptionHandler = Field(
         default=Decision.REPLACE_THREAD.value, alias="uncaught.exception.handler"
     )
+    max_poll_interval_ms: WholeNumber = Field(default=1_800_000, ge=60_000, alias="max.poll.interval.ms")
     keep_warm_schedule: str = "*/5 * * * *"
     linear_hashing: dict[Name, PartitionCount] = Field(default_factory=dict)
     static_partitioners: dict[Name, Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]] = Field(default_factory=dict)

@@ -35,7 +35,8 @@ class Autoscaling(Value):
         which a bound was in the way is added, because the timeout does not run meanwhile.
     :param held_ms: wall clock since when a bound is in the way of the next attempt; 0 for no bound.
     :param reached: the most partitions that all topics concerned have had since the watch began to try. They never
-        become fewer.
+        become fewer. Of a pipeline: the partitions of its internal topics, and the processors that were
+        asked for.
     :param given_up: whether it has given up retrying this target.
     :param failures: how often it has given up (``num-autoscaling-failures``).
     :param succeeded_ms: wall clock when an expansion was seen to have succeeded, until the follow-up check.

@@ -21,6 +21,8 @@ class JobResult(Value):
     :param seeded: how many of ``records`` were rows of a snapshot; the others were read from the log.
     :param as_of_ms: wall clock as of which the whole source has been copied (for tombstone safety), or proven.
     :param lags: how the lags have changed over this attempt.
+    :param progressed_ms: of a stream thread, the driver's wall clock at the last sign of progress; 0 as long as
+        Spark has begun none of its tasks.
     :param marks: marks that a pipeline's tasks have committed beside their offsets, as JSON.
     :param failure: why the job has failed, if the job itself has reported it.
     """
@@ -37,5 +39,6 @@ class JobResult(Value):
     partitions: tuple[PartitionProgress, ...] = Field(default_factory=tuple)
     detail: str = ""
     lags: LagHistory = Field(default_factory=LagHistory)
+    progressed_ms: int = 0
     marks: dict[str, str] = Field(default_factory=dict)
     failure: JobFailure | None = None

@@ -10,6 +10,7 @@ from kafka_rescale.core.assignment.assignment import Assignment, ClientTasks, Mo
 from kafka_rescale.core.assignment.stream_threads import StreamsClient, StreamThread, client_of
 from kafka_rescale.core.assignment.tasks import Role, TaskId
 from kafka_rescale.core.assignment.thread_states import State, ThreadState
+from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.values import Value
 
@@ -35,6 +36,7 @@ class ClientRecord(Value):
     :param state_dir: the place of its state when it last took part.
     :param tags: ``client.tag.*``.
     :param absent: why it has no part in this run, although it should have one; empty otherwise.
+    :param put_out: why it was put out, as its Spark began no job any more; empty otherwise.
     """
 
     client_id: str
@@ -46,6 +48,7 @@ class ClientRecord(Value):
     state_dir: str = ""
     tags: dict[str, str] = Field(default_factory=dict)
     absent: str = ""
+    put_out: str = ""
 
     @property
     def client(self) -> StreamsClient:
@@ -196,6 +199,14 @@ class Processing(Value):
         """Return the tasks of some sub-topologies that a thread runs."""
         ids = [TaskId.parse(task) for t in self.threads if t.name == thread for task in t.tasks]
         return [task for task in ids if task.subtopology in sub_topologies]
+
+    def jobs(self, results: Mapping[str, JobResult]) -> list[JobResult]:
+        """Return the results that the threads' jobs of the latest run have left so far.
+
+        :param results: of all jobs of the application, by name.
+        """
+        its = (r for name, r in results.items() if r.run == self.run and name.startswith("process/"))
+        return sorted(its, key=lambda result: result.job)
 
     def owned(self, threads: Iterable[str]) -> dict[str, list[TaskId]]:
         """Return the tasks that clients own through some of their threads."""

@@ -65,11 +65,13 @@ def scaling(
     processors: PipelineProcessors,
     parallelism: tuple[Parallelism, ...],
     known: Autoscaling,
+    partitions: int,
     now_ms: int,
 ) -> Scaling:
     """Decide what a run asks for.
 
     :param known: what earlier runs have left.
+    :param partitions: of all internal topics together. An attempt that was refused may have grown some of them.
     :param now_ms: wall clock, in ms since the epoch.
     """
     short = {p.subtopology: p.expected for p in parallelism if p.current < p.expected}
@@ -78,7 +80,7 @@ def scaling(
     if not application.autoscaling_enabled:
         return Scaling(known.settled(), parallelism, messages=(_switched_off(application, parallelism),))
     target = max(short.values())
-    reached = sum(counts.largest for counts in processors.sub_topologies.values())
+    reached = partitions + sum(counts.largest for counts in processors.sub_topologies.values())
     record = known.seen(reached).aimed_at(target, reached)
     if record.target != known.target:
         before = max(p.current for p in parallelism if p.subtopology in short)

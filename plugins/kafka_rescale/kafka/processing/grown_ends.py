@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.journal import PartitionOffsets
@@ -43,31 +43,43 @@ def holds(
     grown: Mapping[str, GrownTopic],
     positions: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int],
+    goes_on: Callable[[], None] = lambda: None,
 ) -> Holds:
     """Return which partitions must wait, as long as there may be records whose keys have moved.
 
     :param positions: where reading begins; with ``ends``, of the partitions of one task.
+    :param goes_on: called again and again as records are read.
     :raises Outage: the brokers don't answer.
     """
     waiting = {source for source, end in ends.items() if source[0] in grown and positions[source] < end}
     parents = {s: {(s[0], p) for p in grown[s[0]].ancestors(s[1])} & ends.keys() for s in waiting}
     fences = {
-        parent: _fence(connection, grown[parent[0]], parent[1], positions[parent], ends[parent])
+        parent: _fence(connection, grown[parent[0]], parent[1], (positions[parent], ends[parent]), goes_on)
         for parent in set().union(*parents.values())
     }
     found = {s: {p: fences[p] for p in its if fences[p] > positions[p]} for s, its in parents.items()}
     return {source: its for source, its in found.items() if its}
 
 
-def _fence(connection: KafkaConnection, topic: GrownTopic, partition: int, begin: int, end: int) -> int:
-    ranges = {partition: (begin, topic.until(partition, end))}
-    return topic.fence(partition, _keys(connection, topic.topic, ranges))
+def _fence(
+    connection: KafkaConnection,
+    topic: GrownTopic,
+    partition: int,
+    left: tuple[int, int],
+    goes_on: Callable[[], None],
+) -> int:
+    ranges = {partition: (left[0], topic.until(partition, left[1]))}
+    return topic.fence(partition, _keys(connection, topic.topic, ranges, goes_on))
 
 
 def _keys(
-    connection: KafkaConnection, topic: str, ranges: Mapping[int, tuple[int, int]]
+    connection: KafkaConnection,
+    topic: str,
+    ranges: Mapping[int, tuple[int, int]],
+    goes_on: Callable[[], None],
 ) -> Iterator[tuple[int, bytes | None]]:
     for message in read_ranges(connection, topic, ranges, may_be_deleted=True):
+        goes_on()
         key = message.key()
         yield message.offset() or 0, key.encode() if isinstance(key, str) else key
 

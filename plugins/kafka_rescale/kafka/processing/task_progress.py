@@ -18,6 +18,7 @@ class TaskProgress:
 
     :param ends: captured ends (exclusive).
     :param as_of_ms: wall clock before they were captured.
+    :ivar committed: offsets and their metadata, as of the last reading.
     """
 
     def __init__(
@@ -28,13 +29,15 @@ class TaskProgress:
         self._ends, self._as_of_ms = ends, as_of_ms
         self._began = time.monotonic()
         self._baseline: dict[TopicPartition, int] | None = None
+        self.committed: Mapping[TopicPartition, tuple[int, str | None]] = {}
 
     def read(self) -> Snapshot:
         """Return the positions of the tasks, as offsets: records can't be counted before they are read.
 
         :raises Outage: the brokers don't answer in time.
         """
-        positions = {source: at for source, (at, _) in read_committed(self._consumer, self._ends).items()}
+        self.committed = read_committed(self._consumer, self._ends)
+        positions = {source: at for source, (at, _) in self.committed.items()}
         self._baseline = self._baseline or positions
         partitions = tuple(
             PartitionProgress(

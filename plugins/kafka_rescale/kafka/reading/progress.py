@@ -15,11 +15,13 @@ class Snapshot:
 
     :param as_of_ms: wall clock as of which the whole sources have been copied; 0 if that is not known.
     :param seconds: time since the first reading.
+    :param progressed_ms: wall clock of the last sign of progress; 0 if that is not known, or there was none.
     """
 
     partitions: tuple[PartitionProgress, ...]
     as_of_ms: int
     seconds: float
+    progressed_ms: int = 0
 
     @classmethod
     def of_all(cls, snapshots: Sequence[Snapshot]) -> Snapshot:

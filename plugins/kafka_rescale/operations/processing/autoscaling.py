@@ -15,6 +15,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, RescaleError
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.named import pipeline_named
+from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.autoscaling import Scaling, parallelism_of, scaling
 from kafka_rescale.core.processing.processor_expansion import expanded
 from kafka_rescale.core.topology.partition_counts import partition_counts
@@ -42,7 +43,9 @@ def follow_inputs(application: PipelineApplication, pipeline: Pipeline, connecti
     counts, state = external_counts(pipeline, admin), control.read()
     parallelism = _parallelism(pipeline, counts, state.processors)
     known = state.autoscaling or Autoscaling()
-    found = scaling(application, state.processors, parallelism, known, now_ms())
+    is_short = any(p.current < p.expected for p in parallelism)
+    partitions = sum(_internal_partitions(application, pipeline, admin).values()) if is_short else 0
+    found = scaling(application, state.processors, parallelism, known, partitions, now_ms())
     if found.targets:
         try:
             _grow(application, pipeline, admin, found.targets)
@@ -139,11 +142,28 @@ def _grow(
 
     :raises RescaleError: some could not be grown.
     """
+    found = _internal_partitions(application, pipeline, admin)
+    wanted = {
+        name: target
+        for part in pipeline.sub_topologies()
+        if (target := targets.get(part.id))
+        for name in _internal_topics(application, pipeline, part)
+        if name in found and found[name] < target
+    }
+    admin.grow_topics(wanted)
+
+
+def _internal_partitions(
+    application: PipelineApplication, pipeline: Pipeline, admin: ClusterAdmin
+) -> dict[str, int]:
+    """Return the partitions of changelogs and repartition topics that exist."""
+    parts = pipeline.sub_topologies()
+    names = {name for part in parts for name in _internal_topics(application, pipeline, part)}
+    return {name: topic.partitions for name, topic in admin.describe_topics(names).items()}
+
+
+def _internal_topics(application: PipelineApplication, pipeline: Pipeline, part: SubTopology) -> list[str]:
+    """Return the changelogs of a sub-topology, and the repartition topics that it reads."""
     group, own = application.application_id, pipeline.topology.repartitions
-    wanted: dict[str, int] = {}
-    for part in pipeline.sub_topologies():
-        if target := targets.get(part.id):
-            wanted |= {f"{group}-{s.changelog_topic}": target for s in part.stores if s.is_logged}
-            wanted |= {internal_topic(group, t): target for t in part.sources if t in own}
-    found = admin.describe_topics(wanted)
-    admin.grow_topics({name: n for name, n in wanted.items() if name in found and found[name].partitions < n})
+    changelogs = [f"{group}-{store.changelog_topic}" for store in part.stores if store.is_logged]
+    return [*changelogs, *(internal_topic(group, topic) for topic in part.sources if topic in own)]

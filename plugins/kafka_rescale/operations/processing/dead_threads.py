@@ -6,16 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.assignment.stream_threads import Decision
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Outage
-from kafka_rescale.core.processing.dead_threads import thread_died
+from kafka_rescale.core.processing.dead_threads import has_lost_its_spark, put_out, thread_died
 from kafka_rescale.core.processing.exception_handler import exception_handler
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.control.lease import update_despite_races
+
+SPARK_IS_GONE = "its Spark has begun no task in run {}, while that of other clients has: {}"
+REASON_KEPT = 500
 
 
 @dataclass(frozen=True)
@@ -26,22 +30,25 @@ class Attempt:
     :param job: the name of its result, ``process/<level>/<thread>``.
     :param thread: its name when the run began.
     :param number: number of the attempt, from 1.
+    :param is_last: whether Airflow retries the task no more.
     """
 
     run: str
     job: str
     thread: str
     number: int
+    is_last: bool = False
 
 
 def handle_failure(
-    application: PipelineApplication, connection: KafkaConnection, attempt: Attempt, reason: str
+    application: PipelineApplication, connection: KafkaConnection, attempt: Attempt, error: Exception
 ) -> Processing | None:
     """Let the handler decide about the thread of an attempt that has just failed.
 
+    :param error: what the submission has raised. It does not say what the job itself has reported.
     :returns: the clients as they are now; None if another run's assignment is in force.
     """
-    return _bury(application, connection, attempt, reason, lambda result: True)
+    return _bury(application, connection, attempt, error, lambda result: True, may_put_out=attempt.is_last)
 
 
 def take_over(
@@ -56,15 +63,17 @@ def take_over(
         mine = result is not None and result.run == attempt.run
         return mine and result is not None and result.state == "running" and result.attempt < attempt.number
 
-    return _bury(application, connection, attempt, "it has ended without a word", vanished)
+    return _bury(application, connection, attempt, Exception("it has ended without a word"), vanished)
 
 
 def _bury(
     application: PipelineApplication,
     connection: KafkaConnection,
     attempt: Attempt,
-    reason: str,
+    error: Exception,
     is_dead: Callable[[JobResult | None], bool],
+    *,
+    may_put_out: bool = False,
 ) -> Processing | None:
     """Record a thread as dead with the handler's decision. The handler is asked only once."""
 
@@ -74,7 +83,9 @@ def _bury(
             return {}
         name = processing.thread_for(attempt.thread)
         after = thread_died(processing, name, decision)
-        return {Concern.PROCESSING: after, **_closed(attempt, result, reason)}
+        if decision is Decision.REPLACE_THREAD and may_put_out and _is_gone(attempt, state):
+            after = put_out(processing, name, SPARK_IS_GONE.format(attempt.run, str(error)[:REASON_KEPT]))
+        return {Concern.PROCESSING: after, **_closed(attempt, result, str(error))}
 
     control = ControlTopic(connection, application.application_id)
     found = control.read()
@@ -82,21 +93,29 @@ def _bury(
         # The usual case needs no transaction.
         return found.processing if found.processing and found.processing.run == attempt.run else None
     decision = exception_handler(application.uncaught_exception_handler)(
-        _died_of(attempt, found.results.get(attempt.job), reason)
+        _died_of(attempt, found.results.get(attempt.job), error)
     )
     # All threads of a run may die at once, and a task of its own reports each of them.
     processing = update_despite_races(control, change, lost=(Fenced,)).processing
     return processing if processing is not None and processing.run == attempt.run else None
 
 
-def _died_of(attempt: Attempt, result: JobResult | None, reason: str) -> Exception:
+def _is_gone(attempt: Attempt, state: ControlState) -> bool:
+    result, processing = state.results.get(attempt.job), state.processing or Processing()
+    is_own = result is not None and (result.run, result.attempt) == (attempt.run, attempt.number)
+    return has_lost_its_spark(processing, attempt.job, result if is_own else None, state.results)
+
+
+def _died_of(attempt: Attempt, result: JobResult | None, error: Exception) -> Exception:
     """Return the error for the handler: the one that the job has reported, or that it has reported none."""
     is_own = result is not None and (result.run, result.attempt) == (attempt.run, attempt.number)
     if is_own and result is not None and result.failure is not None:
         return result.failure.error
+    if isinstance(error, Outage):
+        return error
     return Outage(
         f"stream thread {attempt.thread}",
-        found=reason,
+        found=str(error),
         expected="a job that says why it ends",
         remedy="See the logs of spark-submit and of the machine that it ran on.",
     )

@@ -119,6 +119,7 @@ class Job:
             partitions=known.partitions,
             detail=detail,
             lags=self._lags,
+            progressed_ms=known.progressed_ms,
         )
         self.control.put_result(found, records)
 

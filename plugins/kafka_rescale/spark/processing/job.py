@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from kafka_rescale.core.assignment.stream_threads import client_of
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import RescaleError, UnsafeState
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.request import ProcessRequest
@@ -24,6 +25,7 @@ from kafka_rescale.kafka.processing.task_progress import TaskProgress
 from kafka_rescale.spark.jobs.job import Job, say
 from kafka_rescale.spark.processing.run import RunTasks
 from kafka_rescale.spark.processing.task_work import TaskDone, TaskWork
+from kafka_rescale.spark.processing.thread_progress import ThreadProgress
 from kafka_rescale.spark.processing.work import works_of
 
 
@@ -91,12 +93,21 @@ def _cache_bytes(processing: Processing, request: ProcessRequest) -> int:
 
 def _run(job: Job, works: Sequence[TaskWork], request: ProcessRequest, as_of_ms: int) -> list[TaskDone]:
     ends = {source: end for work in works for source, end in work.ends.items()}
-    progress = TaskProgress(job.connection, job.arguments.application, ends, as_of_ms)
-    job.report(progress, lambda _: "running")
+    committed = TaskProgress(job.connection, job.arguments.application, ends, as_of_ms)
+    job.report(committed, lambda _: "running")
     context = job.spark().sparkContext
+    progress = ThreadProgress(committed, context)
     tasks = context.parallelize(list(works), len(works))
     action = RunTasks(job.connection, request.pipeline)
-    done: list[TaskDone] = job.run_reported(lambda: tasks.mapPartitions(action).collect(), progress)
+    try:
+        done: list[TaskDone] = job.run_reported(lambda: tasks.mapPartitions(action).collect(), progress)
+    except RescaleError:
+        raise
+    except Exception:
+        # Spark's own error: it matters whether Spark had begun a task before.
+        with suppress(Exception):
+            job.report(progress, lambda _: "running")
+        raise
     return done
 
 
@@ -124,5 +135,6 @@ def _finish(job: Job, done: Sequence[TaskDone], works: Sequence[TaskWork], as_of
             for source, at in sorted(each.positions.items())
         ),
         marks={str(each.task): each.mark for each in done},
+        progressed_ms=now_ms() if done else 0,
         detail=f"{len(done)} tasks, {', '.join(f'{count} {name}' for name, count in total.items())}",
     )

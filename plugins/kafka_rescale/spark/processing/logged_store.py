@@ -19,6 +19,9 @@ from kafka_rescale.spark.processing.state_store import TaskStore
 
 log = logging.getLogger(__name__)
 
+SIGN_RECORDS = 1_000
+"""Records between two calls that say that a restore goes on."""
+
 
 @dataclass(frozen=True)
 class Restored:
@@ -56,9 +59,10 @@ class LoggedStore:
         self._restored_to = changelog.end
         self.store = TaskStore(self._write, expiry)
 
-    def restore(self) -> Restored:
+    def restore(self, goes_on: Callable[[], None] = lambda: None) -> Restored:
         """Restore the store from its changelog, beginning with the nearest saved state that can be used.
 
+        :param goes_on: called again and again as records are read.
         :raises Outage: the changelog can't be read to its end.
         """
         began_ms, here = self._clock(), self._changelog
@@ -69,6 +73,8 @@ class LoggedStore:
         for message in read_ranges(self._connection, here.topic, ranges, may_be_deleted=True):
             self.store.restore(message.key(), message.value(), message.timestamp()[1])
             records += 1
+            if records % SIGN_RECORDS == 0:
+                goes_on()
         self._as_of_ms = began_ms
         return Restored(records, is_full=self._saved is None)
 

@@ -86,6 +86,7 @@ class StreamTask:
         self._restored: list[Restored] = []
         self._records = self._emitted = self._transactions = self._dropped = self._moved = 0
         self._stream_time = -1
+        self._signed = time.monotonic()
 
     def process(self) -> None:
         """Process everything up to the ends, commit, and save the state."""
@@ -120,7 +121,7 @@ class StreamTask:
         )
 
     def _processor(self) -> TaskProcessor:
-        self._restored = [store.restore() for store in self._stores.values()]
+        self._restored = [store.restore(self._goes_on) for store in self._stores.values()]
         views: dict[str, StoreView] = {name: store.store for name, store in self._stores.items()}
         # A store without a changelog does not outlive the run.
         views |= {s.name: TaskStore(lambda *_: None) for s in self._subtopology.stores if not s.is_logged}
@@ -134,7 +135,7 @@ class StreamTask:
     def _process_all(self, processor: TaskProcessor) -> None:
         limits, pending, began = self._work.limits, 0, time.monotonic()
         begins, ends = self._begun.positions, self._work.ends
-        waiting = holds(self._connection, self._work.grown, begins, ends)
+        waiting = holds(self._connection, self._work.grown, begins, ends, self._goes_on)
         source = TaskInput(self._consumer, begins, ends, waiting, self._work.own_names)
         records = records_of(source.records(), self._work)
         size = BatchSize(1 if self._careful else limits.batch_records, limits.seconds)
@@ -215,6 +216,18 @@ class StreamTask:
         self._transactions += 1
         for store in self._stores.values():
             store.committed(at_ms)
+
+    def _goes_on(self) -> None:
+        """Commit the same offsets with a newer mark while nothing is processed yet, as a sign of progress.
+
+        A restore may take hours, and from outside it would look like a task that is stuck.
+        """
+        if time.monotonic() - self._signed < self._work.limits.sign_seconds:
+            return
+        mark = TaskMark.of(self._mark).model_copy(update={"at_ms": self._clock()}).model_dump_json()
+        offsets = [KafkaPartition(*source, at, metadata=mark) for source, at in self._positions.items()]
+        self._producer.commit(offsets, self._consumer)
+        self._mark, self._signed = mark, time.monotonic()
 
     def _is_renewal_due(self) -> bool:
         age_ms = self._clock() - self._begun.mark.at_ms

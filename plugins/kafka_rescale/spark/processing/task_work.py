@@ -29,12 +29,14 @@ class TaskLimits:
     :param records: after how many records of the inputs a transaction is committed, at the latest.
     :param seconds: after what time it is committed, at the latest; the brokers abort a transaction of 60 s.
     :param renew_ms: offsets are committed again after this time without any record, so that they don't expire.
+    :param sign_seconds: while a task restores its state, it commits its offsets again after this time.
     """
 
     batch_records: int = 1_000
     records: int = 20_000
     seconds: float = 5.0
     renew_ms: int = RENEW_MS
+    sign_seconds: float = 20.0
 
 
 @dataclass(frozen=True)
