@@ -167,9 +167,9 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an extractor for a store of the DSL": (
         {"stores": [{**STORES[0], "partitioning_key": "whole"}, *STORES[1:]]},
-        "stores[0].partitioning_key: found 'whole' for a store of type timestamped-key-value; expected it with "
-        "type "
-        "processor only. Delete it: where timestamped-key-value stores have the partitioning key is known.",
+        "stores[0].partitioning_key: found 'whole' for a store of type timestamped-key-value; expected this field "
+        "with type processor only. Delete it: where timestamped-key-value stores have the partitioning key is "
+        "known.",
     ),
     "a global store": (
         {"stores": [{**STORES[0], "type": "global"}, *STORES[1:]]},

@@ -120,6 +120,7 @@ def test_nothing_is_left_of_a_command_that_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert run(["sh", "-c", "echo done; sleep 1 >/dev/null 2>&1 &"], 30)[0] == 0
-    assert not list(tmp_path.iterdir())
+    left = "(exec >/dev/null 2>&1; touch redirected; sleep 1) & while [ ! -e redirected ]; do sleep 0.01; done"
+    assert run(["sh", "-c", left], 30)[0] == 0
+    assert not list(tmp_path.glob("kafka-rescale-*"))
     assert not caplog.messages

@@ -10,7 +10,6 @@ from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.preflight.situation import Situation
-from kafka_rescale.core.preflight.targets import countable_partitions
 from kafka_rescale.core.topology.topic_names import LONGEST_NAME
 from kafka_rescale.operations.application.load import topology_of
 
@@ -398,12 +397,3 @@ def test_names_that_were_those_of_the_next_generation_are_remembered() -> None:
         "Paste the topology that the running program prints. `green_names:` were meant for the generation that "
         "runs now: delete them."
     )
-
-
-def test_more_partitions_than_a_report_can_hold_are_refused() -> None:
-    given = situation()
-    copied = {move.source for move in given.plan.moves}
-    wide = {name: replace(topic, partitions=20_000) for name, topic in TOPICS.items() if name in copied}
-    assert not list(countable_partitions(given))
-    (refusal,) = countable_partitions(situation(topics=wide))
-    assert "100,000 partitions to copy; expected at most 80,000" in str(refusal)

@@ -1,4 +1,4 @@
-"""A broker that does not know a request which the expansion needs is refused before anything is touched."""
+"""What brokers or this version could not do to the end is refused before anything is touched."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from kafka_rescale.core.preflight.requests import (
     unknown_requests,
 )
 from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.preflight.targets import countable_partitions
 
-from tests.support.situations import situation
+from tests.support.situations import TOPICS, situation
 
 EVERY = frozenset({*ALWAYS, *GROWS, *STREAMS_PROTOCOL})
 
@@ -64,3 +65,12 @@ def test_transactions_that_may_hang_are_told() -> None:
     assert hint in messages(on(EVERY, level=0))
     assert not list(transaction_messages(on(EVERY)))
     assert not list(transaction_messages(on(level=0))), "no broker has told"
+
+
+def test_more_partitions_than_a_report_can_hold_are_refused() -> None:
+    given = situation()
+    copied = {move.source for move in given.plan.moves}
+    wide = {name: replace(topic, partitions=20_000) for name, topic in TOPICS.items() if name in copied}
+    assert not list(countable_partitions(given))
+    (refusal,) = countable_partitions(situation(topics=wide))
+    assert "100,000 partitions to copy; expected at most 80,000" in str(refusal)

@@ -187,6 +187,8 @@ class TestCleaned:
             *((key, at - late, f"{value}{at}" if value else None) for (key, _, late, value), at in in_order)
         )
         left = entries
+        # Brokers make a segment when they append to it, so the newest one has a record, which no pass reads.
+        newest = min(newest, len(entries) - 1)
         for before, swapped, without_tombstones in passes:
             left = cleaned(left, min(before, newest), swapped=swapped, without_tombstones=without_tombstones)
         moment = exact_from(left, len(entries), newest=newest, size=size)

@@ -5,10 +5,11 @@ between the two records may then need the removed record. No API tells how far a
 records don't tell it either: a pass replaces one group of segments after the other. While it is at work, or after
 it was cut short, only the first groups lack records that later groups supersede.
 
-But a pass never reads the newest segment. So every removed record was superseded before that segment begins.
-Within the grace of the snapshots, it is also in order with the remaining records: it is older than the newest
-record up to there, plus the grace. A pass also never reads a segment with a record that is younger than the
-topic's ``min.compaction.lag.ms``; but only people know since when the topic has had that setting.
+But a pass never reads the newest segment, and that segment is never empty: brokers make one to append to it. So
+every removed record was superseded before that segment begins. Within the grace of the snapshots, it is also in
+order with the remaining records: it is older than the newest record up to there, plus the grace. A pass also
+never reads a segment with a record that is younger than the topic's ``min.compaction.lag.ms``; but only people
+know since when the topic has had that setting.
 """
 
 from __future__ import annotations
