@@ -10,10 +10,13 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.control.pace import Pace, Rate
+from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.core.expansion import pacing_lag
 from kafka_rescale.core.expansion.pacing import SETTLING_MS, first_rate, next_rate
 from kafka_rescale.core.plan.plan import InputPlan, Plan
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import again_after_outage
 from kafka_rescale.kafka.copy.harm import Harm
 from kafka_rescale.kafka.copy.progress import CopyProgress
 
@@ -62,7 +65,8 @@ def test_a_broker_that_is_down_halves_the_rate_until_its_replicas_are_back(
     rate = first_rate(pace, "r", 1, 1, 0)
 
     def decided() -> Rate:
-        return next_rate(pace, rate, readings.read(progress.read()), 1)
+        # A broker that has just come back may not know the topic yet.
+        return next_rate(pace, rate, readings.read(again_after_outage(progress.read)), 1)
 
     assert (decided().bytes_per_second, decided().slowed_by) == (LIMIT, "")
     cluster.brokers[3].kill()
@@ -101,3 +105,13 @@ def test_the_lag_of_the_inputs_is_read_from_the_groups_positions(
     while not said and time.monotonic() - began < 30:
         said = readings.read(progress.read()).input_lag or ""
     assert said == "the application's input lag has grown from 0 to 200 records in a minute"
+
+
+def test_ends_of_a_topic_that_a_broker_does_not_know_are_an_outage(
+    harm: tuple[Harm, CopyProgress], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that has just started may answer so; a driver must not die of it."""
+    _, progress = harm
+    monkeypatch.setattr(ClusterAdmin, "end_offsets", lambda *_: {})
+    with pytest.raises(ClusterOutage, match="-changelog: found a broker that does not know the topic"):
+        progress.read()

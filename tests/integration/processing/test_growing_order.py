@@ -82,7 +82,7 @@ def by_timestamps(live: Growing) -> Callable[..., Holds]:
 
 def by_the_ends_at_the_growth(live: Growing) -> Callable[..., Holds]:
     (end,) = (end for p, end in live.admin.end_offsets([live.topic])[live.topic].items() if p == 0)
-    return lambda _, __, positions, ___: (
+    return lambda _, __, positions, *___: (
         {(live.topic, 2): {(live.topic, 0): end}} if end > positions[live.topic, 0] else {}
     )
 
