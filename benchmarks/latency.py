@@ -44,19 +44,6 @@ SHARE = 0.7
 LOWEST = 19
 SETTLE_SECONDS = 20
 JVM = ("-Xshare:auto", "-XX:+UseSerialGC", "-Xmx768m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
-TOPOLOGY = f"""Topologies:
-   Sub-topology: 0
-    Source: KSTREAM-SOURCE-0000000000 (topics: [{INPUT}])
-      --> KSTREAM-REDUCE-0000000001
-    Processor: KSTREAM-REDUCE-0000000001 (stores: [values])
-      --> KTABLE-TOSTREAM-0000000002
-      <-- KSTREAM-SOURCE-0000000000
-    Processor: KTABLE-TOSTREAM-0000000002 (stores: [])
-      --> KSTREAM-SINK-0000000003
-      <-- KSTREAM-REDUCE-0000000001
-    Sink: KSTREAM-SINK-0000000003 (topic: {OUTPUT})
-      <-- KTABLE-TOSTREAM-0000000002
-"""
 console = Console(highlight=False)
 
 
@@ -173,7 +160,7 @@ def application(limit: int | None) -> Application:
             "partitions": AFTER,
             "inputs": [{"topic": INPUT, "policy": "paused"}],
             "outputs": [{"topic": OUTPUT}],
-            "topology": TOPOLOGY,
+            "subtopologies": [{"sources": [INPUT], "stores": ["values"], "sinks": [OUTPUT]}],
             "stores": [{"name": "values", "type": "timestamped-key-value"}],
             "lifecycle": {"type": "manual"},
             **({"pacing": {"bytes_per_second": limit}} if limit else {}),

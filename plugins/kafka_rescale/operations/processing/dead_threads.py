@@ -39,6 +39,11 @@ class Attempt:
     number: int
     is_last: bool = False
 
+    def own(self, result: JobResult | None) -> JobResult | None:
+        """Return a result of the job if this attempt has left it, not another one."""
+        is_own = result is not None and (result.run, result.attempt) == (self.run, self.number)
+        return result if is_own else None
+
 
 def handle_failure(
     application: PipelineApplication, connection: KafkaConnection, attempt: Attempt, error: Exception
@@ -101,16 +106,14 @@ def _bury(
 
 
 def _is_gone(attempt: Attempt, state: ControlState) -> bool:
-    result, processing = state.results.get(attempt.job), state.processing or Processing()
-    is_own = result is not None and (result.run, result.attempt) == (attempt.run, attempt.number)
-    return has_lost_its_spark(processing, attempt.job, result if is_own else None, state.results)
+    last = attempt.own(state.results.get(attempt.job))
+    return has_lost_its_spark(state.processing or Processing(), attempt.job, last, state.results)
 
 
 def _died_of(attempt: Attempt, result: JobResult | None, error: Exception) -> Exception:
     """Return the error for the handler: the one that the job has reported, or that it has reported none."""
-    is_own = result is not None and (result.run, result.attempt) == (attempt.run, attempt.number)
-    if is_own and result is not None and result.failure is not None:
-        return result.failure.error
+    if (own := attempt.own(result)) is not None and own.failure is not None:
+        return own.failure.error
     if isinstance(error, Outage):
         return error
     return Outage(

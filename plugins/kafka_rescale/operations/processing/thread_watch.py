@@ -58,7 +58,5 @@ class ThreadWatch:
         return TimedOut(f"stream thread {self._attempt.thread} to make progress", self._limit, REMEDY)
 
     def _found(self) -> object:
-        result = self._control.read().results.get(self._attempt.job)
-        if result is None or (result.run, result.attempt) != (self._attempt.run, self._attempt.number):
-            return None
-        return result.state, result.progressed_ms
+        result = self._attempt.own(self._control.read().results.get(self._attempt.job))
+        return None if result is None else (result.state, result.progressed_ms)
