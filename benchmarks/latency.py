@@ -51,7 +51,7 @@ console = Console(highlight=False)
 class World:
     """The application at work, with its state built up.
 
-    :param capacity: records per second that it processes when it has more than it can do.
+    :param capacity: records per second that it processes when it has more than it can do, beside what sends them.
     """
 
     directory: Path
@@ -102,6 +102,30 @@ class World:
         wait_until(lambda: self.lag() == 0, timeout=600, what="the application to process what was sent")
         return time.monotonic() - began
 
+    def processed_beside(self, keys: int, rate: float) -> float:
+        """Return how many records per second the application processes of those that are sent at a rate.
+
+        :param rate: more than it can process while they are sent; otherwise, this rate is returned.
+        """
+        sender = self.sender(keys, rate)
+        time.sleep(SETTLE_SECONDS)
+        began, before = time.monotonic(), self.processed()
+        time.sleep(SETTLE_SECONDS)
+        found = (self.processed() - before) / (time.monotonic() - began)
+        end_process(sender.pid)
+        wait_until(lambda: self.lag() == 0, timeout=600, what="the application to process what was sent")
+        return found
+
+    def sender(self, keys: int, rate: float) -> subprocess.Popen[bytes]:
+        """Start what sends records at a rate per second."""
+        return self.run(
+            sys.executable, "-m", "benchmarks.steady_load", "send", self.servers, INPUT, str(keys), str(rate)
+        )
+
+    def processed(self) -> int:
+        """Return how many records the application has committed."""
+        return sum(self.admin.committed(NAME).get(INPUT, {}).values())
+
 
 @contextmanager
 def world(directory: Path, keys: int) -> Iterator[World]:
@@ -115,8 +139,8 @@ def world(directory: Path, keys: int) -> Iterator[World]:
         program = str(JVM_DIRECTORY / "tests" / "LinkApplication.java")
         words = (NAME, found.servers, INPUT, OUTPUT, str(directory / "state"), "sum")
         found.run(*java_command(program, *words, options=JVM))
-        found.send(range(keys // 2))
-        found.capacity = (keys - keys // 2) / found.send(range(keys // 2, keys))
+        most = keys / found.send(range(keys))
+        found.capacity = found.processed_beside(keys, most)
         yield found
 
 
@@ -127,9 +151,8 @@ def measure(directory: Path, keys: int, seconds: float, limit: int | None) -> di
     """
     with world(directory, keys) as found:
         rate, late = found.capacity * SHARE, directory / "latencies.jsonl"
-        module = (sys.executable, "-m", "benchmarks.steady_load")
-        found.run(*module, "send", found.servers, INPUT, str(keys), str(rate))
-        found.run(*module, "read", found.servers, OUTPUT, str(late))
+        found.sender(keys, rate)
+        found.run(sys.executable, "-m", "benchmarks.steady_load", "read", found.servers, OUTPUT, str(late))
         found.watch("settling", SETTLE_SECONDS)
         found.watch("alone", seconds)
         expansion = Expansion(directory, application(limit), KafkaConnection({"bootstrap.servers": found.servers}))
@@ -170,7 +193,7 @@ def application(limit: int | None) -> Application:
 
 def _copied(found: World, green: str) -> int:
     name = f"{green}-values-changelog"
-    return sum(found.admin.end_offsets([name]).get(name, {}).values())
+    return sum(found.admin.end_offsets([name], if_present=True).get(name, {}).values())
 
 
 def _figures(found: World, file: Path, name: str) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import chain, repeat
+
 import pytest
 from confluent_kafka import KafkaError, Producer
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.errors import InvalidInput, UnsafeState
+from kafka_rescale.core.errors import ClusterOutage, InvalidInput, UnsafeState
 from kafka_rescale.core.topology.topology import SubTopology, Topology
+from kafka_rescale.kafka.admin import offsets, topic_reader
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.describe import describe
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -106,8 +109,33 @@ def test_offsets_of_more_partitions_than_one_request_asks_for_are_all_there(
         for _ in range(partition):
             producer.produce(unique, b"v", partition=partition)
     producer.flush()
-    found = admin.end_offsets([unique, other, "no-such-topic"])
+    found = admin.end_offsets([unique, other])
     assert found == {unique: dict(enumerate(range(7))), other: {0: 0}}
+
+
+class TestATopicThatABrokerDoesNotKnow:
+    """A broker that has just started may not know a topic that exists: no answer without it is taken for all."""
+
+    def test_it_is_asked_again_until_a_broker_knows_it(
+        self, admin: ClusterAdmin, unique: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        admin.ensure_topic(unique, 2, 1, {})
+        _forget(monkeypatch, "partition_counts", times=2)
+        assert admin.end_offsets([unique]) == {unique: {0: 0, 1: 0}}
+        _forget(monkeypatch, "describe_topics", times=2)
+        assert admin.existing_topics([unique])[unique].partitions == 2
+
+    def test_one_that_is_gone_is_an_outage_that_names_it(
+        self, admin: ClusterAdmin, unique: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        admin.ensure_topic(unique, 2, 1, {})
+        for module in (offsets, topic_reader):
+            monkeypatch.setattr(module, "SETTLE_SECONDS", 0.3)
+        gone = f"{unique}-gone"
+        for ask in (admin.begin_offsets, admin.end_offsets, admin.existing_topics):
+            with pytest.raises(ClusterOutage, match=f"^topic {gone}: found brokers that have not known it"):
+                ask([unique, gone])
+        assert admin.end_offsets([unique, gone], if_present=True) == {unique: {0: 0, 1: 0}}
 
 
 def test_deleting_is_idempotent(admin: ClusterAdmin, unique: str) -> None:
@@ -181,3 +209,9 @@ def _lose_the_answer(admin: ClusterAdmin, monkeypatch: pytest.MonkeyPatch, keys:
         return answers
 
     monkeypatch.setattr(admin, "_once", once)
+
+
+def _forget(monkeypatch: pytest.MonkeyPatch, question: str, times: int) -> None:
+    """Let the next answers to a question lack every topic."""
+    real, answers = getattr(ClusterAdmin, question), chain(repeat(False, times), repeat(True))
+    monkeypatch.setattr(ClusterAdmin, question, lambda s, names: real(s, names) if next(answers) else {})

@@ -59,7 +59,9 @@ def described(state: TransactionState, *partitions: TopicPartition) -> dict[str,
 def found(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], list[OpenTransaction]]:
     """What is found when a partition's end is hidden and brokers answer like a client."""
 
-    def ends(_: ClusterAdmin, topics: list[str], read_committed: bool = True) -> dict[str, dict[int, int]]:
+    def ends(
+        _: ClusterAdmin, topics: list[str], read_committed: bool = True, **__: bool
+    ) -> dict[str, dict[int, int]]:
         return {AT.topic: {0: 5, 1: 12 if read_committed else 14}}
 
     def find(client: Any) -> list[OpenTransaction]:

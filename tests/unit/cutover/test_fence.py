@@ -39,7 +39,7 @@ def rescale(committed: PartitionOffsets = STOPPED) -> Any:
         begin_offsets=lambda topics: {t: BEGINS[t] for t in topics},
         end_offsets=lambda topics, **_: {t: ENDS[t] for t in topics},
         committed=lambda *_: committed,
-        describe_topics=lambda _: {},
+        existing_topics=lambda _: {},
         remove_members=lambda _: (),
         describe_group=lambda group: GroupDescription(group, "Empty", ()),
     )

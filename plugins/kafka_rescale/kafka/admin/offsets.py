@@ -13,7 +13,7 @@ from kafka_rescale.core.errors import ClusterOutage, RescaleError
 from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
 from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS, has_code, value_of
 from kafka_rescale.kafka.admin.group_commit import GroupCommit
-from kafka_rescale.kafka.admin.topic_reader import ABSENT, TopicReader
+from kafka_rescale.kafka.admin.topic_reader import ABSENT, TopicReader, not_known
 from kafka_rescale.kafka.client.waiting import poll_until
 
 PARTITIONS_AT_ONCE = 500
@@ -27,17 +27,26 @@ NO_SUCH_RECORD = -1
 class OffsetAdmin(TopicReader):
     """The part of ``ClusterAdmin`` that is about offsets."""
 
-    def begin_offsets(self, topics: Iterable[str]) -> PartitionOffsets:
-        """Return the log start offsets of every partition; topics that don't exist are left out."""
-        return self._list_offsets(topics, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)
+    def begin_offsets(self, topics: Iterable[str], *, if_present: bool = False) -> PartitionOffsets:
+        """Return the log start offsets of every partition.
 
-    def end_offsets(self, topics: Iterable[str], read_committed: bool = True) -> PartitionOffsets:
-        """Return the end offsets (exclusive) of every partition; topics that don't exist are left out.
+        :param if_present: leave out topics that the broker doesn't know, instead of an error.
+        :raises ClusterOutage: no broker knows one of the topics, for ``SETTLE_SECONDS``.
+        """
+        return self._list_offsets(topics, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED, if_present)
+
+    def end_offsets(
+        self, topics: Iterable[str], read_committed: bool = True, *, if_present: bool = False
+    ) -> PartitionOffsets:
+        """Return the end offsets (exclusive) of every partition.
 
         :param read_committed: up to the first open transaction only, as a ``read_committed`` reader sees it.
+        :param if_present: leave out topics that the broker doesn't know, instead of an error. A broker that has
+            just started may not know a topic that exists: whoever asks so must not take such an answer for a loss.
+        :raises ClusterOutage: no broker knows one of the topics, for ``SETTLE_SECONDS``.
         """
         isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
-        return self._list_offsets(topics, OffsetSpec.latest(), isolation)
+        return self._list_offsets(topics, OffsetSpec.latest(), isolation, if_present)
 
     def offsets_at(self, topics: Iterable[str], at_ms: int) -> PartitionOffsets:
         """Return the first offset of every partition whose record is not before a moment; else the end offset.
@@ -116,13 +125,42 @@ class OffsetAdmin(TopicReader):
             value_of(answers[group], f"group {group!r}")
 
     def _list_offsets(
-        self, topics: Iterable[str], spec: OffsetSpec, isolation: IsolationLevel, least: int = 0
+        self,
+        topics: Iterable[str],
+        spec: OffsetSpec,
+        isolation: IsolationLevel,
+        if_present: bool = False,
+        least: int = 0,
     ) -> PartitionOffsets:
-        counts = self.partition_counts(topics)
-        wanted = [TopicPartition(name, partition) for name, count in counts.items() for partition in range(count)]
-        if not wanted:
-            return {}
+        names = set(topics)
         found: dict[TopicPartition, ListOffsetsResultInfo] = {}
+        unknown: set[str] = set()
+
+        def complete() -> bool:
+            counts = self.partition_counts(names)
+            unknown.clear()
+            unknown.update(() if if_present else names - counts.keys())
+            found.clear()
+            if not unknown:
+                found.update(self._answers(counts, spec, isolation))
+            is_complete = not unknown and not _unanswered(found, least)
+            if not is_complete:
+                self._ask_another()
+            return is_complete
+
+        def outage() -> RescaleError:
+            return not_known(unknown) if unknown else _without_offset(_unanswered(found, least))
+
+        poll_until(complete, seconds=SETTLE_SECONDS, otherwise=outage)
+        offsets: PartitionOffsets = {}
+        for partition, result in sorted(found.items(), key=lambda item: (item[0].topic, item[0].partition)):
+            offsets.setdefault(partition.topic, {})[partition.partition] = result.offset
+        return offsets
+
+    def _answers(
+        self, counts: Mapping[str, int], spec: OffsetSpec, isolation: IsolationLevel
+    ) -> dict[TopicPartition, ListOffsetsResultInfo]:
+        wanted = [TopicPartition(name, partition) for name, count in counts.items() for partition in range(count)]
 
         def ask(client: AdminClient, seconds: float) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
             asked: dict[TopicPartition, Future[ListOffsetsResultInfo]] = {}
@@ -131,32 +169,17 @@ class OffsetAdmin(TopicReader):
                 asked |= client.list_offsets(some, isolation_level=isolation, request_timeout=seconds)
             return asked
 
-        def complete() -> bool:
-            found.update(
-                self._read(
-                    ask,
-                    "offsets of",
-                    # _NOENT: librdkafka's word for partitions that have no leader at the moment.
-                    again=(*ABSENT, KafkaError._NOENT),
-                )
-            )
-            if unanswered := _unanswered(found, least):
-                self._ask_another()
-            return not unanswered
+        # _NOENT: librdkafka's word for partitions that have no leader at the moment.
+        return self._read(ask, "offsets of", again=(*ABSENT, KafkaError._NOENT)) if wanted else {}
 
-        def outage() -> RescaleError:
-            return ClusterOutage(
-                f"offsets of {', '.join(f'{t.topic}-{t.partition}' for t in _unanswered(found, least))}",
-                found="an answer without an offset",
-                expected="an offset of each",
-                remedy="A broker is starting: run again when it is up.",
-            )
 
-        poll_until(complete, seconds=SETTLE_SECONDS, otherwise=outage)
-        offsets: PartitionOffsets = {}
-        for partition, result in sorted(found.items(), key=lambda item: (item[0].topic, item[0].partition)):
-            offsets.setdefault(partition.topic, {})[partition.partition] = result.offset
-        return offsets
+def _without_offset(partitions: list[TopicPartition]) -> ClusterOutage:
+    return ClusterOutage(
+        f"offsets of {', '.join(f'{t.topic}-{t.partition}' for t in partitions)}",
+        found="an answer without an offset",
+        expected="an offset of each",
+        remedy="A broker is starting: run again when it is up.",
+    )
 
 
 def _unanswered(found: Mapping[TopicPartition, ListOffsetsResultInfo], least: int) -> list[TopicPartition]:

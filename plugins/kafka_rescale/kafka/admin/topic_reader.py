@@ -68,6 +68,23 @@ class TopicReader(AdminCalls):
         by_name = {resource.name: entries for resource, entries in configs.items()}
         return {name: _description(topic, by_name[name]) for name, topic in topics.items() if name in by_name}
 
+    def existing_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
+        """Return topics that are known to exist, by name.
+
+        :raises ClusterOutage: no broker knows one of them, for ``SETTLE_SECONDS``.
+        """
+        wanted = set(names)
+        found: dict[str, TopicDescription] = {}
+
+        def complete() -> bool:
+            found.update(self.describe_topics(wanted))
+            if unknown := wanted - found.keys():
+                self._ask_another()
+            return not unknown
+
+        poll_until(complete, seconds=SETTLE_SECONDS, otherwise=lambda: not_known(wanted - found.keys()))
+        return found
+
     def partition_counts(self, names: Iterable[str]) -> dict[str, int]:
         """Return the number of partitions by topic, without names that don't exist or that no topic can have.
 
@@ -123,6 +140,16 @@ def not_seen(name: str, change: str, seconds: float) -> ClusterOutage:
         f"topic {name!r} {change}, as the brokers describe it",
         seconds=seconds,
         remedy="Run again: what has been done is found and kept.",
+    )
+
+
+def not_known(names: Iterable[str]) -> ClusterOutage:
+    """Return the error for topics that should exist, and that no broker knows."""
+    return ClusterOutage(
+        f"topic {', '.join(sorted(names))}",
+        found=f"brokers that have not known it for {SETTLE_SECONDS:.0f} s",
+        expected="a topic that exists",
+        remedy="Find out who has deleted it. A broker that has just started may also answer so: run again.",
     )
 
 

@@ -94,7 +94,8 @@ def open_transactions(admin: ClusterAdmin, topics: Sequence[str]) -> list[OpenTr
     :returns: without transactions that brokers can't tell, or must not (KIP-664: Kafka 3.0, DESCRIBE on
         transactional ids).
     """
-    ends, last = admin.end_offsets(topics), admin.end_offsets(topics, read_committed=False)
+    ends = admin.end_offsets(topics, if_present=True)
+    last = admin.end_offsets(topics, read_committed=False, if_present=True)
     hidden = [TopicPartition(t, p) for t in last for p in last[t] if ends.get(t, {}).get(p) != last[t][p]]
     try:
         with admin_client(admin.connection) as client:

@@ -214,7 +214,8 @@ class ControlTopic:
         return {key.removeprefix(prefix): value for key, value in values.items()}
 
     def _end(self) -> int | None:
-        return self._admin.end_offsets([TOPIC], read_committed=False).get(TOPIC, {}).get(0)
+        ends = self._admin.end_offsets([TOPIC], read_committed=False, if_present=True)
+        return ends.get(TOPIC, {}).get(0)
 
 
 def _decided(values: Mapping[str, bytes]) -> dict[str, bytes]:

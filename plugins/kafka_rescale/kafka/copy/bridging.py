@@ -28,14 +28,15 @@ OLD_PARTITIONS_SECONDS = 24 * 3600.0
 
 def verdict_now(connection: KafkaConnection, state: ControlState) -> Verdict:
     """Return whether a bridge of this application has records to copy."""
-    last = ends_of_bridged(connection, state.journal)
-    return verdict(state.journal, state.bridge, last=last, topics=ClusterAdmin(connection).list_topics())
+    admin = ClusterAdmin(connection)
+    last = ends_of_bridged(admin, state.journal)
+    return verdict(state.journal, state.bridge, last=last, topics=admin.list_topics())
 
 
-def ends_of_bridged(connection: KafkaConnection, journal: Journal | None) -> PartitionOffsets:
+def ends_of_bridged(admin: ClusterAdmin, journal: Journal | None) -> PartitionOffsets:
     """Return the ends of the old topics of an expansion's bridges, open transactions included."""
     sources = [m.source for m in journal.plan.bridges] if journal else []
-    return ClusterAdmin(connection).end_offsets(sources, read_committed=False)
+    return admin.end_offsets(sources, read_committed=False, if_present=True)
 
 
 def with_live_bridge(connection: KafkaConnection, control: ControlState) -> ControlState:
@@ -52,7 +53,7 @@ def live_progress(connection: KafkaConnection, control: ControlState) -> list[Pa
     journal = control.journal
     if journal is None or not journal.is_promoted or not journal.plan.bridges:
         return []
-    ends = ends_of_bridged(connection, journal)
+    ends = ends_of_bridged(ClusterAdmin(connection), journal)
     sources = [(topic, partition) for topic, of in ends.items() for partition in of]
     with closing_consumer(connection, journal.plan.bridge_group, **AT_ONCE) as consumer:
         found = read_positions(consumer, sources)
@@ -75,7 +76,7 @@ def assert_ended(connection: KafkaConnection, state: ControlState, plan: Plan) -
     journal = state.journal
     if journal is None or journal.phase is not Phase.COMPLETE or journal.plan.fingerprint == plan.fingerprint:
         return
-    if found := list(unfinished(journal, state.bridge, last=ends_of_bridged(connection, journal))):
+    if found := list(unfinished(journal, state.bridge, last=ends_of_bridged(ClusterAdmin(connection), journal))):
         raise PreflightRefused(found)
 
 

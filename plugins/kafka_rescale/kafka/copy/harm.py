@@ -58,7 +58,7 @@ class Harm:
 
     def _growth(self) -> str | None:
         committed = self._admin.committed(self._group)
-        ends = self._admin.end_offsets(self._inputs)
+        ends = self._admin.end_offsets(self._inputs, if_present=True)
         known = [
             max(0, end - committed[topic][partition])
             for topic, of in ends.items()

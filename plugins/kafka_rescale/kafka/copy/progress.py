@@ -9,7 +9,7 @@ from threading import Thread
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
-from kafka_rescale.core.errors import ClusterOutage, Outage
+from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -49,18 +49,11 @@ class CopyProgress:
     def ends(self) -> dict[TopicPartition, int]:
         """Return the end (exclusive) of every source partition, as a ``read_committed`` reader sees it.
 
-        :raises ClusterOutage: the broker that has answered does not know a topic, as when it has just started.
+        :raises ClusterOutage: no broker knows one of the topics.
         """
         if self._fixed_ends is not None:
             return dict(self._fixed_ends)
         found = self._admin.end_offsets([move.source for move in self._moves])
-        if unknown := sorted({move.source for move in self._moves} - found.keys()):
-            raise ClusterOutage(
-                f"ends of {', '.join(unknown)}",
-                found="a broker that does not know the topic",
-                expected="the ends of the logs that are copied",
-                remedy="A broker that has just started answers so: run again. Otherwise look for who deleted it.",
-            )
         return {u.source: found[u.move.source][u.partition] for u in units_of(self._moves)}
 
     def read(self) -> Snapshot:

@@ -28,7 +28,7 @@ def record_limits(admin: ClusterAdmin, moves: Sequence[Move], within_ms: int) ->
 
     :param within_ms: how long it takes at most until they are written.
     """
-    found = admin.describe_topics(move.target for move in moves)
+    found = admin.existing_topics(move.target for move in moves)
     return {name: RecordLimits.of(topic, now_ms(), within_ms) for name, topic in found.items()}
 
 

@@ -120,7 +120,7 @@ def empty(admin: ClusterAdmin, move: Move, ends: PartitionOffsets, leave_mark: C
     :raises UnsafeState: the target is the source itself.
     """
     _assert_apart(move)
-    described = admin.describe_topics([move.source, move.target])
+    described = admin.existing_topics([move.source, move.target])
     wanted = described[move.source].overrides.get("cleanup.policy")
     target = described[move.target]
     if "delete" in target.cleanup_policy and wanted == target.overrides.get("cleanup.policy"):
@@ -178,7 +178,7 @@ def _restored_already(plan: Plan, reasons: Mapping[Move, str]) -> UnsafeState:
 
 def _reason(admin: ClusterAdmin, consumer: Consumer, move: Move, now_ms: int) -> str:
     """Return why a copy can't go on, or an empty text."""
-    source = admin.describe_topics([move.source])[move.source]
+    source = admin.existing_topics([move.source])[move.source]
     allowed = SourceRules.of(source).tombstone_ms
     marks = [p.mark for p in read_positions(consumer, [u.source for u in units_of([move])]).values()]
     begins = sum(admin.begin_offsets([move.target])[move.target].values())

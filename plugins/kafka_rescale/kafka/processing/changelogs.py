@@ -45,7 +45,7 @@ def known_state(
     }
     topics = [topic for stores in names.values() for topic in stores.values()]
     described = admin.describe_topics(topics)
-    begins, ends = admin.begin_offsets(topics), admin.end_offsets(topics)
+    begins, ends = admin.begin_offsets(described), admin.end_offsets(described)
     logs = {
         TaskId(part, partition): {
             store: Changelog(

@@ -67,8 +67,8 @@ def _await_topic(
     seconds: float,
     tell: Callable[[str], None],
 ) -> None:
-    ends = admin.end_offsets([topic]).get(topic, {})
-    begins = admin.begin_offsets([topic]).get(topic, {})
+    ends = admin.end_offsets([topic], if_present=True).get(topic, {})
+    begins = admin.begin_offsets([topic], if_present=True).get(topic, {})
     waiting: dict[int, int] = {}
     told_at = -TOLD_EVERY_SECONDS
 

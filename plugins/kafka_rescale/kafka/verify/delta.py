@@ -42,7 +42,7 @@ def compare_stretch(connection: KafkaConnection, plan: Plan, stretch: Stretch) -
     :raises UnsafeState: a key of blue lies where it does not belong.
     """
     admin, moves = ClusterAdmin(connection), plan.changelogs
-    topics = admin.describe_topics([t for m in moves for t in (m.source, m.target)])
+    topics = admin.existing_topics([t for m in moves for t in (m.source, m.target)])
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
         return tuple(pool.map(lambda move: StoreDelta(connection, admin, move, stretch, topics).compare(), moves))
 

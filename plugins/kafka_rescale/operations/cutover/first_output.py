@@ -14,7 +14,7 @@ _POLL_SECONDS = 0.1
 
 def outputs_now(rescale: Rescale) -> PartitionOffsets:
     """Return the ends of the output topics, as a ``read_committed`` consumer sees them."""
-    return rescale.admin.end_offsets([o.topic for o in rescale.application.outputs])
+    return rescale.admin.end_offsets([o.topic for o in rescale.application.outputs], if_present=True)
 
 
 def watch_first_output(

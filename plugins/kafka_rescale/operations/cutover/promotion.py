@@ -44,7 +44,7 @@ def green_offsets(
 def _assert_counts(rescale: Rescale, plan: Plan) -> None:
     """Refuse inputs with more partitions than planned: they can't shrink, and green could never run on them."""
     inputs = {i.topic: i for i in plan.inputs}
-    for topic, described in rescale.admin.describe_topics(inputs).items():
+    for topic, described in rescale.admin.existing_topics(inputs).items():
         planned = max(inputs[topic].current, 0 if inputs[topic].successor else inputs[topic].target)
         if described.partitions > planned:
             raise UnsafeState(

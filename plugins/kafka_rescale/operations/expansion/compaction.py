@@ -24,7 +24,7 @@ def hold_compaction(rescale: Rescale, journal: Journal) -> Journal:
     :param journal: in phase ``WARMING``; this may have been called before.
     """
     moves = journal.plan.changelogs
-    described = rescale.admin.describe_topics([t for m in moves for t in (m.source, m.target)])
+    described = rescale.admin.existing_topics([t for m in moves for t in (m.source, m.target)])
 
     def before(known: Mapping[str, str], config: str) -> dict[str, str]:
         found = known or {m.target: _own(m, described).get(config, "") for m in moves if m.target in described}

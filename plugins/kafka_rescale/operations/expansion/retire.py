@@ -69,7 +69,7 @@ def _is_settled(journal: Journal, generations: Generations) -> bool:
 def _assert_stopped(rescale: Rescale, journal: Journal, found: Sequence[Remains]) -> None:
     inputs = {i.declared: i.topic for i in journal.plan.inputs}
     for each in found:
-        partitions = max(t.partitions for t in rescale.admin.describe_topics(each.topics).values())
+        partitions = max(t.partitions for t in rescale.admin.existing_topics(each.topics).values())
         if rescale.is_alive(Instance(each.application_id, each.generation, partitions, inputs)):
             raise Refused(
                 f"application {each.application_id}",

@@ -37,7 +37,7 @@ def assert_still(admin: ClusterAdmin, journal: Journal, acceptances: Acceptances
     :raises UnsafeState: blue has written since, or a changelog was deleted or made anew.
     """
     assert journal.captured is not None
-    ends = admin.end_offsets(list(journal.captured.changelog_ends))
+    ends = admin.end_offsets(journal.captured.changelog_ends, if_present=True)
     lost = lost_changelogs(journal, ends)
     if lost:
         raise UnsafeState(

@@ -95,7 +95,7 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
     """
     within = OffsetRange.parse(finding) if journal.is_promoted else None
     if within is not None and journal.captured and within.topic in journal.captured.changelog_ends:
-        late = late_writes(journal, ClusterAdmin(connection).end_offsets([within.topic]))
+        late = late_writes(journal, ClusterAdmin(connection).end_offsets([within.topic], if_present=True))
         if within in late:
             return within.last - within.first + 1
         present = [str(each) for each in late]

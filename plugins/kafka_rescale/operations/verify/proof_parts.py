@@ -137,7 +137,7 @@ class ProofParts:
         self, spark: SparkSession, batch: Sequence[Part], paced: PacedReading | None
     ) -> Sequence[StoreReport]:
         moves, fences = [self._moves[part.store] for part in batch], self.fences
-        described = self._admin.describe_topics([move.source for move in moves])
+        described = self._admin.existing_topics([move.source for move in moves])
         beside = [self._beside(move.source, SourceRules.of(described[move.source]).tombstone_ms) for move in moves]
 
         def compare(pairs: Sequence[StorePair]) -> Sequence[StoreReport]:
@@ -170,6 +170,6 @@ class ProofParts:
 def _is_young(connection: KafkaConnection, plan: Plan, fences: Fences) -> bool:
     """Whether at most half of the time is over in which blue keeps the deletions behind the fences."""
     sources = [move.source for move in plan.changelogs]
-    described, now = ClusterAdmin(connection).describe_topics(sources), now_ms()
+    described, now = ClusterAdmin(connection).existing_topics(sources), now_ms()
     kept = {topic: SourceRules.of(described[topic]).tombstone_ms for topic in sources}
     return all(ms is None or 2 * (now - fences.copied_as_of_ms[topic]) < ms for topic, ms in kept.items())

@@ -66,7 +66,7 @@ def _prepare(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
     if not journal.is_promoted:
         prepare(job.connection, plan, known)
         return known
-    known = known.noticed(plan.bridges, ends_of_bridged(job.connection, journal))
+    known = known.noticed(plan.bridges, ends_of_bridged(ClusterAdmin(job.connection), journal))
     prepare(job.connection, plan, known)
     known = known.with_positions()
     # Before any record is copied: a later run must not find the growth at other ends.
@@ -119,7 +119,7 @@ class _Watch:
         if journal is None or journal.plan.fingerprint != self.known.plan:
             return  # another expansion has begun; the tasks end by themselves
         at_ms = now_ms()
-        last = self.admin.end_offsets([m.source for m in journal.plan.bridges], read_committed=False)
+        last = ends_of_bridged(self.admin, journal)
         # The heartbeat that the cutover waits for. Before the promotion, the age of the copy means nothing.
         snapshot = replace(self.progress.read(), as_of_ms=at_ms)
         say(f"{self.job.key}: {snapshot}")

@@ -55,7 +55,7 @@ def works_of(
     ends = captured_ends(admin, {names[topic] for part in concerned for topic in part.sources}, grown)
     inputs = {names[t] for part in concerned for t in part.sources if t not in internal}
     begins = {} if backfill is None else replay_offsets(admin, inputs, backfill)
-    topics = admin.describe_topics(t for part in concerned for t in _written(part, application_id, names))
+    topics = admin.existing_topics(t for part in concerned for t in _written(part, application_id, names))
     initials = initial_counts(pipeline, processors, declared, names)
     return [
         TaskWork(
@@ -108,7 +108,7 @@ def expansion_of(
     part = next(part for part in pipeline.sub_topologies() if part.id == number)
     names = full_names(application_id, pipeline, part.sources)
     changelogs = [f"{application_id}-{store.changelog_topic}" for store in part.stores if store.is_logged]
-    topics = ClusterAdmin(connection).describe_topics(changelogs)
+    topics = ClusterAdmin(connection).existing_topics(changelogs)
     sources = Sources(
         {names[topic]: processors.topics[topic].partitions for topic in part.sources},
         {
