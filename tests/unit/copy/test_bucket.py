@@ -18,7 +18,7 @@ from kafka_rescale.kafka.copy import bucket as copy_bucket
 from kafka_rescale.kafka.copy.bucket import Bucket
 from kafka_rescale.kafka.copy.commits import REWINDS, Commits
 from kafka_rescale.kafka.copy.marks import RESETTING, Mark, Position
-from kafka_rescale.kafka.copy.settings import BULK, LIVE
+from kafka_rescale.kafka.copy.settings import BULK, live
 from kafka_rescale.kafka.copy.units import CopyUnit, units_of
 from kafka_rescale.kafka.copy.writer import UnitWriter
 
@@ -145,10 +145,22 @@ def test_a_transaction_is_as_large_as_the_records_of_all_its_partitions(world: W
     assert commits.due(world.bucket.writers.values()) == written
 
 
-def test_live_everything_is_due_at_once(world: World) -> None:
-    commits = commits_of(world.bucket, settings=LIVE)
+def test_live_everything_is_due_soon(world: World) -> None:
+    commits = commits_of(world.bucket, settings=live(1))
     written = world.has_written(1, 1)
-    assert commits.due(world.bucket.writers.values()) == [written]
+    while not (due := commits.due(world.bucket.writers.values())):
+        assert live(1).commit_seconds < 0.001
+    assert due == [written]
+
+
+def test_live_with_very_many_partitions_commits_are_rarer(world: World) -> None:
+    """At most 20,000 positions per second, and never less often than a restore commits."""
+    assert live(1_000).commit_seconds == 0.05
+    assert live(40_000).commit_seconds == 2
+    assert live(1_000_000).commit_seconds == BULK.commit_seconds
+    commits = commits_of(world.bucket, settings=live(1_000_000))
+    world.has_written(1, 1)
+    assert commits.due(world.bucket.writers.values()) == []
 
 
 def test_an_error_says_whose_producer_it_is(world: World) -> None:

@@ -66,6 +66,21 @@ LIVE = CopySettings(
 )
 """Small steps, committed at once, so that a record that blue wrote is soon in green."""
 
+POSITIONS_PER_SECOND = 20_000
+"""How many positions all workers of a job may commit in a second. One broker keeps all positions of a group, in
+one partition of ``__consumer_offsets``; each has about 150 bytes."""
+
+
+def live(partitions: int) -> CopySettings:
+    """Return the settings for following: the more partitions there are, the rarer the commits.
+
+    What a commit costs the coordinator of the group grows with its positions. At the end of the copy everything is
+    committed at once, so the pause does not become longer by this.
+
+    :param partitions: source partitions of the whole job, of which each may have records at any time.
+    """
+    return replace(LIVE, commit_seconds=min(BULK.commit_seconds, partitions / POSITIONS_PER_SECOND))
+
 
 @dataclass(frozen=True)
 class Rules:

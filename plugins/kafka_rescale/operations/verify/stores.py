@@ -59,7 +59,7 @@ def compare_as_planned(
     :raises Outage: retention was faster each time.
     """
     names = [name for move in moves for name in (move.source, move.target)]
-    topics = admin.describe_topics(names)
+    topics = admin.existing_topics(names)
     _assert_whole(admin, names, {**blue_ends, **green_ends})
     begins = admin.begin_offsets(names)
     for _ in range(PLANS):
@@ -109,11 +109,11 @@ def await_all(compared: Sequence[Future[T]], told: Callable[[], str], seconds: f
 def _assert_whole(admin: ClusterAdmin, names: list[str], ends: PartitionOffsets) -> None:
     present = admin.end_offsets(names)
     for topic in names:
-        found, captured = present.get(topic), ends[topic]
-        if found is None or any(found.get(p, 0) < end for p, end in captured.items()):
+        found, captured = present[topic], ends[topic]
+        if any(found.get(p, 0) < end for p, end in captured.items()):
             raise UnsafeState(
                 f"topic {topic!r}",
-                found="no such topic" if found is None else f"ends {found}",
+                found=f"ends {found}",
                 expected=f"at least the captured ends {captured}",
                 remedy="It was deleted or made anew since these ends were read: nothing can be proven any more.",
             )

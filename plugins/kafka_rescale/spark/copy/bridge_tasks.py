@@ -13,7 +13,7 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.bridging import fence_of, wait_for_positions
 from kafka_rescale.kafka.copy.loop import CopyWorker
-from kafka_rescale.kafka.copy.settings import LIVE
+from kafka_rescale.kafka.copy.settings import live
 from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.spark.copy.journal_task import JournalTask
 from kafka_rescale.spark.copy.tasks import LIVE_STEP_SECONDS, STOPPED
@@ -64,7 +64,8 @@ class CarryOn(JournalTask):
     ) -> CopyWorker:
         placed = [CopyUnit(**vars(by_topic[unit.move.source]), partition=unit.partition) for unit in units]
         group, share = self.plan.bridge_group, self.paced.by(follower)
-        return CopyWorker(self.connection, self.plan, placed, LIVE, group=group, share=share)
+        settings = live(sum(move.source_partitions for move in self.plan.bridges))
+        return CopyWorker(self.connection, self.plan, placed, settings, group=group, share=share)
 
     def _carry_first(self, step: Step, units: list[CopyUnit], journal: Journal, follower: JournalFollower) -> None:
         """Copy this worker's part of a step, and wait until all other workers are done with their parts.

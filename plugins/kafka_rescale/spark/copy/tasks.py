@@ -17,7 +17,7 @@ from kafka_rescale.kafka.copy import in_flight
 from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.marks import read_positions
 from kafka_rescale.kafka.copy.seeding import Begun, Seeding
-from kafka_rescale.kafka.copy.settings import BULK, LIVE
+from kafka_rescale.kafka.copy.settings import BULK, CopySettings, live
 from kafka_rescale.kafka.copy.throttle import unlimited
 from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer
@@ -76,6 +76,11 @@ class CopyToEnds:
 class Follow(JournalTask):
     """Follows blue's changelogs until the journal gives the final ends, and finishes."""
 
+    @property
+    def live(self) -> CopySettings:
+        """How it copies what blue writes."""
+        return live(sum(move.source_partitions for move in self.plan.moves))
+
     def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
         """Follow until the end, and return ``finished`` or ``stopped``.
 
@@ -96,11 +101,11 @@ class Follow(JournalTask):
         logs = [u for u in units if u.is_changelog]
         carried = [u for u in units if not u.is_changelog]
         with ExitStack() as clients:
-            paced = CopyWorker(self.connection, self.plan, logs, LIVE, share=self.paced.by(follower))
+            paced = CopyWorker(self.connection, self.plan, logs, self.live, share=self.paced.by(follower))
             worker = clients.enter_context(closing(paced))
             self._prepare(carried)
             # Opened before blue stops, so that finding coordinators does not lengthen the pause.
-            carrier = clients.enter_context(closing(CopyWorker(self.connection, self.plan, carried, LIVE)))
+            carrier = clients.enter_context(closing(CopyWorker(self.connection, self.plan, carried, self.live)))
             worker.begin()
             worker.announce(self.session)
             carrier.announce(self.session)
@@ -156,7 +161,7 @@ class Follow(JournalTask):
         carrier.run_to(ends, now_ms(), exactly=True)
         if carrier.commits.has_rewound:
             self._prepare(units)
-            with closing(CopyWorker(self.connection, self.plan, units, LIVE)) as another:
+            with closing(CopyWorker(self.connection, self.plan, units, self.live)) as another:
                 self._carry(units, another, captured)
 
     def _prepare(self, units: Sequence[CopyUnit]) -> None:
