@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain, repeat
-
 import pytest
 from confluent_kafka import KafkaError, Producer
 from kafka_rescale.core.application.streams import Application
@@ -14,6 +12,8 @@ from kafka_rescale.kafka.admin import offsets, topic_reader
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.describe import describe
 from kafka_rescale.kafka.client.connection import KafkaConnection
+
+from tests.support.lapses import forget
 
 pytestmark = pytest.mark.integration
 
@@ -120,9 +120,9 @@ class TestATopicThatABrokerDoesNotKnow:
         self, admin: ClusterAdmin, unique: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         admin.ensure_topic(unique, 2, 1, {})
-        _forget(monkeypatch, "partition_counts", times=2)
+        forget(monkeypatch, "partition_counts", times=2)
         assert admin.end_offsets([unique]) == {unique: {0: 0, 1: 0}}
-        _forget(monkeypatch, "describe_topics", times=2)
+        forget(monkeypatch, "describe_topics", times=2)
         assert admin.existing_topics([unique])[unique].partitions == 2
 
     def test_one_that_is_gone_is_an_outage_that_names_it(
@@ -209,9 +209,3 @@ def _lose_the_answer(admin: ClusterAdmin, monkeypatch: pytest.MonkeyPatch, keys:
         return answers
 
     monkeypatch.setattr(admin, "_once", once)
-
-
-def _forget(monkeypatch: pytest.MonkeyPatch, question: str, times: int) -> None:
-    """Let the next answers to a question lack every topic."""
-    real, answers = getattr(ClusterAdmin, question), chain(repeat(False, times), repeat(True))
-    monkeypatch.setattr(ClusterAdmin, question, lambda s, names: real(s, names) if next(answers) else {})

@@ -29,6 +29,7 @@ from kafka_rescale.kafka.control.journal_store import advance, begin
 from kafka_rescale.kafka.control.lease import acquire, release
 
 from tests.support import lease_race
+from tests.support.lapses import forget
 from tests.support.plans import plan_for
 
 pytestmark = pytest.mark.integration
@@ -72,6 +73,19 @@ class TestRecords:
         assert written.generations == generations
         assert ControlTopic(connection, unique).read() == written
         assert ControlTopic(connection, unique[:-1]).read() == ControlState()
+
+    @pytest.mark.parametrize("times", [1, 3])
+    def test_a_broker_that_does_not_know_the_topic_yet_is_not_believed(
+        self, control: ControlTopic, monkeypatch: pytest.MonkeyPatch, times: int
+    ) -> None:
+        """An application without state is one that another expansion may begin with."""
+        written = control.update(lambda _: {"generations": Generations(running="x", generation=3)})
+        forget(monkeypatch, "partition_counts", times)
+        assert control.read() == written
+        seen: list[ControlState] = []
+        forget(monkeypatch, "partition_counts", times)
+        control.update(lambda state: seen.append(state) or {})
+        assert seen == [written]
 
     def test_none_deletes_a_record(self, control: ControlTopic) -> None:
         control.update(lambda _: {"report": {"a": 1}, "generations": Generations(running="x")})

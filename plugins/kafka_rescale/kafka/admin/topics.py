@@ -73,6 +73,21 @@ class TopicAdmin(GrowingTopics):
         self.alter_configs(name, {k: v for k, v in configs.items() if found.overrides.get(k) != v})
         return created
 
+    def is_absent(self, name: str) -> bool:
+        """Whether a topic that a broker doesn't know does not exist, by a creation that is only validated.
+
+        The controller answers it, and knows every topic. It tells nothing to a principal that must not create this
+        topic; then this is True.
+
+        :raises ClusterOutage: no controller answers.
+        """
+        topic = NewTopic(name, 1, 1)
+        answers = self._settled(
+            lambda client, seconds: client.create_topics([topic], validate_only=True, request_timeout=seconds),
+            f"topic {name!r}",
+        )
+        return not has_code(answers[name], KafkaError.TOPIC_ALREADY_EXISTS)
+
     def alter_configs(self, topic: str, changes: Mapping[str, str | None]) -> None:
         """Set overrides of a topic, and wait until they are seen.
 

@@ -107,7 +107,7 @@ class ControlTopic:
         :raises Outage: the end can't be reached in time.
         :raises UnsafeState: another version of the program has written a record.
         """
-        return _state(self._values())
+        return _state(self._values(self._end() or 0))
 
     def follow(self) -> ControlFollower:
         """Return a follower that has read everything so far. The caller has to close it.
@@ -134,7 +134,7 @@ class ControlTopic:
         if self._end() is None:
             self.ensure()
         writer = self._controller()
-        values = self._values()
+        values = self._values(self._known_end())
         state = _state(values)
         changes = change(state)
         if not changes:
@@ -160,7 +160,7 @@ class ControlTopic:
             except Outage:
                 # The answer got lost, but maybe not the commit. A new writer ends the transaction either way.
                 writer = self._controller()
-                found = self._values()
+                found = self._values(self._known_end())
                 if all(found.get(key) == value for key, value in records.items()):
                     return None
                 if _decided(found) != _decided(before) or time.monotonic() > deadline:
@@ -208,14 +208,24 @@ class ControlTopic:
                 remedy="Nothing to do here: the newer attempt goes on.",
             )
 
-    def _values(self) -> dict[str, bytes]:
+    def _values(self, end: int) -> dict[str, bytes]:
         prefix = f"{self.application}/"
-        values = latest_values(self.connection, TOPIC, self._end() or 0, prefix=prefix, seconds=READ_SECONDS)
+        values = latest_values(self.connection, TOPIC, end, prefix=prefix, seconds=READ_SECONDS)
         return {key.removeprefix(prefix): value for key, value in values.items()}
 
     def _end(self) -> int | None:
+        """Return the end of the topic; None only if there is no topic.
+
+        A broker that has just started may not know the topic. Taken for an application without any state, that
+        would let another expansion begin over one that is in progress.
+        """
         ends = self._admin.end_offsets([TOPIC], read_committed=False, if_present=True)
-        return ends.get(TOPIC, {}).get(0)
+        if TOPIC in ends:
+            return ends[TOPIC][0]
+        return None if self._admin.is_absent(TOPIC) else self._known_end()
+
+    def _known_end(self) -> int:
+        return self._admin.end_offsets([TOPIC], read_committed=False)[TOPIC][0]
 
 
 def _decided(values: Mapping[str, bytes]) -> dict[str, bytes]:
