@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kafka_rescale.core.expansion.cutover_steps import CutoverStep
-from kafka_rescale.core.expansion.switch_wait import kept, wait_of
+from kafka_rescale.core.expansion.switch_wait import kept_near, wait_of
 from kafka_rescale.core.plan.plan import Plan
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _named(names: tuple[str, ...]) -> str:
 def waiting_markdown(switch: Switch, now_ms: int) -> str:
     """Return when the switch begins after an approval, and how long that may take."""
     lines = [f"**If you approve** without another time: {wait_of(switch, now_ms).why}."]
-    lines += ["**If nobody answers**, nothing is thrown away.", *kept(switch, now_ms)]
+    lines += ["**If nobody answers**, nothing is thrown away.", *kept_near(switch, now_ms)]
     return " ".join([*lines, "After that the run ends; what was copied stays for the next run."])
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.core.control.pace import Pace, Rate, Word
+from kafka_rescale.core.control.pace import Instruction, Pace, Rate
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -32,7 +32,7 @@ def connection(broker: EmbeddedBroker) -> KafkaConnection:
 
 
 def say(control: ControlTopic, plan: Plan, limit: int | None, paused: str = "") -> None:
-    word = Word(by=paused, at_ms=now_ms()) if paused else None
+    word = Instruction(by=paused, at_ms=now_ms()) if paused else None
     control.update(lambda _: {"pace": Pace(plan=plan.fingerprint, limit=limit, paused=word)})
 
 

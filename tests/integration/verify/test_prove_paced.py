@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
-from kafka_rescale.core.control.pace import Pace, Word
+from kafka_rescale.core.control.pace import Instruction, Pace
 from kafka_rescale.core.verify.proof import Proof
 from kafka_rescale.operations.verify.prove import prove
 from kafka_rescale.spark.jobs.arguments import Arguments
@@ -36,7 +36,7 @@ def copied(client: Client, unique: str) -> Expanded:
 
 
 def say(expanded: Expanded, limit: int | None, paused: str = "") -> None:
-    word = Word(by=paused, at_ms=expanded.since) if paused else None
+    word = Instruction(by=paused, at_ms=expanded.since) if paused else None
     expanded.control.update(lambda _: {"pace": Pace(plan=expanded.plan.fingerprint, limit=limit, paused=word)})
 
 

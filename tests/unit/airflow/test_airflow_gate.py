@@ -21,7 +21,7 @@ from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control.pace import Pace, Word
+from kafka_rescale.core.control.pace import Instruction, Pace
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
@@ -98,7 +98,7 @@ def test_it_holds_while_one_partition_of_many_lags(reading: Any) -> None:
 
 
 def test_it_holds_while_the_copy_is_paused_and_says_by_whom(reading: Any) -> None:
-    paused = Pace(plan=PLAN.fingerprint, paused=Word(by="ada", at_ms=1_795_608_000_000, reason="sale"))
+    paused = Pace(plan=PLAN.fingerprint, paused=Instruction(by="ada", at_ms=1_795_608_000_000, reason="sale"))
     found = reading(state_of().model_copy(update={"pace": paused}), progress(0, 0, 0, 0))
     assert found.reason is GateReason.PAUSED
     assert not found.reason.passes

@@ -25,7 +25,7 @@ from kafka_rescale.airflow.triggers import switch as trigger_module
 from kafka_rescale.airflow.triggers.switch import SwitchTrigger, is_over
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control.pace import Pace, Word
+from kafka_rescale.core.control.pace import Instruction, Pace
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
@@ -135,7 +135,7 @@ def test_the_trigger_fires_when_the_task_has_something_to_decide(found: ControlS
 
 
 def test_the_trigger_does_not_fire_while_the_copy_is_paused_but_at_the_end_of_the_wait() -> None:
-    paused = {"pace": Pace(plan=JOURNAL.plan.fingerprint, paused=Word(by="ada", at_ms=0))}
+    paused = {"pace": Pace(plan=JOURNAL.plan.fingerprint, paused=Instruction(by="ada", at_ms=0))}
     over, text = is_over(state(order=Order.NOW).model_copy(update=paused), OWNER, now_ms())
     assert not over
     assert text.startswith("the copy is paused by ada")

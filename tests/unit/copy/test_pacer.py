@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.control.pace import Pace, Rate, Word
+from kafka_rescale.core.control.pace import Instruction, Pace, Rate
 from kafka_rescale.core.expansion.pacing import Readings
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark.copy import pacer as module
@@ -71,7 +71,7 @@ def test_a_change_is_logged_once_with_its_reason(said: list[str]) -> None:
 
 def test_a_word_is_obeyed_in_the_next_report(said: list[str]) -> None:
     world = World(Pace(plan="p", limit=LIMIT))
-    world.pace = Pace(plan="p", limit=LIMIT, paused=Word(by="ada", at_ms=0))
+    world.pace = Pace(plan="p", limit=LIMIT, paused=Instruction(by="ada", at_ms=0))
     assert world.adapted().share == 0.0
     assert world.pacer.is_paused
     world.pace = Pace(plan="p", limit=2 * LIMIT)

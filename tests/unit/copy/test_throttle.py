@@ -16,7 +16,7 @@ class World:
 
     def rest(self, after: float = 0.0) -> float:
         self.now += after
-        return self.throttle.rest()
+        return self.throttle.rest_seconds()
 
 
 def test_it_rests_when_it_is_half_a_second_ahead_until_nothing_is_owed() -> None:

@@ -12,7 +12,7 @@ from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
-from kafka_rescale.core.control.pace import Pace, Rate, Word
+from kafka_rescale.core.control.pace import Instruction, Pace, Rate
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import Refused
@@ -112,7 +112,7 @@ def test_a_second_pause_and_a_second_resume_change_nothing(control: Control) -> 
     say(PAUSE)
     say(PAUSE, by="bob")
     assert control.state.pace is not None
-    assert control.state.pace.paused == Word(by="ada", at_ms=NOON)
+    assert control.state.pace.paused == Instruction(by="ada", at_ms=NOON)
     say(RESUME)
     say(RESUME)
     assert control.writes == 2
@@ -175,7 +175,7 @@ def test_a_bridge_may_be_paused_once_the_next_generation_works_until_it_has_ende
 
 
 def test_a_pause_of_another_plan_says_nothing_of_this_one(control: Control) -> None:
-    at(control, pace=Pace(plan="other", paused=Word(by="eve", at_ms=1)))
+    at(control, pace=Pace(plan="other", paused=Instruction(by="eve", at_ms=1)))
     assert told_pace(control.state) == ""
     assert say(LIMIT, 1_000) == "The pace: at most 1.0 kB/s: ada has said so."
 
@@ -212,7 +212,7 @@ class TestTheFile:
         assert found.limit == 20
 
     def test_another_plan_begins_with_the_file_again(self, control: Control) -> None:
-        at(control, journal=None, pace=Pace(plan="other", limit=20, paused=Word(by="eve", at_ms=1)))
+        at(control, journal=None, pace=Pace(plan="other", limit=20, paused=Instruction(by="eve", at_ms=1)))
         assert self.begun(control, None) == Pace(plan=PLAN.fingerprint)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.application.pacing import Pacing
-from kafka_rescale.core.control.pace import Pace, Rate, Word
+from kafka_rescale.core.control.pace import Instruction, Pace, Rate
 from kafka_rescale.core.expansion.pacing import (
     FLOOR,
     RAMP_MS,
@@ -19,7 +19,7 @@ from kafka_rescale.core.expansion.pacing_lag import LEAST_GROWTH, WINDOW_MS, gro
 
 LIMIT = 1_000_000
 PACE = Pace(plan="p", limit=LIMIT)
-ADA = Word(by="ada", at_ms=1)
+ADA = Instruction(by="ada", at_ms=1)
 NOW = 1_000_000_000
 WELL = Readings(NOW, 3.0, 10**9, throttled_ms=0, under_replicated=(), input_lag="")
 

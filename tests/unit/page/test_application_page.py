@@ -16,7 +16,7 @@ from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lag_history import LagHistory
-from kafka_rescale.core.control.pace import Pace, Word
+from kafka_rescale.core.control.pace import Instruction, Pace
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.downtime import PARTS, downtime
@@ -203,7 +203,7 @@ def test_the_pace_is_told_on_the_page_and_by_status_and_nothing_is_said_without_
     assert journal is not None
     assert world.page().pace == ""
     assert status_view(world.application, world.control, ()).data["pace"] is None
-    paused = Pace(plan=journal.plan.fingerprint, limit=5_000_000, paused=Word(by="ada", at_ms=NOW_MS))
+    paused = Pace(plan=journal.plan.fingerprint, limit=5_000_000, paused=Instruction(by="ada", at_ms=NOW_MS))
     state = world.control.model_copy(update={"pace": paused})
     told = replace(world, control=state).page().pace
     assert told.startswith("The copy is paused by ada since ")

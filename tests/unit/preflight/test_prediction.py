@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka_rescale.core.cluster import Disks, LogDir
 from kafka_rescale.core.control.history import JobSpan, PastExpansion
-from kafka_rescale.core.control.pace import Pace, Word
+from kafka_rescale.core.control.pace import Instruction, Pace
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.preflight.prediction import predicted, prediction_messages
 from kafka_rescale.core.preflight.situation import Situation
@@ -75,7 +75,7 @@ def test_a_limit_that_takes_longer_than_the_pace_decides() -> None:
 
 def test_a_limit_that_a_person_has_said_of_this_plan_comes_before_that_of_the_file() -> None:
     given = after(past(2_000), pacing={"bytes_per_second": 2**18})
-    word = Word(by="a person", at_ms=1)
+    word = Instruction(by="a person", at_ms=1)
     pace = Pace(plan=given.plan.fingerprint, limit=2**17, limited=word)
     said = predicted(replace(given, control=given.control.model_copy(update={"pace": pace})))
     assert (said.limit, said.copy_seconds) == (2**17, 32.0)

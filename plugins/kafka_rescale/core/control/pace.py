@@ -8,7 +8,7 @@ from kafka_rescale.core.application.pacing import Pacing
 from kafka_rescale.core.values import Value
 
 
-class Word(Value):
+class Instruction(Value):
     """An order that a person has given about the pace.
 
     :param by: who has given it.
@@ -34,8 +34,8 @@ class Pace(Value):
 
     plan: str
     limit: int | None = None
-    limited: Word | None = None
-    paused: Word | None = None
+    limited: Instruction | None = None
+    paused: Instruction | None = None
     tombstone_ms: int | None = None
 
     @classmethod

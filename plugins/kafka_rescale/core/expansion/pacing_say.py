@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.journal import Journal, Phase
-from kafka_rescale.core.control.pace import Pace, Word
+from kafka_rescale.core.control.pace import Instruction, Pace
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import Refused
@@ -13,7 +13,7 @@ LIMIT, PAUSE, RESUME = "limit", "pause", "resume"
 ACTIONS = (LIMIT, PAUSE, RESUME)
 
 
-def said(state: ControlState, application: str, action: str, word: Word, limit: int | None = None) -> Pace:
+def said(state: ControlState, application: str, action: str, word: Instruction, limit: int | None = None) -> Pace:
     """Return the pace of the expansion in progress after a person's order.
 
     A pause of a copy that is paused, and a resume of a copy that goes on, change nothing. The order may have been

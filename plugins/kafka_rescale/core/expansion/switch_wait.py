@@ -87,7 +87,7 @@ def told(switch: Switch, now_ms: int) -> str:
         asked = " The run still waits for its approval: reject it." if switch.asked else ""
         return f"There will be no switch: {wait.why}.{asked}"
     first = "A person is asked to approve the switch. After that" if switch.asked else _SAID[wait.standing]
-    return " ".join([f"{first}: {wait.why}.", *kept(switch, now_ms)])
+    return " ".join([f"{first}: {wait.why}.", *kept_near(switch, now_ms)])
 
 
 def switch_to_come(control: ControlState) -> Switch | None:
@@ -104,7 +104,7 @@ def copied_topics(plan: Plan) -> list[str]:
     return [] if plan.is_in_place else [move.source for move in plan.changelogs]
 
 
-def kept(switch: Switch, now_ms: int) -> Iterator[str]:
+def kept_near(switch: Switch, now_ms: int) -> Iterator[str]:
     """Yield how long the copies are kept near, and what an interruption may cost."""
     left = span(switch.until_ms - now_ms)
     what = "It is waited for" if switch.tombstone_ms is None else "The copies are kept near"

@@ -160,7 +160,7 @@ class CopyWorker:
         :raises Outage: a partition has been silent for ``stall_seconds``.
         """
         seconds = self._settings.step_seconds if seconds is None else seconds
-        if (rest := self._throttle.rest()) > 0:
+        if (rest := self._throttle.rest_seconds()) > 0:
             # Nothing stays open meanwhile: a transaction would run into its time-out.
             self._commit([writer for writer in self.writers.values() if writer.is_dirty])
             time.sleep(min(rest, seconds))

@@ -133,7 +133,7 @@ def seed_with(
             writer.write(_as_messages(rows))
             throttle.spent(writer.pending_bytes - before)
             is_large = writer.pending_bytes >= settings.commit_bytes
-            if is_large or writer.pending_records >= settings.commit_records or throttle.rest() > 0:
+            if is_large or writer.pending_records >= settings.commit_records or throttle.rest_seconds() > 0:
                 mark = replace(
                     mark,
                     records=mark.records + writer.pending_records,

@@ -39,7 +39,7 @@ class Throttle:
         """Note bytes that were written."""
         self._debt += size
 
-    def rest(self) -> float:
+    def rest_seconds(self) -> float:
         """Return for how many seconds the worker has to rest now; 0 if it may go on."""
         share, now = self._share(), self._clock()
         passed, self._at = now - self._at, now
@@ -57,7 +57,7 @@ class Throttle:
 
         :param look_seconds: how often to look whether the share has changed meanwhile.
         """
-        while (rest := self.rest()) > 0:
+        while (rest := self.rest_seconds()) > 0:
             time.sleep(min(rest, look_seconds))
 
 

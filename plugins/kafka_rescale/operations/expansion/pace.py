@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.control.pace import Pace, Word
+from kafka_rescale.core.control.pace import Instruction, Pace
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.pacing_say import PAUSE, said
 from kafka_rescale.core.expansion.pacing_words import told_pace
@@ -31,7 +31,7 @@ def say_pace(
     :raises Refused: nothing is copied, or the application is stopped or is about to be stopped.
     """
     control = ControlTopic(connection, application.application_id)
-    word = Word(by=by, at_ms=now_ms(), reason=reason.strip())
+    word = Instruction(by=by, at_ms=now_ms(), reason=reason.strip())
 
     def changed(state: ControlState) -> Pace:
         return said(state, application.application_id, action, word, bytes_per_second)

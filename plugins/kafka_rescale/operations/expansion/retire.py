@@ -37,7 +37,7 @@ def retire(
     topology = topology_of(application)
     found = remains(application, topology, generations, journal.plan, rescale.admin.list_topics())
     if not found:
-        mode_of(journal.plan).assert_left(journal.plan)
+        mode_of(journal.plan).assert_leaves_topics(journal.plan)
     _assert_stopped(rescale, journal, found)
     for each in found:
         log.info("%s of %s: %s", "would delete" if dry_run else "deleting", each.application_id, each.topics)

@@ -114,7 +114,7 @@ class BlueGreen:
             f"`python -m kafka_rescale plan FILE --target {before}` says what hinders it (docs/way-back.md)"
         )
 
-    def assert_left(self, plan: Plan) -> None:
+    def assert_leaves_topics(self, plan: Plan) -> None:
         """Allow it: if no topics are left, the earlier generations were retired before."""
 
 

@@ -94,7 +94,7 @@ class InPlace:
         """Return nothing: topics can't shrink."""
         return ""
 
-    def assert_left(self, plan: Plan) -> None:
+    def assert_leaves_topics(self, plan: Plan) -> None:
         """Refuse: the running generation has the same topics and the same group as the one before."""
         raise Refused(
             f"application {plan.application}",

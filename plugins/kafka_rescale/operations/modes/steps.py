@@ -103,7 +103,7 @@ class ModeSteps(Protocol):
     def way_back(self, plan: Plan) -> str:
         """Return how to get back to the earlier count; empty if there is no way."""
 
-    def assert_left(self, plan: Plan) -> None:
+    def assert_leaves_topics(self, plan: Plan) -> None:
         """Refuse to retire if the mode leaves no topics of earlier generations; called if no topics are found.
 
         :raises Refused: this mode leaves no such topics.
