@@ -169,7 +169,7 @@ class World:
     def rescale(self, *_: Any) -> Any:
         admin = SimpleNamespace(
             list_topics=lambda: set(self.topics),
-            describe_topics=lambda names: {n: TopicDescription(n, 4, 1) for n in names},
+            existing_topics=lambda names: {n: TopicDescription(n, 4, 1) for n in names},
             describe_group=lambda g: (
                 GroupDescription(g, "Stable", ("m",)) if g == self.alive else GroupDescription(g, "Empty")
             ),

@@ -21,7 +21,7 @@ FINDING = "shop-totals-changelog-1:7-8"
 
 
 def still(ends: PartitionOffsets, *accepted: str, plan: str = PLAN.fingerprint) -> None:
-    admin: Any = SimpleNamespace(end_offsets=lambda topics: {t: ends[t] for t in topics if t in ends})
+    admin: Any = SimpleNamespace(end_offsets=lambda topics, if_present: {t: ends[t] for t in topics if t in ends})
     known = [Acceptance(plan=plan, finding=f, records=2, by="ada", at_ms=1, reason="mended") for f in accepted]
     assert_still(admin, JOURNAL, Acceptances(accepted=tuple(known)))
 
