@@ -17,6 +17,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -38,7 +40,7 @@ from testbed.jars import JVM_DIRECTORY, ensure_jars, java_command
 from testbed.processes import end_process, wait_until
 
 NAME, INPUT, OUTPUT = "steady", "steady-input", "steady-output"
-STATE = f"{NAME}-values-changelog"
+COPY = f"{NAME}-g2-values-changelog"
 BEFORE, AFTER, STAGE = 4, 8, 1
 SHARE = 0.7
 LOWEST = 19
@@ -60,8 +62,9 @@ class World:
     capacity: float = 0.0
     windows: dict[str, tuple[float, float]] = field(default_factory=dict)
     lags: list[tuple[float, int]] = field(default_factory=list)
+    copied: list[tuple[float, int]] = field(default_factory=list)
 
-    @property
+    @cached_property
     def admin(self) -> ClusterAdmin:
         """For questions to the broker."""
         return ClusterAdmin(KafkaConnection({"bootstrap.servers": self.servers}))
@@ -76,18 +79,19 @@ class World:
     def watch(self, name: str, seconds: float, until: subprocess.Popen[bytes] | None = None) -> None:
         """Let a stretch of time pass under this name, and note the lag of the input meanwhile.
 
-        :param until: a process with whose end the stretch ends.
+        :param until: the copy, with whose end the stretch ends.
         """
         began = time.time()
         while time.time() - began < seconds and (until is None or until.poll() is None):
             self.lags.append((time.time(), self.lag()))
+            if until is not None:
+                self.copied.append((time.time(), self.written()))
             time.sleep(1)
         self.windows[name] = began, time.time()
 
     def lag(self) -> int:
         """Return how many records of the input the application has not committed."""
-        admin = self.admin
-        ends, done = admin.end_offsets([INPUT])[INPUT], admin.committed(NAME).get(INPUT, {})
+        ends, done = self.admin.end_offsets([INPUT])[INPUT], self.admin.committed(NAME).get(INPUT, {})
         return sum(end - done.get(p, 0) for p, end in ends.items())
 
     def send(self, keys: range) -> float:
@@ -121,6 +125,10 @@ class World:
         return self.run(
             sys.executable, "-m", "benchmarks.steady_load", "send", self.servers, INPUT, str(keys), str(rate)
         )
+
+    def written(self) -> int:
+        """Return how many records the copy has written."""
+        return sum(self.admin.end_offsets([COPY], if_present=True).get(COPY, {}).values())
 
     def processed(self) -> int:
         """Return how many records the application has committed."""
@@ -156,15 +164,15 @@ def measure(directory: Path, keys: int, seconds: float, limit: int | None) -> di
         found.watch("settling", SETTLE_SECONDS)
         found.watch("alone", seconds)
         expansion = Expansion(directory, application(limit), KafkaConnection({"bootstrap.servers": found.servers}))
-        plan = expansion.begin()
+        expansion.begin()
         expand_stage(expansion.application, expansion.connection, owner=expansion.owner, stage=STAGE)
         job = expansion.submit("restore", STAGE)
         os.setpriority(os.PRIO_PROCESS, job.pid, LOWEST)
-        wait_until(lambda: _copied(found, plan.green), timeout=300, what="the copy to begin")
-        before = _copied(found, plan.green)
+        wait_until(found.written, timeout=300, what="the copy to begin")
+        before = found.written()
         found.watch("copying", seconds, job)
         began, ended = found.windows["copying"]
-        copied = (_copied(found, plan.green) - before) / (ended - began)
+        copied = (found.written() - before) / (ended - began)
         end_process(job.pid)
         return {
             "limit": limit,
@@ -191,16 +199,13 @@ def application(limit: int | None) -> Application:
     )
 
 
-def _copied(found: World, green: str) -> int:
-    name = f"{green}-values-changelog"
-    return sum(found.admin.end_offsets([name], if_present=True).get(name, {}).values())
-
-
 def _figures(found: World, file: Path, name: str) -> dict[str, Any]:
     began, ended = found.windows[name]
     seconds = [(at, kept) for at, kept in map(json.loads, file.read_text().splitlines()) if began <= at < ended]
     percentiles = quantiles([ms for _, kept in seconds for ms in kept], n=100)
+    copied = [count for at, count in found.copied if began <= at < ended]
     return {
+        "copied_by_second": [later - earlier for earlier, later in pairwise(copied)],
         "p50_ms": percentiles[49],
         "p99_ms": percentiles[98],
         "lag": [lag for at, lag in found.lags if began <= at < ended],
@@ -231,13 +236,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.latency", description=__doc__)
     parser.add_argument("--keys", type=int, default=3_000_000, help="entries of the state")
     parser.add_argument("--seconds", type=float, default=60, help="of each stretch")
-    parser.add_argument("--limit", type=int, default=500_000, help="bytes per second of the copy with a limit")
+    parser.add_argument(
+        "--limits", type=int, nargs="+", default=[500_000, 100_000], help="bytes per second of limited copies"
+    )
     parser.add_argument("--directory", type=Path, default=ROOT / "var" / "latency", help="scratch, emptied first")
     parser.add_argument("--out", type=Path, help="a directory for latency.json and latency.svg")
     options = parser.parse_args(arguments)
     ensure_jars("connector")
     before, rows = machine(), []
-    for limit in (None, options.limit):
+    for limit in (None, *options.limits):
         row = measure(options.directory.resolve() / str(limit), options.keys, options.seconds, limit)
         rows.append(row)
         alone, copying = row["alone"], row["copying"]
