@@ -31,7 +31,7 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Captured, Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control.pace import Pace, Rate, Word
+from kafka_rescale.core.control.pace import Instruction, Pace, Rate
 from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing, ThreadRecord
 from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts, SourceTopic
 from kafka_rescale.core.control.switch import Switch
@@ -64,7 +64,7 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.LEASE: (Lease,),
     Concern.JOURNAL: (Journal, Captured),
     Concern.SWITCH: (Switch,),
-    Concern.PACE: (Pace, Word),
+    Concern.PACE: (Pace, Instruction),
     Concern.RATE: (Rate,),
     Concern.GENERATIONS: (Generations,),
     Concern.BRIDGE: (Bridge,),

@@ -70,16 +70,13 @@ def run(options: Options) -> int:
         console.print(f"\n[bold]Airflow's UI:[/bold] {airflow.url}/dags/{DAG}   (no password)\n")
         await_live(stack, options)
         run_id = airflow.client.trigger(
-            DAG, {"target": options.target, "dry_run": False, "approve_cutover": options.remove_record}
+            DAG, {"target": options.target, "dry_run": False, "approve_cutover": False}
         )
         console.print(f"Triggered [bold]{DAG}[/bold], run {run_id}: 4 → {options.target} partitions")
         if options.remove_record:
-            airflow.client.wait_for_task(
-                DAG, run_id, "approve_cutover", states={"awaiting_input", "deferred", "failed"}, timeout=480
-            )
+            airflow.client.wait_for_task(DAG, run_id, "prove", states={"queued", "running", "failed"}, timeout=480)
             removed = remove_first_record(KafkaConnection(stack.client), f"{GREEN}-planes-changelog")
             console.print(f"[red]Removed the record of key {removed!r} from {GREEN}-planes-changelog[/red]")
-            airflow.client.approve(DAG, run_id, "approve_cutover")
         state = follow_run(console, airflow.client, DAG, run_id, stack)
         outcome = conclude(stack, airflow, run_id, state)
         screenshot(f"{airflow.url}/dags/{DAG}/runs/{run_id}", options.directory / "graph.png")
@@ -192,6 +189,8 @@ def conclude(stack: FlightsStack, airflow: AirflowStandalone, run_id: str, state
         run_id=run_id,
         state=state,
         tasks=timeline(airflow.client, DAG, run_id, control.results),
+        proof=dict(control.proof),
+        is_promoted=control.journal is not None and control.journal.is_promoted,
         report=dict(control.report),
         timings=dict(control.journal.timings) if control.journal else {},
         prewarmed=dict(control.journal.prewarmed) if control.journal else {},
@@ -220,7 +219,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--brokers", type=int, choices=[1, 3], default=1, help="3: with replicas, as in production"
     )
-    parser.add_argument("--remove-record", action="store_true", help="sabotage: verify must find it")
+    parser.add_argument("--remove-record", action="store_true", help="sabotage: the proof must find it")
     parser.add_argument("--keep", action="store_true", help="leave everything running until Enter")
     return run(Options(**vars(parser.parse_args(arguments))))
 

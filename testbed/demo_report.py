@@ -11,8 +11,9 @@ from typing import Any
 from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.expansion.prewarming import remark
 from kafka_rescale.core.expansion.run import tasks_of
+from kafka_rescale.core.verify.proof import Proof
 from kafka_rescale.core.verify.report import Report
-from kafka_rescale.core.verify.report_text import render
+from kafka_rescale.core.verify.report_text import render, render_proof
 from rich.console import Console
 from rich.table import Table
 
@@ -38,6 +39,8 @@ class Outcome:
     """What the demo found.
 
     :param tasks: in the order in which they started.
+    :param proof: what `prove` has found before the promotion.
+    :param is_promoted: whether the next generation has taken over.
     :param report: verify's report.
     :param timings: seconds per part of the downtime.
     :param prewarmed: seconds per part of the pre-warming.
@@ -48,6 +51,8 @@ class Outcome:
     run_id: str
     state: str
     tasks: list[Span]
+    proof: dict[str, Any]
+    is_promoted: bool
     report: dict[str, Any]
     timings: dict[str, float]
     prewarmed: dict[str, float]
@@ -96,6 +101,11 @@ def print_report(console: Console, outcome: Outcome, directory: Path) -> None:
     if outcome.report:
         console.rule("Verification: old against new generation, the whole state")
         console.print(render(Report.model_validate(outcome.report)))
+    elif outcome.proof:
+        console.rule("Proof before the promotion: old against new generation, the whole state")
+        console.print(render_proof(Proof.model_validate(outcome.proof)))
+    if not outcome.is_promoted:
+        console.print("Nothing was promoted: the old generation runs on.")
     _print_aggregates(console, outcome)
     _print_downtime(console, outcome.timings)
     console.print(remark(outcome.timings, outcome.prewarmed))

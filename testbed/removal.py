@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
@@ -17,19 +18,26 @@ DELETABLE = {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
 def remove_first_record(connection: KafkaConnection, topic: str) -> bytes:
     """Delete the first record of the first partition that has one, and return its key.
 
-    Brokers delete records only where the cleanup policy says so; the topic's own configs are put back afterwards.
-
     :raises LookupError: the topic is empty.
     """
+    message = _first_record(connection, ClusterAdmin(connection), topic)
+    remove_records(connection, topic, {message.partition: message.offset + 1})
+    return message.key
+
+
+def remove_records(connection: KafkaConnection, topic: str, before: Mapping[int, int]) -> None:
+    """Delete the records below some offsets, by partition.
+
+    Brokers delete records only where the cleanup policy says so; the topic's own configs are put back afterwards.
+    """
     admin = ClusterAdmin(connection)
-    message = _first_record(connection, admin, topic)
     overrides = admin.describe_topics([topic])[topic].overrides
     admin.alter_configs(topic, DELETABLE)
     try:
 
         def deleted() -> bool:
             try:
-                admin.delete_records({topic: {message.partition: message.offset + 1}})
+                admin.delete_records({topic: dict(before)})
             except UnsafeState:
                 return False  # the leader has not heard of the new policy yet
             return True
@@ -37,7 +45,6 @@ def remove_first_record(connection: KafkaConnection, topic: str) -> bytes:
         wait_until(deleted, timeout=30, what=f"the leader of {topic} to accept the deletion")
     finally:
         admin.alter_configs(topic, {name: overrides.get(name) for name in DELETABLE})
-    return message.key
 
 
 class _Found(NamedTuple):

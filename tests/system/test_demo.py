@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from kafka_rescale.core.verify.proof import Proof
 
 from testbed.demo import main
 
@@ -37,7 +38,9 @@ def test_with_a_record_removed_the_demo_fails_and_names_its_key(
     assert main(["--directory", str(tmp_path / "demo"), *SMALL, "--remove-record"]) == 1
     printed = capsys.readouterr().out
     removed = printed.split("Removed the record of key b'")[1].split("'")[0]
-    report = json.loads((tmp_path / "demo" / "report.json").read_text())["report"]
-    assert not report["passed"]
-    assert removed in json.dumps(report), "the report must name the key"
-    assert printed.count(removed) > 1, "the printed report must name the key"
+    report = json.loads((tmp_path / "demo" / "report.json").read_text())
+    assert not Proof.model_validate(report["proof"]).passed
+    assert removed in json.dumps(report["proof"]), "the proof must name the key"
+    assert printed.count(removed) > 1, "the printed proof must name the key"
+    assert not report["is_promoted"]
+    assert "Nothing was promoted: the old generation runs on." in printed

@@ -13,7 +13,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.describe import describe
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
-from tests.support.lapses import forget
+from tests.support.cluster.lapses import forget
 
 pytestmark = pytest.mark.integration
 

@@ -29,7 +29,7 @@ from kafka_rescale.kafka.control.journal_store import advance, begin
 from kafka_rescale.kafka.control.lease import acquire, release
 
 from tests.support import lease_race
-from tests.support.lapses import forget
+from tests.support.cluster.lapses import forget
 from tests.support.plans import plan_for
 
 pytestmark = pytest.mark.integration

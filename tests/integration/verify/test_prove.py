@@ -27,6 +27,7 @@ from kafka_rescale.operations.verify.prove import prove
 from kafka_rescale.spark.jobs.arguments import Arguments
 from kafka_rescale.spark.jobs.job import Job
 
+from testbed.removal import remove_records
 from tests.integration.copy_helpers import ends_of
 from tests.integration.spark_job_helpers import RUN
 from tests.support.changelogs import Placed, Record, append, placed
@@ -158,6 +159,20 @@ def test_a_proof_of_topics_that_were_made_anew_or_emptied_counts_for_nothing(cop
     admin.ensure_topic(totals.target, AFTER, 1, {"cleanup.policy": "compact"})
     with pytest.raises(UnsafeState, match="was made anew since, or is gone"):
         assert_promotable(copied)
+
+
+def test_records_that_are_deleted_behind_the_proof_are_missed_and_the_next_proof_names_them(
+    copied: Expanded,
+) -> None:
+    """Brokers only compact this topic, so its log start moves only if a person deletes records."""
+    proven(copied)
+    totals = copied.topic(copied.green, "totals")
+    end = ClusterAdmin(copied.connection).end_offsets([totals])[totals][0]
+    remove_records(copied.connection, totals, {0: end - 2})  # the last is the marker of a transaction
+    with pytest.raises(UnsafeState, match=f"records were deleted from topic '{totals}' since"):
+        assert_promotable(copied)
+    with pytest.raises(UnsafeState, match=r"key 0x[0-9a-f]+ \(state: live in blue, missing in green\)"):
+        proven(copied, 2)
 
 
 def test_copies_that_are_begun_anew_meanwhile_are_no_finding(

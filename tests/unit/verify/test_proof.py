@@ -30,6 +30,7 @@ AHEAD = {**ENDS, JOURNAL.plan.changelogs[0].source: {0: 4}}
 PROOF = proof_of(JOURNAL)
 PROOFS = [PROOF]
 TOPICS = list(PROOF.fences.green_topics)
+IDS = {t: topic_id(t) for t in TOPICS}
 FOUND = KeyFinding(oracle=Oracle.STATE, subject="totals", detail="live in blue, missing in green", key="6b")
 STORE = StoreReport(
     store="totals",
@@ -126,7 +127,7 @@ def test_what_was_compared_before_the_promotion_need_not_be_compared_again(
     proof = PROOF.model_copy(update={"stores": (store,)}).concluded(Acceptances())
     state = proven(STOPPED, proof=recorded(proof), rolling_proof=further(**rolling))
 
-    assert set(compared_before(STOPPED, state)) == stores
+    assert set(compared_before(STOPPED, state, IDS, begins())) == stores
 
 
 def test_earlier_versions_of_keys_that_were_left_out_are_compared_again() -> None:
@@ -138,7 +139,7 @@ def test_earlier_versions_of_keys_that_were_left_out_are_compared_again() -> Non
     journal = STOPPED.model_copy(update={"plan": plan})
     for each, kept in zip(stores, (set(), {first.store}), strict=True):
         proof = proof_of(journal).model_copy(update={"stores": (each,)})
-        assert set(compared_before(journal, proven(journal, proof=recorded(proof)))) == kept
+        assert set(compared_before(journal, proven(journal, proof=recorded(proof)), IDS, begins())) == kept
 
 
 def test_stretches_add_up_and_keep_their_findings() -> None:
@@ -169,12 +170,23 @@ def test_topics_that_were_made_anew_are_not_those_that_were_proven(present: dict
 
 
 def test_a_copy_that_was_emptied_since_is_not_the_one_that_was_proven() -> None:
-    ids = {t: topic_id(t) for t in TOPICS}
     one = {**begins(), TOPICS[-1]: {**begins()[TOPICS[-1]], 3: GREEN_END}}
     with pytest.raises(UnsafeState, match=r"was emptied since \(partition 3\)"):
-        assert_same_topics(JOURNAL, PROOFS, ids, one)
+        assert_same_topics(JOURNAL, PROOFS, IDS, one)
     # Retention that deletes a part of it leaves the rest of what was proven.
-    assert_same_topics(JOURNAL, PROOFS, ids, begins(GREEN_END - 1))
+    assert_same_topics(JOURNAL, PROOFS, IDS, begins(GREEN_END - 1))
+
+
+def test_a_record_that_was_deleted_from_a_compacted_topic_is_missed() -> None:
+    """Compaction never moves a log start. Where brokers may delete as well, retention explains it."""
+    fences = PROOF.fences.model_copy(update={"green_compacted": tuple(TOPICS[1:])})
+    compacted = [PROOF.model_copy(update={"fences": fences})]
+    assert_same_topics(JOURNAL, compacted, IDS, {**begins(), TOPICS[0]: begins(1)[TOPICS[0]]})
+    one = {**begins(), TOPICS[-1]: {**begins()[TOPICS[-1]], 3: 2}}
+    with pytest.raises(
+        UnsafeState, match=rf"were deleted from topic '{TOPICS[-1]}' since \(partition 3, 0 to 1\)"
+    ):
+        assert_same_topics(JOURNAL, compacted, IDS, one)
 
 
 def test_a_partition_that_was_empty_may_stay_so() -> None:

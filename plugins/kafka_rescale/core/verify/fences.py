@@ -18,6 +18,8 @@ class Fences(Value):
     :param green_ends: ends of green; it may hold later records as well below them.
     :param green_begins: log starts of green, read first.
     :param green_topics: ids of green's topics, read first.
+    :param green_compacted: those of green's topics that brokers only compact, and never delete from. Their log
+        starts never move, unless a person deletes records.
     :param blue_ends: ends of blue, read last.
     :param as_of_ms: wall clock just before ``fence`` was read.
     :param copied_as_of_ms: by blue's topics, wall clock as of which the copy had read the whole topic: everything
@@ -33,6 +35,7 @@ class Fences(Value):
     blue_ends: PartitionOffsets
     as_of_ms: int
     copied_as_of_ms: dict[str, int]
+    green_compacted: tuple[str, ...] = ()
 
     def lost(self, present: Mapping[str, str], begins: PartitionOffsets) -> str:
         """Return how green's topics have lost what stood below these ends; an empty text if they have not.
@@ -44,7 +47,10 @@ class Fences(Value):
             if present.get(topic) != known:
                 return f"topic {topic!r} was made anew since, or is gone"
             for p, begin in self.green_begins[topic].items():
+                now = begins.get(topic, {}).get(p, 0)
                 ends = self.green_begun[topic][p], self.green_ends[topic][p]
-                if any(begin < end <= begins.get(topic, {}).get(p, 0) for end in ends):
+                if any(begin < end <= now for end in ends):
                     return f"topic {topic!r} was emptied since (partition {p})"
+                if topic in self.green_compacted and begin < now:
+                    return f"records were deleted from topic {topic!r} since (partition {p}, {begin} to {now - 1})"
         return ""

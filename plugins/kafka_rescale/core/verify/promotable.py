@@ -42,18 +42,23 @@ def required_proofs(journal: Journal, state: ControlState) -> tuple[Proof, Rolli
     return proof, rolling
 
 
-def compared_before(journal: Journal, state: ControlState) -> dict[str, StoreReport]:
+def compared_before(
+    journal: Journal, state: ControlState, present: Mapping[str, str], begins: PartitionOffsets
+) -> dict[str, StoreReport]:
     """Return the reports of the stores that were compared as a whole before the promotion, by name.
 
     If blue has written a key since the proof's fence, the proof has not judged the key, and the rolling proof has
     compared only the records since. In a versioned store, earlier versions of such a key count as well. So this
-    leaves out versioned stores that have such keys.
+    leaves out versioned stores that have such keys. If green has lost what was compared, it leaves out all stores.
+
+    :param present: ids of green's topics now.
+    :param begins: log starts of green's topics now.
     """
     try:
         proofs = required_proofs(journal, state)
     except UnsafeState:
         return {}
-    if proofs is None or proofs[1].violations:
+    if proofs is None or proofs[1].violations or any(p.fences.lost(present, begins) for p in proofs):
         return {}
     versioned = {
         m.store
@@ -96,7 +101,7 @@ def assert_same_topics(
 
     :param present: ids of green's topics now.
     :param begins: log starts of green's topics now.
-    :raises UnsafeState: a topic was made anew or emptied since.
+    :raises UnsafeState: a topic was made anew or emptied since, or has lost records that compaction can't remove.
     """
     for proof in proofs:
         if lost := proof.fences.lost(present, begins):

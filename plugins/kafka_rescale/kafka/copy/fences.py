@@ -8,6 +8,7 @@ positions around them can be related, whatever the copy does meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from confluent_kafka import Consumer
 
@@ -37,7 +38,7 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
     """
     admin, moves = ClusterAdmin(connection), plan.changelogs
     sources, targets = [m.source for m in moves], [m.target for m in moves]
-    green_topics, green_begins = topics_now(admin, targets)
+    green = _green(admin, targets)
     with closing_consumer(connection, plan.copy_group) as consumer:
         begun = _positions(consumer, moves)
         green_begun = _decided_ends(admin, targets)
@@ -49,8 +50,7 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
         green_begun=green_begun,
         fence=_offsets(fence),
         green_ends=green_ends,
-        green_begins=green_begins,
-        green_topics=green_topics,
+        **green,
         blue_ends=admin.end_offsets(sources),
         as_of_ms=as_of_ms,
         copied_as_of_ms={topic: min(p.mark.as_of_ms for p in of.values()) for topic, of in begun.items()},
@@ -64,7 +64,7 @@ def last_fences(connection: KafkaConnection, plan: Plan, ends: PartitionOffsets)
     """
     admin, targets = ClusterAdmin(connection), [m.target for m in plan.changelogs]
     as_of_ms = now_ms()
-    green_topics, green_begins = topics_now(admin, targets)
+    green = _green(admin, targets)
     green_ends = _decided_ends(admin, targets)
     positions = {m.source: ends[m.source] for m in plan.changelogs}
     return Fences(
@@ -72,8 +72,7 @@ def last_fences(connection: KafkaConnection, plan: Plan, ends: PartitionOffsets)
         green_begun=green_ends,
         fence=positions,
         green_ends=green_ends,
-        green_begins=green_begins,
-        green_topics=green_topics,
+        **green,
         blue_ends=positions,
         as_of_ms=as_of_ms,
         copied_as_of_ms=dict.fromkeys(positions, as_of_ms),
@@ -84,6 +83,15 @@ def topics_now(admin: ClusterAdmin, topics: Iterable[str]) -> tuple[dict[str, st
     """Return the ids of those topics that exist, and their log starts."""
     present = {topic: of.topic_id for topic, of in admin.describe_topics(topics).items()}
     return present, admin.begin_offsets(present)
+
+
+def _green(admin: ClusterAdmin, topics: Sequence[str]) -> dict[str, Any]:
+    described = admin.existing_topics(topics)
+    return {
+        "green_topics": {topic: of.topic_id for topic, of in described.items()},
+        "green_begins": admin.begin_offsets(topics),
+        "green_compacted": tuple(t for t, of in sorted(described.items()) if "delete" not in of.cleanup_policy),
+    }
 
 
 def _positions(consumer: Consumer, moves: Sequence[Move]) -> dict[str, dict[int, Position]]:

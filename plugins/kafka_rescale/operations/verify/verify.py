@@ -24,6 +24,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
+from kafka_rescale.kafka.copy.fences import topics_now
 from kafka_rescale.kafka.reading.misrouted import NOTHING_ACCEPTED, look_for_misrouted
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 from kafka_rescale.operations.verify.readings import Readings
@@ -63,7 +64,8 @@ def verify(
     journal = to_be_verified(application, state.journal)
     if journal.is_verified:
         return _former(journal, state)
-    before = {} if whole else compared_before(journal, state)
+    green = topics_now(ClusterAdmin(connection), [move.target for move in journal.plan.changelogs])
+    before = {} if whole else compared_before(journal, state, *green)
     report = compare_expansion(session, connection, journal, state.acceptances, before=before, clock_ms=clock_ms)
     writer.write(TOPIC, {f"{application}/{Concern.REPORT}": report.model_dump_json().encode()})
     return report
