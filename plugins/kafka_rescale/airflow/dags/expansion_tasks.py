@@ -40,8 +40,8 @@ STAGE_GATE_TIMEOUT = timedelta(hours=1)
 
 RULES = {
     Begins.ALL_SUCCEEDED: TriggerRule.ALL_SUCCESS,
-    # If an application can't be pre-warmed, only that task is skipped, and the run goes on. In a dry run all are
-    # skipped.
+    # If an application can't be pre-warmed, only that task is skipped, and the run goes on. In a dry run, all
+    # earlier tasks are skipped, and so is the task itself.
     Begins.SOME_SKIPPED: TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
     Begins.ONE_FAILED: TriggerRule.ONE_FAILED,
 }
