@@ -61,7 +61,7 @@ def connections_of_others(
         except InvalidInput:
             if file is not None:
                 raise
-    # Where a role has no connection of its own, the principal that plans is the one that works.
+    # A role without a connection of its own works as the principal that plans, whose permissions are checked.
     missing = [role for role in configs if role not in found and role in application.kafka_conn_ids]
     options = " ".join(f"--config-{role} FILE" for role in missing)
     line = (
@@ -116,7 +116,7 @@ def _from_airflow(conn_id: str, variable: str) -> Mapping[str, str]:
         from airflow.sdk import BaseHook
 
         return dict(BaseHook.get_connection(conn_id).extra_dejson)
-    except Exception as error:  # Airflow is not installed, has no database here, or no such connection.
+    except Exception as error:  # Airflow is not installed, has no database here, or has no such connection.
         is_unknown = type(error).__name__ == "AirflowNotFoundException"
         told = "no such connection in Airflow" if is_unknown else f"no Airflow here ({type(error).__name__})"
         raise InvalidInput(
