@@ -1,4 +1,4 @@
-"""Sabotage for the demo and the tests: a record taken out of a topic."""
+"""Sabotage for the demo and the tests: remove a record from a topic."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ DELETABLE = {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
 
 
 def remove_first_record(connection: KafkaConnection, topic: str) -> bytes:
-    """Delete the first record of the first partition that has one, and return its key.
+    """Delete the first record of the first partition with records, and return its key.
 
-    Brokers delete records only where the cleanup policy says so; the topic's own configs are put back afterwards.
+    Brokers delete records only if the cleanup policy allows it. The topic's own configs are put back afterwards.
 
     :raises LookupError: the topic is empty.
     """
