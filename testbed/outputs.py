@@ -43,7 +43,7 @@ def compare_with_expected(
     application_id: str | None = None,
     output_prefix: str | None = "",
 ) -> Comparison:
-    """Compare the final values in the changelogs, the output topics or both with the expected ones.
+    """Compare the final values in the changelogs, the output topics or both with the expected values.
 
     :param client: librdkafka properties with ``bootstrap.servers``
     :param sent: the flights that were sent, ``Progress.read(file).dataset()`` after a replay

@@ -41,7 +41,7 @@ def connection_for(application: ApplicationFile, config: Path | None, role: Role
 def connections_of_others(
     application: Application, config: Path | None, configs: Mapping[Role, Path | None]
 ) -> tuple[dict[Role, KafkaConnection], str]:
-    """Return the known connections of the roles other than ``plan``, and a line that names the unknown ones.
+    """Return the known connections of the roles other than ``plan``, and a line that names the other roles.
 
     Settings from ``--config`` or the environment belong to the person who calls the command. They say nothing
     about another role. Airflow's connections, in contrast, are those that the DAGs will use for each role.

@@ -241,7 +241,7 @@ class ExpansionTasks:
 def spark_job(application: Application, job: str, **arguments: Any) -> RescaleSparkSubmitOperator:
     """Return the task that runs a Spark job. By default the task has the name of the job.
 
-    :param arguments: Arguments of the operator. They replace the ones that follow from the application.
+    :param arguments: Arguments of the operator. They replace the arguments that follow from the application.
     """
     of_application: dict[str, Any] = {
         "task_id": job,

@@ -1,7 +1,7 @@
 """The trigger forms of the DAGs of an application.
 
 Airflow shows the fields without a section, and folds every section. So a field that people set at each run has no
-section, and a field that is seldom touched has one.
+section, and a field that is seldom touched has a section.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def snapshot_params() -> dict[str, Param]:
 
 
 def retire_params(application: Application) -> dict[str, Param]:
-    """Return the params of a retirement. The name has no default, so that nobody starts one by mistake."""
+    """Return the params of a retirement. The name has no default, so that nobody retires topics by mistake."""
     name = application.application_id
     return {
         "dry_run": _dry_run(),

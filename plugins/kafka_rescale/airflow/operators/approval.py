@@ -126,7 +126,7 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
     Ask a person to approve the cutover: now, in a window of the application file, or at a time that they name.
 
     While nobody answers, ``catch_up`` keeps the copies near, until ``max_wait_seconds`` of the file have passed.
-    Then the run ends, and the copies stay for the next one.
+    Then the run ends, and the copies stay for the next run.
 
     :param application_file: path of the application file, read again when the task runs (templated)
     """

@@ -111,7 +111,7 @@ class LagGateSensor(BaseSensorOperator):
         self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
 
     def _look(self, gate: Gate) -> Reading:
-        """Return the first reading that does not pass, or the last of those that have to pass in a row."""
+        """Return the first reading that does not pass, or is final. Otherwise return the last required reading."""
         readings = Readings(gate)
         reading = self._take(readings)
         for _ in range(self.consecutive - 1):

@@ -73,7 +73,7 @@ def follow_inputs(application: PipelineApplication, pipeline: Pipeline, connecti
 def note_stable(application: PipelineApplication, pipeline: Pipeline, connection: KafkaConnection) -> None:
     """Forget the target once every sub-topology has as many processors as its inputs ask for.
 
-    If the file has a callback, the target stays until ``call_back`` has told it.
+    If the file names a callback, the target stays until ``call_back`` has called it.
     """
     control = ControlTopic(connection, application.application_id)
     state = control.read()

@@ -78,7 +78,7 @@ def remove_stream_thread(
     client_id: str | None = None,
     say: Say = log.info,
 ) -> str | None:
-    """Ask a thread to end, and return its name; None if the client has no thread or can't lose one.
+    """Ask a thread to end, and return its name; None if the client has no thread or can't lose any.
 
     :param timeout_seconds: how long to wait for its end, ``math.inf`` without a limit; None returns at once.
     :param client_id: id of the client that loses the thread; None for the only client.

@@ -127,7 +127,7 @@ class PipelineTopics:
         require_changelogs(known, self.changelogs, self._existing, committed)
 
     def counts(self, known: PipelineProcessors, anew: Collection[int]) -> dict[str, int]:
-        """Return the partition count of every source topic: the present one, or the one that it shall get."""
+        """Return the partition count of every source topic: the present count, or the count that it shall get."""
         inputs = {topic: self._external[topic] for topic in self.pipeline.topology.inputs}
         derived = partition_counts(self.pipeline.topology, inputs, self.pipeline.enforced_partitions)
         wanted = dict(inputs)

@@ -30,7 +30,7 @@ log = logging.getLogger("kafka_rescale.job")
 
 REPORT_SECONDS = 3.0
 SIGN_SECONDS = 0.5
-"""Time between two signs of life within the pause. A cutover gives up after several of these (``jobs_beside``)."""
+"""Time between two signs of life within the pause. A cutover gives up if several are missing (``jobs_beside``)."""
 WAITED_FOR = frozenset({"warm_up", "catch_up"})
 """A gate waits until the lags of these jobs are acceptable."""
 

@@ -81,8 +81,8 @@ class LoggedStore:
     def save(self, *, anew: bool = False) -> None:
         """Save the state of the last commit. If saving fails, the next run only takes longer.
 
-        :param anew: whether to save even if the position is the same. Then only the time has advanced as of which
-            the state is known to be whole.
+        :param anew: whether to save even if the position is the same. Then only the time as of which the state is
+            known to be whole has advanced.
         """
         position = self._position()
         is_saved = self._saved is not None and self._saved.position == position

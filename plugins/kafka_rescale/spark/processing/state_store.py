@@ -77,7 +77,7 @@ class TaskStore:
         self.restore(key, value, timestamp_ms)
 
     def range(self, first: bytes, last: bytes) -> Iterator[tuple[bytes, Entry]]:
-        """Yield entries in the order of their keys, both ends inclusive. A ``put`` meanwhile changes none."""
+        """Yield entries in the order of their keys, both ends inclusive. A later ``put`` changes none."""
         if self._sorted is None:
             self._sorted = SortedKeys(self._changed)
         changed = [(key, self._changed[key]) for key in self._sorted.range(first, last)]

@@ -47,7 +47,7 @@ def align(
     If the pairs have fences, ``touched`` says whether blue has a record of the key at or behind its fence, and
     ``shape`` is a hash of the places of all records of the key.
 
-    :param pairs: all with a fence, or all without one.
+    :param pairs: the stores. Either all of them have a fence, or none of them has.
     :param keys: the keys to look at, in a column ``key``; None for all keys.
     :param paced: slows the reading down; None to read as fast as Spark can.
     """

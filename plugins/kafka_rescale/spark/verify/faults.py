@@ -21,7 +21,7 @@ def judge(aligned: DataFrame, pairs: Sequence[StorePair]) -> DataFrame:
 
     ``expired``: the record is on one side only, and retention may have deleted it on the other. ``surplus``: a
     record of green is older than any record that blue still has of the key. ``blue_live``, ``blue_tombstoned``,
-    and the same for green: the record is the key's last one, and has not expired.
+    and the same for green: the record is the key's last record, and has not expired.
 
     If the pairs have fences, keys that blue has written behind them are ``excused``: they count for no side, and
     no oracle compares them.
