@@ -13,10 +13,10 @@ from typing import Any
 from testbed.airflow_settings import LOCKED_DATABASE_SECONDS
 
 TRIES, READINGS = 50, 3
-"""How often a request is sent: while the database is locked, and a reading that has no answer."""
+"""How often a request is sent while the database is locked, and how often a reading is sent without an answer."""
 PAUSE_SECONDS = 0.5
 TIMEOUT_SECONDS = LOCKED_DATABASE_SECONDS + 30
-"""A request that waits for another one's transaction gets its answer."""
+"""Long enough for a request that waits for another request's transaction to get its answer."""
 
 
 class AirflowApiError(RuntimeError):
@@ -31,7 +31,7 @@ class AirflowApiError(RuntimeError):
 
     @property
     def is_of_a_locked_database(self) -> bool:
-        """Whether it may pass: what the request had begun was taken back."""
+        """Whether the database was locked. Then the error may pass, and the request has changed nothing."""
         if self.status == HTTPStatus.INTERNAL_SERVER_ERROR:
             return "Database error" in str(self)
         return self.status == HTTPStatus.SERVICE_UNAVAILABLE
@@ -41,7 +41,7 @@ class AirflowApi:
     """The API of one Airflow.
 
     :param url: address of the API server, without a path
-    :param token: of a user; without one, all users of this Airflow have to be admins
+    :param token: token of a user; without a token, all users of this Airflow have to be admins
     """
 
     def __init__(self, url: str, token: str | None = None) -> None:
@@ -49,9 +49,10 @@ class AirflowApi:
         self._token = token
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Return the JSON answer of one request below ``/api/v2``; a token is fetched when needed.
+        """Return the JSON answer of one request below ``/api/v2``. A token is fetched when needed.
 
-        A SQLite that is locked changes nothing, so that is tried again, as is a reading without an answer.
+        A request that found the SQLite database locked has changed nothing, so it is sent again. So is a reading
+        without an answer.
 
         :raises AirflowApiError: the answer is an error.
         """

@@ -1,4 +1,4 @@
-"""What tests, demo and benchmarks ask Airflow over its public REST API."""
+"""A client of Airflow's public REST API, for tests, demo and benchmarks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 class AirflowClient(AirflowApi):
     """Triggers, watches and answers the runs of one Airflow.
 
-    :param log: the file that all its parts write to. Approvals need it.
+    :param log: the file that all parts of this Airflow write to. Approvals need it.
     """
 
     def __init__(self, url: str, log: Path, token: str | None = None) -> None:
@@ -35,7 +35,7 @@ class AirflowClient(AirflowApi):
         return all((health.get(part) or {}).get("status") == "healthy" for part in PARTS)
 
     def await_dag(self, dag_id: str, *, timeout: float = 180) -> None:
-        """Return when a DAG is known: its file may be parsed some time after the others.
+        """Return when Airflow knows a DAG, whose file may be parsed some time after the other files.
 
         :param timeout: seconds
         """
@@ -46,24 +46,24 @@ class AirflowClient(AirflowApi):
         return {dag["dag_id"] for dag in self._dags()}
 
     def parse_again(self, dag_id: str) -> None:
-        """Have the file of a DAG, and so all DAGs of that file, parsed before its time has come."""
+        """Have the file of a DAG parsed now, with all DAGs of that file, instead of when its time has come."""
         token = next(dag["file_token"] for dag in self._dags() if dag["dag_id"] == dag_id)
         self.request("PUT", f"/parseDagFile/{_quoted(token)}")
 
     def import_errors(self) -> dict[str, str]:
-        """Return the stack trace per DAG file that could not be imported."""
+        """Return the stack trace of every DAG file that could not be imported, by file."""
         errors = self.request("GET", "/importErrors")["import_errors"]
         return {each["filename"]: each["stack_trace"] for each in errors}
 
     def pause(self, dag_id: str, paused: bool = True) -> None:
-        """Keep a DAG's new runs from being started, or let them."""
+        """Keep a DAG's new runs from being started, or let them start."""
         self.await_dag(dag_id)
         self.request("PATCH", f"/dags/{_quoted(dag_id)}", {"is_paused": paused})
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None, *, run_id: str | None = None) -> str:
         """Start a run, let the DAG's runs be scheduled, and return the run's id.
 
-        In this order the run comes before one that a schedule would start as soon as its DAG is not paused.
+        In this order, the run comes before a run that a schedule starts as soon as the DAG is not paused.
         """
         self.await_dag(dag_id)
         body = {"logical_date": None, "conf": dict(conf or {})} | ({"dag_run_id": run_id} if run_id else {})
@@ -76,14 +76,14 @@ class AirflowClient(AirflowApi):
     ) -> dict[str, Any]:
         """Create a backfill of a scheduled DAG (ISO dates), as the UI's form does, and return it.
 
-        :param options: what else the form asks, such as ``reprocess_behavior``.
+        :param options: further fields of the form, such as ``reprocess_behavior``.
         """
         self.await_dag(dag_id)
         body = {"dag_id": dag_id, "from_date": from_date, "to_date": to_date, "dag_run_conf": dict(conf or {})}
         return dict(self.request("POST", "/backfills", body | options))
 
     def has_running_backfill(self, dag_id: str) -> bool:
-        """Whether there is one, which keeps another from being created, even a while after its last run."""
+        """Whether a backfill is running. It keeps others from being created, even a while after its last run."""
         known = self.request("GET", f"/backfills?dag_id={_quoted(dag_id)}")["backfills"]
         return any(each["completed_at"] is None for each in known)
 
@@ -105,11 +105,11 @@ class AirflowClient(AirflowApi):
         return {task["task_id"]: task["state"] for task in self.tasks(dag_id, run_id)}
 
     def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        """Return everything about every task instance of a run, each of a mapped task's among them."""
+        """Return everything about every task instance of a run, with each instance of a mapped task."""
         return list(self.request("GET", f"{_run(dag_id, run_id)}/taskInstances?limit=500")["task_instances"])
 
     def task(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
-        """Return everything about a task instance, its ``try_number`` and rendered fields among it."""
+        """Return everything about a task instance, such as its ``try_number`` and rendered fields."""
         return dict(self.request("GET", f"{_run(dag_id, run_id)}/taskInstances/{task_id}"))
 
     def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:
@@ -120,7 +120,7 @@ class AirflowClient(AirflowApi):
     def log(
         self, dag_id: str, run_id: str, task_id: str, try_number: int | None = None, map_index: int = -1
     ) -> str:
-        """Return the log of a try, the last one by default; of a mapped task both numbers have to be named."""
+        """Return the log of a try, by default of the last try. A mapped task needs both numbers."""
         number = try_number or self.task(dag_id, run_id, task_id)["try_number"]
         query = f"full_content=true&map_index={map_index}"
         path = f"{_run(dag_id, run_id)}/taskInstances/{task_id}/logs/{number}?{query}"
@@ -140,7 +140,7 @@ class AirflowClient(AirflowApi):
         self._answer(dag_id, run_id, task_id, "Reject")
 
     def clear(self, dag_id: str, run_id: str, task_ids: Collection[str], *, downstream: bool = True) -> list[str]:
-        """Clear tasks whatever their state, their downstream as well unless told otherwise; return their ids."""
+        """Clear tasks in any state, and by default all tasks downstream of them. Return their ids."""
         body = {
             "dry_run": False,
             "only_failed": False,
@@ -177,7 +177,8 @@ class AirflowClient(AirflowApi):
         """Return as soon as the condition holds; the API is asked at most twice a second.
 
         :param timeout: seconds
-        :raises TimeoutError: naming ``what`` was waited for, and the parts of this Airflow that don't work.
+        :raises TimeoutError: the condition did not hold in time. The error names ``what`` was waited for, and the
+            parts of this Airflow that don't work.
         """
         try:
             wait_until(condition, timeout=timeout, what=what, poll_seconds=0.5)
@@ -218,7 +219,7 @@ class AirflowClient(AirflowApi):
         return ", ".join(f"{part}: {(health.get(part) or {}).get('status')}" for part in PARTS)
 
     def _ended_parts(self) -> list[str]:
-        """Return what parts have said as they ended: none of them is started again."""
+        """Return the last words of parts that have ended. Airflow does not start such a part again."""
         if not self._log.exists():
             return []
         said = self._log.read_text(errors="replace").splitlines()

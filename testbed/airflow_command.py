@@ -1,4 +1,4 @@
-"""The settings of an Airflow on one machine, in a file that a shell reads: all ports, and nothing to be edited."""
+"""Write the settings of an Airflow on one machine to a file that a shell reads. Nothing has to be edited in it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ FILE_NAME = "environment"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the file and say how to go on."""
+    """Write the file, and print how to go on."""
     parser = argparse.ArgumentParser(prog="python -m testbed.airflow_command", description=__doc__)
     parser.add_argument("--directory", type=Path, required=True, help="AIRFLOW_HOME, made if missing")
-    parser.add_argument("--port", type=int, help="of its web page; else a free one")
+    parser.add_argument("--port", type=int, help="port of its web page; a free port if omitted")
     parser.add_argument(
         "--kafka", default="localhost:9092", help="bootstrap.servers of the connection kafka_default"
     )
     parser.add_argument("--spark", default="local[2]", help="master of the connection spark_default")
-    parser.add_argument("--applications", type=Path, help="directory of the application files; else the clone's")
+    parser.add_argument("--applications", type=Path, help="directory of application files; default: the clone's")
     options = parser.parse_args(arguments)
     home = options.directory.resolve()
     home.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.applications is not None:
         environment["KAFKA_RESCALE_APPLICATIONS"] = str(options.applications.resolve())
     file = home / FILE_NAME
-    # It has the keys with which tokens are signed.
+    # The file has the keys with which tokens are signed.
     file.touch(mode=0o600)
     file.write_text(as_exports(environment))
     print(f". {file}")
@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def as_exports(environment: dict[str, str]) -> str:
-    """Return Airflow's settings, and what else is new in an environment, as lines that a shell reads."""
+    """Return Airflow's settings, and the other new variables of an environment, as lines that a shell reads."""
     wanted = {n: v for n, v in sorted(environment.items()) if n.startswith("AIRFLOW") or os.environ.get(n) != v}
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in wanted.items())
 

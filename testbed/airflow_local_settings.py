@@ -1,15 +1,15 @@
-"""What each part of the test bed's Airflow begins with: a copy of this is in ``config`` of its ``AIRFLOW_HOME``.
+"""Each part of the test bed's Airflow runs this first, from a copy in ``config`` of its ``AIRFLOW_HOME``.
 
-Airflow forks a process for every task, and one for every parsing of a DAG file. Each of them would import the same
-hundreds of modules, 0.6 s of a core. So the part that forks imports them, once, before its first fork; parts that
-never fork import nothing.
+Airflow forks a process for every task, and for every parsing of a DAG file. Each process would import the same
+hundreds of modules, which takes 0.6 s of a core. So a part that forks imports them once, before its first fork.
+Parts that never fork import nothing.
 
-Its database is a SQLite file. SQLite waits for the disk some times in each transaction, and one part writes at a
-time. This database need not outlive the machine, so nobody waits for the disk.
+The database is a SQLite file. SQLite waits for the disk several times in each transaction, and only one part can
+write at a time. This database need not outlive the machine, so no part waits for the disk.
 
 The API server of Airflow 3.3 logs each action in the thread of its event loop. A request that has written commits
-only when the loop lets it go on. So a loop that waits for the lock of that request waits in vain, and every part
-with it. Therefore the loop gives up soon. The request fails, and the client sends it again.
+only when the loop lets it go on. If the loop waits for the lock of that request, it waits in vain, and so does
+every other part. Therefore the loop gives up soon. Then its request fails, and the client sends it again.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _OF_TASKS = (
 )
 _missing = list(_OF_TASKS)
 LOOP_SECONDS = 2
-"""How long the event loop of the API server waits for a lock; others wait as long as the connection says."""
+"""How long the event loop of the API server waits for a lock. Others wait as long as the connection says."""
 
 
 def _import_modules() -> None:
-    # Emptied first: an import may fork as well.
+    # Empty the list first, because an import may fork as well.
     names = tuple(_missing)
     _missing.clear()
     for name in names:
         try:
             import_module(name)
         except Exception:
-            # Then the processes that need it import it themselves, and say what is wrong.
+            # The processes that need the module import it themselves then, and say what is wrong.
             logging.getLogger(__name__).warning("%s is imported by each task", name, exc_info=True)
 
 
@@ -63,7 +63,7 @@ def _not_wait_for_the_disk(connection: Any, _: object) -> None:
 
 
 def _bound_waits_of_the_loop() -> None:
-    """Let connections wait for a lock as long as they did, but shortly while the main thread uses them."""
+    """Let connections wait for a lock as long as before, but only shortly while the main thread uses them."""
 
     @event.listens_for(Engine, "checkout")
     def bound(connection: Any, record: Any, _: object) -> None:

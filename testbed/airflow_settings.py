@@ -21,11 +21,11 @@ SMALL_MACHINE = {
     "API__WORKERS": "1",
     "DAG_PROCESSOR__PARSING_PROCESSES": "1",
     "DAG_PROCESSOR__REFRESH_INTERVAL": "15",
-    # Each parsing is a process of its own: with ten files every 30 s they took a quarter of two cores.
+    # Each parsing is a process of its own. Ten files, parsed every 30 s, took a quarter of two cores.
     "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",
     "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
     "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
-    # On a busy machine a task would die of an API server that takes longer than 5 s.
+    # On a busy machine, a task would die because the API server takes longer than 5 s.
     "WORKERS__EXECUTION_API_TIMEOUT": "60",
     # A worker that was killed is noticed, and its task retried, after this many seconds instead of 300.
     "SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "5",
@@ -36,7 +36,7 @@ SMALL_MACHINE = {
 }
 
 LOCKED_DATABASE_SECONDS = 120
-"""How long each part waits for another one's transaction.
+"""How long each part waits for another part's transaction.
 
 SQLite's own 5 s are too short for a slow disk. The triggerer and the DAG processor of Airflow 3.3 then end for
 good, and every task that has been deferred waits in vain.
@@ -53,7 +53,7 @@ class AirflowPorts:
 
     @classmethod
     def free(cls, api: int | None = None) -> AirflowPorts:
-        """Return free ports, and ``api`` if given."""
+        """Return free ports. If ``api`` is given, it is the API's port."""
         free, worker_logs, trigger_logs = free_ports(3)
         return cls(api or free, worker_logs, trigger_logs)
 
@@ -70,7 +70,7 @@ def airflow_environment(
 
     Settings of an Airflow around this process (a test that imports it, say) are left out.
 
-    :param connections: connection id to the connection as JSON.
+    :param connections: the connections, by their ids.
     """
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW")}
     settings = SMALL_MACHINE | {
@@ -93,7 +93,7 @@ def airflow_environment(
         | {f"AIRFLOW_CONN_{name.upper()}": json.dumps(value) for name, value in connections.items()}
         | {
             "AIRFLOW_HOME": str(home),
-            # What waits for a line of its log gets it at once.
+            # A process that waits for a line of the log gets it at once.
             "PYTHONUNBUFFERED": "1",
             # Triggers are imported by path, and Spark and Airflow programs are found beside this Python.
             "PYTHONPATH": str(plugins),

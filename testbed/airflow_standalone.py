@@ -28,12 +28,12 @@ class AirflowStandalone:
     """One Airflow: API server, scheduler with LocalExecutor, DAG processor and triggerer over SQLite.
 
     :param directory: ``AIRFLOW_HOME``, made if missing, kept by ``stop()``: database, ``logs/``, ``airflow.log``
-    :param dags: directory of the DAGs; those of this repository by default
-    :param plugins: directory of the plugins; those of this repository by default
-    :param connections: connection id to the connection, e.g. ``{"conn_type": "spark", "host": "local[2]"}``
-    :param env: variables that every part, task and Spark job gets, ``AIRFLOW__…`` settings among them
-    :param port: port of the UI and API on 127.0.0.1; a free one if omitted
-    :param detached: it outlives this process; otherwise it dies with it
+    :param dags: directory of the DAGs; by default this repository's
+    :param plugins: directory of the plugins; by default this repository's
+    :param connections: connections by id, such as ``{"conn_type": "spark", "host": "local[2]"}``
+    :param env: variables that every part, task and Spark job gets; they may be ``AIRFLOW__…`` settings
+    :param port: port of the UI and API on 127.0.0.1; a free port if omitted
+    :param detached: whether this Airflow outlives this process; otherwise it dies with the process
     """
 
     def __init__(
@@ -68,17 +68,17 @@ class AirflowStandalone:
 
     @property
     def log_file(self) -> Path:
-        """What all parts print."""
+        """The file with everything that the parts print."""
         return self.directory / "airflow.log"
 
     @property
     def pids(self) -> list[int]:
-        """Ids of the running parts, tasks and Spark drivers, also of those that another process started here."""
+        """Ids of the running parts, tasks and Spark drivers, even if another process started them here."""
         pid = self._kept.recorded_pid
         return [] if pid is None else session_members(pid)
 
     def start(self) -> AirflowStandalone:
-        """Start all parts, return when each says that it is healthy."""
+        """Start all parts, and return when each says that it is healthy."""
         if self.pids:
             raise AirflowError(f"an Airflow runs already on {self.directory} ({self.pids}): stop it first")
         configured = self.directory / "config"
@@ -94,7 +94,7 @@ class AirflowStandalone:
         return self
 
     def stop(self) -> None:
-        """End every process of this Airflow and wait until all are gone; nothing if none runs."""
+        """End every process of this Airflow, and wait until all are gone. If no process runs, do nothing."""
         if self.pids and (pid := self._kept.recorded_pid) is not None:
             end_session(pid, timeout=STOP_TIMEOUT_SECONDS)
         self._kept.forget()

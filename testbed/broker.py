@@ -1,4 +1,4 @@
-"""A real Kafka broker (one KRaft node) that lives as long as wanted: for tests, demo and benchmarks."""
+"""A real Kafka broker (one KRaft node) that lives as long as it is needed, for tests, demo and benchmarks."""
 
 from __future__ import annotations
 
@@ -30,22 +30,23 @@ STOP_TIMEOUT_SECONDS = 60
 
 
 class BrokerError(RuntimeError):
-    """The broker didn't start, or one runs already on the same directory."""
+    """The broker didn't start, or a broker runs already on the same directory."""
 
 
 class EmbeddedBroker:
     """One broker on one directory, always on the same port.
 
     :param directory: data, properties, log (``broker.log``) and pid file; made if missing, kept by ``stop()``
-    :param port: port for clients on 127.0.0.1; a free one, remembered in the directory, if omitted
+    :param port: port for clients on 127.0.0.1; if omitted, a free port, which the directory remembers
     :param properties: broker properties that replace or complete the defaults
     :param heap: ``-Xmx`` of the JVM
     :param sasl_users: user name to password; if given, clients must use SASL_PLAINTEXT with PLAIN
-    :param security: instead, SASL_SSL, client certificates and an authorizer, as told there
-    :param detached: the broker outlives this process and this context manager; otherwise it dies with them
+    :param security: instead of ``sasl_users``, SASL_SSL, client certificates and an authorizer
+    :param detached: whether the broker outlives this process and this context manager; otherwise it dies with them
     :param options: further options of the JVM
     :param formatting: arguments of ``kafka-storage format`` for a new directory; by default for one node alone
-    :param version: of Kafka; by default that of everything else. Others start without an archive of classes
+    :param version: version of Kafka, by default that of everything else. Other versions start without an archive
+        of classes
     """
 
     def __init__(
@@ -83,12 +84,12 @@ class EmbeddedBroker:
 
     @property
     def pid(self) -> int | None:
-        """Process id of the running broker, or None; also of one that another process started here."""
+        """Process id of the running broker, even if another process started it here; None if no broker runs."""
         pid = self._kept.recorded_pid
         return pid if pid is not None and is_running(pid, self._marker) else None
 
     def client_config(self, user: str | None = None) -> dict[str, str]:
-        """librdkafka properties to connect as ``user`` (default: the first one)."""
+        """Return librdkafka properties to connect as ``user``, by default as the first user."""
         config = {"bootstrap.servers": self.bootstrap_servers}
         if self.security is not None:
             return config | self.security.login(user or next(iter(self.security.users)))
@@ -100,12 +101,12 @@ class EmbeddedBroker:
 
     @property
     def internal_config(self) -> dict[str, str]:
-        """librdkafka properties of whoever has started the broker: a super user, where there is security."""
+        """librdkafka properties of the process that has started the broker. With security, it is a super user."""
         guarded = bool(self._sasl_users or self.security)
         return {"bootstrap.servers": f"127.0.0.1:{self.ports.internal if guarded else self.ports.client}"}
 
     def certified_config(self, common_name: str) -> dict[str, str]:
-        """librdkafka properties to connect by a certificate; only with ``security``."""
+        """Return librdkafka properties to connect by a certificate; only with ``security``."""
         assert self.security is not None, "a broker without certificates"
         return {
             "bootstrap.servers": f"127.0.0.1:{self.ports.mtls}",
@@ -113,7 +114,7 @@ class EmbeddedBroker:
         }
 
     def start(self) -> EmbeddedBroker:
-        """Format the directory if it is new, start the broker, return when it answers a metadata request."""
+        """Format the directory if it is new, start the broker, and return when it answers a metadata request."""
         self.launch()
         self.await_ready()
         if self.security is not None:
@@ -123,10 +124,10 @@ class EmbeddedBroker:
     def launch(self) -> None:
         """Format the directory if it is new, and start the process.
 
-        A broker of a cluster answers only when a majority of its controllers runs: start all of them before any is
-        waited for.
+        A broker of a cluster answers only when a majority of its controllers runs. So launch all nodes before you
+        wait for any of them.
 
-        :raises BrokerError: the directory has a broker at work, or can't be formatted.
+        :raises BrokerError: a broker runs on the directory, or the directory can't be formatted.
         """
         if self.pid is not None:
             raise BrokerError(f"broker {self.pid} already runs on {self.directory}: stop it first")
@@ -141,9 +142,10 @@ class EmbeddedBroker:
         self._kept.start(program)
 
     def stop(self) -> None:
-        """SIGTERM and wait until the process is gone (SIGKILL as the last resort); nothing if none runs.
+        """End the process by SIGTERM, as a last resort by SIGKILL, and wait until it is gone.
 
-        Waiting matters: a second broker on a directory that is still being closed corrupts the metadata log.
+        If no process runs, do nothing. Waiting matters, because a second broker on a directory that is still being
+        closed corrupts the metadata log.
         """
         self.thaw()
         if (pid := self.pid) is not None:
@@ -151,17 +153,17 @@ class EmbeddedBroker:
         self._kept.forget()
 
     def kill(self) -> None:
-        """SIGKILL, as a crash would do, and wait until the process is gone."""
+        """End the process by SIGKILL, as a crash would, and wait until it is gone."""
         if (pid := self.pid) is not None:
             kill_process(pid, marker=self._marker)
         self._kept.forget()
 
     def freeze(self) -> None:
-        """SIGSTOP: the process keeps its connections and answers nothing, as in a long pause of its machine."""
+        """Stop the process by SIGSTOP: it keeps its connections and answers nothing, as if its machine paused."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """SIGCONT: go on after ``freeze``; nothing happens to a broker that runs, or is down."""
+        """Let the process go on after ``freeze`` (SIGCONT). This does nothing to a broker that runs or is down."""
         self._signal(signal.SIGCONT)
 
     def restart(self) -> EmbeddedBroker:
@@ -200,8 +202,8 @@ class EmbeddedBroker:
     def await_ready(self) -> None:
         """Return when the broker answers a metadata request.
 
-        :raises BrokerError: it has ended instead.
-        :raises TimeoutError: it does not answer in time.
+        :raises BrokerError: the broker has ended instead.
+        :raises TimeoutError: the broker does not answer in time.
         """
         quiet = {"log_level": 0, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 100}
         admin = AdminClient({**self.internal_config, **quiet})

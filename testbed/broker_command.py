@@ -1,4 +1,4 @@
-"""The embedded broker from a shell: one that outlives the command."""
+"""Start, stop or look at an embedded broker from a shell. The broker outlives the command."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from testbed.broker import EmbeddedBroker
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """``start``, ``stop`` or ``status`` of a broker that outlives the command; status exits 3 if none."""
+    """Start or stop a broker, or print its status. ``status`` exits with 3 if no broker runs."""
     parser = argparse.ArgumentParser(prog="python -m testbed.broker_command", description=__doc__)
     parser.add_argument("command", choices=["start", "stop", "status"])
     parser.add_argument("--directory", type=Path, required=True)
-    parser.add_argument("--port", type=int, help="of a new one; else a free port, which it keeps")
+    parser.add_argument("--port", type=int, help="port of a new broker; by default a free port, which it keeps")
     parser.add_argument("--heap", default="1g")
     parser.add_argument("--property", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args(arguments)

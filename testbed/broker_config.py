@@ -39,7 +39,8 @@ SMALL_MACHINE = {
 class Ports:
     """TCP ports of one broker on 127.0.0.1.
 
-    ``internal`` is the broker's own when clients must log in, ``mtls`` for those that do so by certificate.
+    ``internal`` is the port of the broker's own listener when clients must log in, ``mtls`` the port for clients
+    that log in by certificate.
     """
 
     client: int
@@ -49,7 +50,7 @@ class Ports:
 
     @classmethod
     def of(cls, directory: Path, client: int | None = None) -> Ports:
-        """The ports that ``directory`` was used with before, or free ones, kept for every later start."""
+        """Return the ports that the directory was used with before; else free ports, kept for later starts."""
         file = directory / "ports.json"
         if file.exists():
             kept = cls(**{"mtls": free_ports(1)[0], **json.loads(file.read_text())})
@@ -68,7 +69,7 @@ class Ports:
 
 
 def cluster_id() -> str:
-    """A new cluster id in Kafka's form: 22 characters of URL-safe base64, not starting with a dash."""
+    """Return a new cluster id in Kafka's form: 22 characters of URL-safe base64, not starting with a dash."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         continue
     return text
@@ -81,10 +82,10 @@ def server_properties(
     overrides: Mapping[str, str],
     security: BrokerSecurity | None = None,
 ) -> dict[str, str]:
-    """Properties of the broker.
+    """Return the properties of the broker.
 
-    :param sasl_users: user name to password. If there are any, clients log in with SASL_PLAINTEXT / PLAIN,
-        while the broker and its controller talk to themselves in PLAINTEXT on listeners of their own.
+    :param sasl_users: passwords by user name. If there are users, clients log in with SASL_PLAINTEXT / PLAIN,
+        while the broker and its controller talk to each other in PLAINTEXT on listeners of their own.
     :param overrides: properties that replace or complete the defaults
     :param security: instead of ``sasl_users``, TLS, SCRAM, client certificates and an authorizer.
     """
@@ -112,12 +113,12 @@ def server_properties(
 
 
 def to_properties_file(properties: Mapping[str, str]) -> str:
-    """Text of a Java properties file."""
+    """Return the text of a Java properties file."""
     return "".join(f"{key}={value}\n" for key, value in properties.items()).replace("\\", "\\\\")
 
 
 def jvm_options(heap: str) -> tuple[str, ...]:
-    """Options of the broker's JVM: a small footprint, and a log of warnings with their time.
+    """Return the options of the broker's JVM: a small footprint, and a log of warnings with their time.
 
     :param heap: ``-Xmx``
     """
@@ -127,13 +128,13 @@ def jvm_options(heap: str) -> tuple[str, ...]:
 
 
 def archive_path() -> Path:
-    """Return where the archive of this broker's classes, at this place, is or would be."""
+    """Return the path of the archive of this broker's classes. The archive may not exist."""
     return archive_in(ARCHIVES, (JVM_DIRECTORY / "pom.xml").read_bytes(), jars_directory("kafka"))
 
 
 def quick_start() -> tuple[str, ...]:
-    """Return the options of the JVM with which a broker and its tools start quickly; none without an archive.
+    """Return JVM options with which a broker and its tools start quickly; empty without an archive.
 
-    The processor time of a start is half of what it is otherwise.
+    With an archive, a start takes half of the processor time.
     """
     return using(archive_path())

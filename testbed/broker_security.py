@@ -31,13 +31,14 @@ _OAUTH = "org.apache.kafka.common.security.oauthbearer"
 
 @dataclass(frozen=True)
 class BrokerSecurity:
-    """Who may log in; what they may do is up to the ACLs, and without any they may do nothing.
+    """Who may log in. ACLs say what a user may do; without ACLs a user may do nothing.
 
-    Listener ``CLIENT`` is SASL_SSL, ``MTLS`` asks for certificates. ``INTERNAL`` and the controller's are plain
-    and for whoever has started the broker: nobody logs in there, so everybody is ``User:ANONYMOUS``, a super user.
+    Listener ``CLIENT`` is SASL_SSL, and ``MTLS`` asks for certificates. ``INTERNAL`` and the controller's listener
+    are plain, and meant for the process that has started the broker. There is no login there, so every client is
+    ``User:ANONYMOUS``, a super user.
 
-    :param directory: of the certificates.
-    :param users: name to password, by PLAIN and both SCRAM mechanisms.
+    :param directory: directory of the certificates.
+    :param users: passwords by user name, for PLAIN and both SCRAM mechanisms.
     :param jwks_url: where the keys of an OAUTHBEARER token issuer are; without it there is no OAUTHBEARER.
     """
 
@@ -51,7 +52,7 @@ class BrokerSecurity:
         return Certificates(self.directory)
 
     def properties(self) -> dict[str, str]:
-        """Return the broker's properties but for the listeners' addresses and protocols."""
+        """Return the broker's properties, except the listeners' addresses and protocols."""
         certificates = self.certificates
         scram = {f"listener.name.client.{name.lower()}.sasl.jaas.config": _SCRAM for name in MECHANISMS}
         return {
@@ -70,13 +71,13 @@ class BrokerSecurity:
         }
 
     def jvm_options(self) -> tuple[str, ...]:
-        """Return options of the broker's JVM: Kafka 4 fetches keys from no other address."""
+        """Return options of the broker's JVM. Kafka 4 fetches keys only from an address that is allowed there."""
         return (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.jwks_url}",) if self.jwks_url else ()
 
     def create_users(self, admin: AdminClient) -> None:
-        """Create the SCRAM credentials and return when the broker has them.
+        """Create the SCRAM credentials, and return when the broker has them.
 
-        By a request rather than by ``kafka-storage format --add-scram``, whose command line would show them.
+        This sends a request, because the command line of ``kafka-storage format --add-scram`` would show them.
         """
         if not self.users:
             return

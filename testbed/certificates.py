@@ -1,4 +1,4 @@
-"""A certificate authority of one directory's own, for brokers and clients on this machine."""
+"""A certificate authority for brokers and clients on this machine. Each directory has an authority of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VALID = timedelta(days=30)
 class Certificates:
     """Issues certificates, each once, as PEM files that librdkafka and Java (KIP-651) both read.
 
-    :param directory: of the files, made if missing; only its owner may read it.
+    :param directory: directory of the files, made if missing; only its owner may read it.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -38,7 +38,7 @@ class Certificates:
     def issue(self, common_name: str) -> Path:
         """Return a file with a key in PKCS#8 and its certificate, valid for this machine's own addresses.
 
-        :param common_name: a client with it is the principal ``User:CN=<common name>``.
+        :param common_name: a client with this name is the principal ``User:CN=<common name>``.
         """
         file = self.directory / f"{common_name}.pem"
         if not file.exists():
@@ -60,7 +60,7 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivate
     now = datetime.now(UTC)
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key.public_key())
     builder = builder.serial_number(x509.random_serial_number())
-    # An hour back, for clocks that differ.
+    # Valid since an hour ago, because clocks differ.
     return builder.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + VALID)
 
 

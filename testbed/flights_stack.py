@@ -27,13 +27,13 @@ ROOT = Path(__file__).resolve().parents[1]
 class FlightsStack:
     """One flights application on one broker.
 
-    :param directory: state of the application, logs, and the replay's progress file.
-    :param partitions: count of the input and output topics at the beginning.
-    :param preload: flights sent at once.
+    :param directory: directory of the application's state, the logs, and the replay's progress file.
+    :param partitions: partition count of the input and output topics at the beginning.
+    :param preload: number of flights that are sent at once.
     :param rate: flights per second after that.
-    :param limit: flights of the year that are used; all for ``None``.
-    :param lasting: the replay slows down rather than end before :meth:`finish_replay`.
-    :param pinned: the replay leaves partitions alone that are added meanwhile.
+    :param limit: how many flights of the year are used; None for all.
+    :param lasting: whether the replay slows down, so that it does not end before :meth:`finish_replay`.
+    :param pinned: whether the replay sends nothing to partitions that are added meanwhile.
     :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
     :param program: takes the commands of the application's life cycle, as ``run.sh`` does.
     """
@@ -60,7 +60,7 @@ class FlightsStack:
 
     @property
     def progress_file(self) -> Path:
-        """Where the replay keeps how far it is."""
+        """The file in which the replay keeps how far it is."""
         return self.directory / "replay.json"
 
     @property
@@ -112,7 +112,7 @@ class FlightsStack:
         return 0 if progress is None else progress.sent
 
     def is_replaying(self) -> bool:
-        """Whether flights go on arriving."""
+        """Whether the replay is still sending flights."""
         return self._replay is not None and self._replay.poll() is None
 
     def await_sent(self, flights: int, timeout: float = 300) -> None:
@@ -127,7 +127,7 @@ class FlightsStack:
         self._end_watchdog()
 
     def stop(self, *application_ids: str) -> None:
-        """End the replay and the applications; whatever is gone already stays so."""
+        """End the replay and the applications. Those that have ended already are left alone."""
         if self._replay is not None and self.is_replaying():
             end_process(self._replay.pid)
             self._replay.wait(30)
@@ -138,10 +138,11 @@ class FlightsStack:
     def compare(
         self, application_id: str | None, *, output_prefix: str | None = "", logged: bool = False
     ) -> Comparison:
-        """Compare changelogs and outputs with what follows from the flights sent.
+        """Compare changelogs and outputs with the results that follow from the flights sent.
 
-        :param logged: from those that the input topic holds instead. A broker without replicas that is killed may
-            have lost some that it had acknowledged, and have kept others twice.
+        :param logged: whether to use the flights in the input topic instead of the flights sent. A broker without
+            replicas that was killed may have lost flights that it had acknowledged, and may have kept others
+            twice.
         """
         progress = Progress.read(self.progress_file)
         assert progress is not None, "nothing has been sent"
@@ -152,10 +153,10 @@ class FlightsStack:
         )
 
     def await_equal(self, application_id: str, timeout: float = 240, *, logged: bool = False) -> None:
-        """Return when the application has made of the flights sent what follows from them.
+        """Return when the application has the results that follow from the flights sent.
 
         :param logged: see ``compare``.
-        :raises TimeoutError: it hasn't; says where.
+        :raises TimeoutError: the results still differ; the error says where.
         """
         differences: list[str] = []
 

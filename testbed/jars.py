@@ -38,18 +38,18 @@ class BuildError(RuntimeError):
 
 
 def jars_directory(jar_set: JarSet = "kafka") -> Path:
-    """Directory of the jars of ``jar_set``, which may not exist yet.
+    """Return the directory of a set of jars. The directory may not exist yet.
 
-    :param jar_set: ``kafka`` is the broker, Kafka Streams and its tools; ``connector`` is what Spark lacks to
-        read Kafka. The two bring different kafka-clients and must never share a class path. ``yarn`` is a small
-        cluster for the test that submits jobs to one.
+    :param jar_set: ``kafka`` is the broker, Kafka Streams and its tools. ``connector`` is the set that Spark needs
+        to read Kafka. These two contain different kafka-clients and must never share a class path. ``yarn`` is a
+        small YARN cluster, for the test that submits jobs to it.
     """
     return TARGET_DIRECTORY / jar_set
 
 
 @cache
 def require_java() -> str:
-    """Path of ``java``, at least version 17; raises :class:`MissingToolError`."""
+    """Return the path of ``java``, at least version 17. Raise :class:`MissingToolError` if there is none."""
     java = _require_program("java", "openjdk-17-jdk-headless")
     banner = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     found = re.search(r'version "(\d+)', banner)
@@ -62,9 +62,9 @@ def require_java() -> str:
 
 
 def ensure_jars(jar_set: JarSet = "kafka") -> Path:
-    """Fetch the jars with Maven unless those of the present ``pom.xml`` are there; returns their directory.
+    """Fetch the jars with Maven, unless the jars of the present ``pom.xml`` are there. Return their directory.
 
-    Safe to call from several processes at once: the first fetches, the others wait for it.
+    Several processes may call this at once: the first process fetches, and the others wait for it.
 
     :raises MissingToolError: java or mvn is missing, with the command that installs it.
     :raises BuildError: Maven failed.
@@ -73,16 +73,16 @@ def ensure_jars(jar_set: JarSet = "kafka") -> Path:
 
 
 def kafka_version() -> str:
-    """Return the version of the broker and of Kafka Streams that everything runs with unless told otherwise."""
+    """Return the default version of the broker and of Kafka Streams."""
     found = re.search(r"<kafka\.version>([^<]+)<", (JVM_DIRECTORY / "pom.xml").read_text())
     assert found is not None, "jvm/pom.xml names no kafka.version"
     return found.group(1)
 
 
 def ensure_kafka(version: str) -> Path:
-    """Fetch the broker and Kafka Streams of a version from Maven Central unless they are there.
+    """Fetch the broker and Kafka Streams of a version from Maven Central, unless they are there.
 
-    :param version: such as ``3.9.2``; that of ``pom.xml`` has the jars that everything else uses.
+    :param version: such as ``3.9.2``; the version of ``pom.xml`` has the jars that everything else uses.
     :returns: the directory of the jars.
     :raises MissingToolError: java or mvn is missing, with the command that installs it.
     :raises BuildError: Maven failed.
@@ -94,7 +94,7 @@ def ensure_kafka(version: str) -> Path:
 
 
 def ensure_gate_jar() -> Path:
-    """Compile and pack the gates unless their present sources have been; returns the jar."""
+    """Compile and pack the gates, unless this was done with their present sources. Return the jar."""
     directory, sources = GATE_JAR.parent, sorted(GATE_SOURCES.glob("*.java"))
     wanted = _digest(JVM_DIRECTORY / "pom.xml", *sources)
     if _stamp(directory) == wanted:
@@ -111,9 +111,9 @@ def ensure_gate_jar() -> Path:
 
 
 def ensure_demo_classes() -> Path:
-    """Compile the demo application and the gates unless their present sources have been.
+    """Compile the demo application and the gates, unless this was done with their present sources.
 
-    Compiled beforehand because the start of the application is part of a cutover's pause.
+    They are compiled beforehand, because the start of the application is part of a cutover's pause.
 
     :returns: the class directory of the application.
     """
@@ -122,7 +122,7 @@ def ensure_demo_classes() -> Path:
 
 
 def ensure_classes(sources: Path, classes: Path) -> Path:
-    """Compile the Java files of a directory against the ``kafka`` jars unless their present text has been.
+    """Compile the Java files of a directory against the ``kafka`` jars, unless their present text was compiled.
 
     :param classes: the class directory, which is returned.
     :raises BuildError: the compiler failed.
@@ -143,10 +143,10 @@ def ensure_classes(sources: Path, classes: Path) -> Path:
 def java_command(
     main_class: str, *arguments: str, options: tuple[str, ...] = (), version: str | None = None
 ) -> list[str]:
-    """Command line that runs ``main_class`` from the jars of Kafka.
+    """Return the command line that runs a class from the jars of Kafka.
 
     :param options: options of the JVM itself, such as ``-Xmx512m``
-    :param version: of Kafka; by default that of ``pom.xml``
+    :param version: version of Kafka; by default the version of ``pom.xml``
     """
     jars = ensure_kafka(version) if version else ensure_jars("kafka")
     return [require_java(), *options, "-cp", f"{jars}/*", main_class, *arguments]

@@ -1,4 +1,4 @@
-"""A process that is kept at work on a directory: its log, its id in a file, and a watchdog that ends it."""
+"""A process that works on a directory, with its log, its id in a file, and a watchdog that ends it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 
 class KeptProcess:
-    """One process at a time; others can find it by its id in the file.
+    """One process at a time. Other Python processes can find it by its id in the file.
 
-    :param directory: of ``<name>.log`` and ``<name>.pid``.
-    :param watchdog: starts what ends a process of this id together with this Python process; None: it outlives it.
+    :param directory: directory of ``<name>.log`` and ``<name>.pid``.
+    :param watchdog: starts a watchdog, which ends the process when this Python process ends. With None, the
+        process outlives this Python process.
     """
 
     def __init__(
@@ -26,7 +27,7 @@ class KeptProcess:
 
     @property
     def recorded_pid(self) -> int | None:
-        """The id in the file: of a process that may have ended, and may be another's child."""
+        """The id in the file. Its process may have ended, and another Python process may have started it."""
         try:
             return int(self._pid_file.read_text())
         except (FileNotFoundError, ValueError):
@@ -34,13 +35,13 @@ class KeptProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the process that was started from here is no more."""
+        """Whether the process that was started here has ended."""
         return self._process is not None and self._process.poll() is not None
 
     def start(self, command: Sequence[str], **options: Any) -> None:
-        """Start it in a session of its own; what it prints goes to the log.
+        """Start the process in a session of its own. Its output goes to the log.
 
-        :param options: of ``subprocess.Popen``.
+        :param options: options of ``subprocess.Popen``.
         """
         with self._log_file.open("ab") as log:
             self._process = subprocess.Popen(
@@ -51,7 +52,7 @@ class KeptProcess:
             self._watchdog = self._watch(self._process.pid)
 
     def forget(self) -> None:
-        """Give up the process, which has been ended, and its watchdog."""
+        """Clean up after the process, which has been ended, and end its watchdog."""
         for process in (self._process, self._watchdog):
             if process is not None:
                 process.kill()

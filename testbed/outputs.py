@@ -1,4 +1,4 @@
-"""Compares what the flights application has made of its input with what it must have made of it."""
+"""Compare the results of the flights application with the results that follow from its input."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Decoder = Callable[[bytes, bytes], tuple[Any, Any]]
 class Comparison:
     """Outcome of a comparison.
 
-    :param differences: at most 20, one line each; empty if all is as expected
-    :param counts: topic to number of live keys that were compared
+    :param differences: at most 20 differences, a line for each; empty if everything is as expected
+    :param counts: number of live keys that were compared, by topic
     """
 
     differences: list[str] = field(default_factory=list)
@@ -43,12 +43,12 @@ def compare_with_expected(
     application_id: str | None = None,
     output_prefix: str | None = "",
 ) -> Comparison:
-    """Compare the final values in the changelogs, the output topics or both with the expected ones.
+    """Compare the final values in the changelogs, the output topics or both with the expected values.
 
     :param client: librdkafka properties with ``bootstrap.servers``
     :param sent: the flights that were sent, ``Progress.read(file).dataset()`` after a replay
-    :param application_id: compare the changelogs of this application; None leaves them out
-    :param output_prefix: compare the outputs of this prefix; None leaves them out
+    :param application_id: the application whose changelogs are compared; None leaves changelogs out
+    :param output_prefix: prefix of the outputs that are compared; None leaves outputs out
     """
     expected: dict[str, Results] = {
         "aircraft-totals": sent.expected_totals(),
@@ -68,7 +68,7 @@ def compare_with_expected(
 
 
 def read_results(client: Mapping[str, object], topic: str, decode: Decoder, times_bytes: int = 0) -> Results:
-    """Decoded key to decoded value of all live keys of ``topic``.
+    """Return the decoded values of all live keys of a topic, by decoded key.
 
     :param times_bytes: see ``read_latest``
     """
@@ -77,18 +77,19 @@ def read_results(client: Mapping[str, object], topic: str, decode: Decoder, time
 
 
 def read_numbers(client: Mapping[str, object], topic: str) -> list[int]:
-    """The numbers of all flights that lie in an input topic."""
+    """Return the numbers of all flights in an input topic."""
     with _ReadToEnd(client, topic) as reader:
         return [json.loads(message.value())["number"] for message in reader.messages()]
 
 
 def read_latest(client: Mapping[str, object], topic: str, times_bytes: int = 0) -> dict[bytes, bytes | None]:
-    """Key to its last committed value up to the present end of the topic; None where it was deleted.
+    """Return the last committed value of each key up to the present end of the topic; None if it was deleted.
 
     If the topic has grown, a key may be in several partitions. Its last value is where the default partitioner
-    puts it now, or, if nothing was written for it since, in the highest partition that has it.
+    puts it now. If nothing was written for the key since the growth, its last value is in the highest partition
+    that has the key.
 
-    :param times_bytes: at the end of every key, that say nothing about its partition
+    :param times_bytes: number of bytes at the end of every key that say nothing about its partition
     """
     found: dict[bytes, dict[int, bytes | None]] = {}
     partitions = 0
@@ -104,7 +105,7 @@ def read_latest(client: Mapping[str, object], topic: str, times_bytes: int = 0) 
 
 
 class _ReadToEnd:
-    """Reads a topic from its beginning to the end it has now, committed records only."""
+    """Reads the committed records of a topic, from its beginning to its present end."""
 
     def __init__(self, client: Mapping[str, object], topic: str) -> None:
         isolated = {"isolation.level": "read_committed", "enable.auto.commit": False, "group.id": "unused"}
@@ -126,7 +127,7 @@ class _ReadToEnd:
         self._consumer.close()
 
     def messages(self) -> Iterator[Message]:
-        """All records, in order within each partition."""
+        """Yield all records, in order within each partition."""
         open_partitions = set(range(self.partitions))
         while open_partitions:
             for message in self._consumer.consume(10_000, timeout=0.05):
@@ -173,7 +174,7 @@ def _hour_of_output(key: bytes, value: bytes) -> tuple[Hour, int]:
 
 
 TIMES_BYTES = {"aircraft-sessions": 16, "airport-hourly": 12}
-"""Of the keys in changelogs."""
+"""How many bytes of the keys in changelogs are times, by store."""
 
 CHANGELOG_DECODERS: dict[str, Decoder] = {
     "aircraft-totals": _total,

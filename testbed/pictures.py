@@ -1,4 +1,4 @@
-"""Pictures of a real run for people: the DAG's graph as Airflow draws it, by Debian's Chromium if it is there."""
+"""Pictures of a real run for people: the DAG's graph as Airflow draws it, if Debian's Chromium is installed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import subprocess
 from pathlib import Path
 
 PAGE_MS = 20_000
-"""The UI is drawn by JavaScript: virtual time that the page gets before the picture is taken."""
+"""Virtual time that the page gets before the picture is taken, because JavaScript draws the UI."""
 
 
 def screenshot(url: str, file: Path, *, width: int = 2200, height: int = 1400) -> bool:
-    """Save a picture of a page and return whether one was taken.
+    """Save a picture of a page, and return whether that was possible.
 
-    :param width: of the window in pixels.
-    :param height: of the window in pixels.
+    :param width: width of the window in pixels.
+    :param height: height of the window in pixels.
     """
     chromium = shutil.which("chromium")
     if chromium is None:

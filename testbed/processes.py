@@ -1,4 +1,4 @@
-"""Processes known by their id: do they run, end them, and wait on conditions instead of sleeping."""
+"""Processes by their ids: whether they run, and ending them. Also waits for conditions, and free ports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 POLL_SECONDS = 0.05
 
-# Below Linux's ephemeral range: no outgoing connection may take the port while a broker restarts.
+# Below Linux's ephemeral range, so that no outgoing connection takes the port while a broker restarts.
 PORT_RANGE = range(18000, 32000)
 
 
@@ -23,7 +23,7 @@ def wait_until(
     """Return as soon as ``condition()`` is true.
 
     :param timeout: seconds
-    :raises TimeoutError: naming ``what`` was waited for.
+    :raises TimeoutError: the condition did not hold in time. The error names ``what`` was waited for.
     """
     deadline = time.monotonic() + timeout
     while not condition():
@@ -33,10 +33,10 @@ def wait_until(
 
 
 def is_running(pid: int, marker: str = "") -> bool:
-    """Whether process ``pid`` runs and its command line contains ``marker``.
+    """Return whether process ``pid`` runs and its command line contains ``marker``.
 
-    The marker tells a process from a later one with the same id. A zombie doesn't run: in a container nobody
-    may ever collect it.
+    The marker tells a process from a later process with the same id. A zombie doesn't run: in a container, it may
+    never be collected.
     """
     try:
         os.kill(pid, 0)
@@ -48,9 +48,9 @@ def is_running(pid: int, marker: str = "") -> bool:
 
 
 def end_process(pid: int, *, marker: str = "", timeout: float = 60) -> bool:
-    """SIGTERM, wait until the process is gone, SIGKILL if it isn't after ``timeout`` seconds.
+    """Send SIGTERM and wait until the process is gone. Send SIGKILL if it isn't gone after ``timeout`` seconds.
 
-    :returns: whether it ended by itself, that is, without SIGKILL.
+    :returns: whether the process ended without SIGKILL.
     """
     if not is_running(pid, marker):
         return True
@@ -64,7 +64,7 @@ def end_process(pid: int, *, marker: str = "", timeout: float = 60) -> bool:
 
 
 def kill_process(pid: int, *, marker: str = "") -> None:
-    """SIGKILL, and return when the process is gone."""
+    """Send SIGKILL, and return when the process is gone."""
     if is_running(pid, marker):
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not is_running(pid, marker), timeout=30, what=f"the end of killed process {pid}")
@@ -74,11 +74,12 @@ def end_with_parent(pid: int, started: str = "") -> subprocess.Popen[bytes]:
     """Start a watchdog that kills ``pid`` when this Python process ends, however it ends.
 
     The watchdog blocks on a pipe that only this process holds open. (PR_SET_PDEATHSIG would fire when the
-    *thread* that started the child ends.) Ids are given again, to threads of other processes among others: it
-    kills the process that had the id at first, or nobody.
+    *thread* that started the child ends.) The system gives ids again, even to threads of other processes. So the
+    watchdog kills only the process that had the id at first.
 
-    :param pid: of a child that nobody has waited for yet.
-    :param started: when that was, as :func:`started_at` has it; by default that of the process which has the id.
+    :param pid: id of a child that no process has waited for yet.
+    :param started: when the child was started, in the form of :func:`started_at`; by default the start of the
+        process that has the id now.
     """
     same = "[ \"$(sed 's/.*) //' /proc/$0/stat 2>/dev/null | cut -d ' ' -f 20)\" = \"$1\" ]"
     command = ["/bin/sh", "-c", f'read -r _; {same} && kill -KILL "$0" 2>/dev/null', str(pid)]
@@ -86,7 +87,7 @@ def end_with_parent(pid: int, started: str = "") -> subprocess.Popen[bytes]:
 
 
 def started_at(pid: int) -> str:
-    """When a process was started, in clock ticks since the machine was: with its id, it is that process alone.
+    """Return when a process was started, in clock ticks since the machine's start. With the id, this is unique.
 
     :raises FileNotFoundError: there is no such process.
     """
@@ -103,7 +104,7 @@ def is_listening(port: int) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """``count`` different TCP ports that nobody listens on at 127.0.0.1."""
+    """Return ``count`` different TCP ports on which no process listens at 127.0.0.1."""
     found: list[int] = []
     for port in random.sample(PORT_RANGE, len(PORT_RANGE)):
         with socket.socket() as probe:

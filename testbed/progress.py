@@ -1,4 +1,4 @@
-"""How far a replay is, kept in a file, so that the results of exactly what was sent can be computed."""
+"""How far a replay is. A file keeps it, so that the results of exactly the sent flights can be computed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ REPORT_SECONDS = 2
 
 @dataclass(frozen=True)
 class Progress:
-    """What has been sent: the first ``sent`` flights of ``load(limit, shift_hours)``.
+    """How far a replay is: it has sent the first ``sent`` flights of ``load(limit, shift_hours)``.
 
-    ``sent`` is exact, that is, acknowledged and nothing beyond it, unless ``state`` is ``running``.
+    Unless ``state`` is ``running``, ``sent`` is exact: all these flights are acknowledged, and no others were
+    sent.
     """
 
     state: str
@@ -27,22 +28,22 @@ class Progress:
 
     @classmethod
     def read(cls, file: Path) -> Progress | None:
-        """Progress kept in ``file``, or None if there is none."""
+        """Return the progress that a file keeps; None if there is no such file."""
         return cls(**json.loads(file.read_text())) if file.exists() else None
 
     def write(self, file: Path) -> None:
-        """Replace ``file`` in one step: a reader never sees half of it."""
+        """Replace the file in one step, so that a reader never sees half of it."""
         temporary = file.with_name(file.name + ".new")
         temporary.write_text(json.dumps(asdict(self)))
         temporary.replace(file)
 
     def dataset(self) -> Dataset:
-        """The flights that were sent, for the expected results."""
+        """Return the flights that were sent, for the expected results."""
         return load(self.limit, self.shift_hours).prefix(self.sent)
 
 
 class ProgressReport:
-    """Writes progress to the file and to the terminal: at once by ``write``, now and then when called."""
+    """Writes progress to the file and to the terminal: by ``write`` at once, by a call only now and then."""
 
     def __init__(self, file: Path, limit: int | None, dataset: Dataset) -> None:
         self._file, self._limit, self._dataset = file, limit, dataset
@@ -53,7 +54,7 @@ class ProgressReport:
             self.write("running", sent)
 
     def write(self, state: str, sent: int) -> Progress:
-        """Write it now; returns what was written."""
+        """Write the progress now, and return it."""
         self._shown = time.monotonic()
         progress = Progress(state, sent, self._limit, self._dataset.shift_hours)
         progress.write(self._file)

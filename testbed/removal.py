@@ -1,4 +1,4 @@
-"""Sabotage for the demo and the tests: a record taken out of a topic."""
+"""Sabotage for the demo and the tests: remove a record from a topic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DELETABLE = {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
 
 
 def remove_first_record(connection: KafkaConnection, topic: str) -> bytes:
-    """Delete the first record of the first partition that has one, and return its key.
+    """Delete the first record of the first partition with records, and return its key.
 
     :raises LookupError: the topic is empty.
     """
@@ -28,7 +28,7 @@ def remove_first_record(connection: KafkaConnection, topic: str) -> bytes:
 def remove_records(connection: KafkaConnection, topic: str, before: Mapping[int, int]) -> None:
     """Delete the records below some offsets, by partition.
 
-    Brokers delete records only where the cleanup policy says so; the topic's own configs are put back afterwards.
+    Brokers delete records only if the cleanup policy allows it. The topic's own configs are put back afterwards.
     """
     admin = ClusterAdmin(connection)
     overrides = admin.describe_topics([topic])[topic].overrides

@@ -1,7 +1,7 @@
-"""Sends the year of flights to Kafka, as much at once as wanted and the rest at a steady rate.
+"""Sends the year of flights to Kafka: as many as wanted at once, and the rest at a steady rate.
 
-SIGUSR1 sends what is left at full speed. SIGTERM flushes, notes in the progress file how many have been sent,
-and ends; the same command with the same progress file goes on from there.
+After SIGUSR1, the replay sends the rest at full speed. After SIGTERM, it flushes, notes in the progress file how
+many flights have been sent, and ends. The same command with the same progress file goes on from there.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ TICK_SECONDS = 0.02
 
 
 class Replay:
-    """Sends flights in order; flight i goes to partition i modulo the present partition count.
+    """Sends flights in order. Flight i goes to partition i modulo the present partition count.
 
     :param client: librdkafka properties with ``bootstrap.servers``
-    :param pinned: go on with the partitions that there are at the beginning, however many are added
+    :param pinned: whether to use only the partitions that exist at the beginning, even if others are added
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Replay:
         self.flush()
 
     def send_at_once(self, until: int) -> None:
-        """Send up to, not including, flight ``until`` as fast as possible; ``sent`` is exact afterwards."""
+        """Send the flights before flight ``until`` as fast as possible. Afterwards, ``sent`` is exact."""
         records = self._dataset.flight_records
         until = min(until, len(records))
         while self.sent < until and not self.stopping:
@@ -70,8 +70,8 @@ class Replay:
         """Send the rest.
 
         :param rate: flights per second
-        :param report: called with the number sent after every tick
-        :param lasting: go on until the rest is asked for, however long that takes
+        :param report: called after every tick, with the number of flights sent
+        :param lasting: whether to go on until SIGUSR1 asks for the rest, however long that takes
         """
         total, begin, first = len(self._dataset.flight_records), time.monotonic(), self.sent
         while self.sent < total and not self.stopping:
@@ -82,7 +82,7 @@ class Replay:
             report(self.sent)
 
     def flush(self) -> None:
-        """Return when everything sent has been acknowledged; raises KafkaException if something can't be."""
+        """Return when all sent records have been acknowledged. Raise KafkaException if a record can't be."""
         self._producer.flush()
         self._raise_errors()
 
@@ -103,7 +103,7 @@ class Replay:
             raise KafkaException(self._errors[0])
 
     def _refresh_partitions(self) -> None:
-        """Follow a topic that grows; while no broker answers, the last known count goes on."""
+        """Follow a topic that grows. While no broker answers, use the last known count."""
         if self._pinned and self._partitions:
             return
         if time.monotonic() - self._refreshed > REFRESH_SECONDS:
@@ -124,8 +124,8 @@ class Replay:
 def due_of(flights: int, rate: float, seconds: float, *, lasting: bool) -> int:
     """Return how many of the flights are due after so many seconds.
 
-    :param rate: flights per second; of a replay that lasts, at its beginning: it slows down as fewer are left, and
-        keeps the last one.
+    :param rate: flights per second; for a replay that lasts, the rate at its beginning.
+    :param lasting: whether the replay slows down as fewer flights are left, and keeps the last flight.
     """
     if not lasting:
         return int(seconds * rate)
@@ -133,7 +133,7 @@ def due_of(flights: int, rate: float, seconds: float, *, lasting: bool) -> int:
 
 
 def run(options: argparse.Namespace) -> Progress:
-    """Replay as the command line says; returns the final progress, which is also in the progress file."""
+    """Replay as the command line says, and return the final progress, which is also in the progress file."""
     client = {"bootstrap.servers": options.bootstrap_servers, **dict(options.property)}
     before = Progress.read(options.progress_file)
     if before is not None and before.state == "running":
@@ -173,16 +173,16 @@ def _property(text: str) -> tuple[str, str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; exits 0 when all flights are sent or it was asked to end."""
+    """Run the command line. It exits with 0 when all flights are sent, or when it was asked to end."""
     parser = argparse.ArgumentParser(prog="python -m testbed.replay", description=__doc__)
     default = os.environ.get("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:9092")
     parser.add_argument("--bootstrap-servers", default=default)
     parser.add_argument("--property", type=_property, action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--partitions", type=int, help="create missing topics with so many partitions")
+    parser.add_argument("--partitions", type=int, help="create missing topics with this number of partitions")
     parser.add_argument("--preload", type=int, default=0, help="flights sent at once")
     parser.add_argument("--rate", type=float, default=200, help="flights per second after that")
-    parser.add_argument("--lasting", action="store_true", help="slow down, and keep the last ones for SIGUSR1")
-    parser.add_argument("--pinned", action="store_true", help="leave partitions alone that are added meanwhile")
+    parser.add_argument("--lasting", action="store_true", help="slow down, and keep the last flights for SIGUSR1")
+    parser.add_argument("--pinned", action="store_true", help="never use partitions that are added meanwhile")
     parser.add_argument("--limit", type=int, help="only the first so many flights of the year")
     parser.add_argument("--progress-file", type=Path, default=Path("flights-progress.json"))
     run(parser.parse_args(arguments))

@@ -1,8 +1,8 @@
-"""All processes of one session, ended together.
+"""End all processes of a session together.
 
-Airflow's parts and their task processes make process groups of their own but stay in the session of the program
-that started them, as Spark's drivers do. What a task detaches on purpose (an application's instance) starts a new
-session and is left alone.
+Airflow's parts and their task processes make process groups of their own, but they stay in the session of the
+program that started them. So do Spark's drivers. A process that a task detaches on purpose, such as an instance of
+an application, starts a new session and is left alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def session_members(session: int) -> list[int]:
 
 
 def end_session(session: int, *, timeout: float) -> None:
-    """SIGTERM to every member, SIGKILL to those left after ``timeout`` seconds; return when all are gone."""
+    """Send SIGTERM to every member, after ``timeout`` seconds SIGKILL. Return when all are gone."""
     _send(signal.SIGTERM, session_members(session))
     try:
         wait_until(lambda: not session_members(session), timeout=timeout, what=f"the end of session {session}")
@@ -32,7 +32,7 @@ def end_session(session: int, *, timeout: float) -> None:
 
 
 def kill_session(session: int) -> None:
-    """SIGKILL every member, and those that are started meanwhile, until none is left."""
+    """Send SIGKILL to every member, and to members that are started meanwhile, until no member is left."""
 
     def none_left() -> bool:
         left = session_members(session)
@@ -64,6 +64,6 @@ def _send(number: int, pids: list[int]) -> None:
             continue
 
 
-if __name__ == "__main__":  # the watchdog: its standard input ends with the process that holds the other end
+if __name__ == "__main__":  # the watchdog: its standard input ends when the process at the other end does
     sys.stdin.buffer.read()
     kill_session(int(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""The topics of the flights application that are its user's business: inputs and outputs."""
+"""The topics of the flights application that its user creates: inputs and outputs."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ KEEP_LATEST = {"cleanup.policy": "compact"}
 
 
 def create_inputs(client: Mapping[str, object], partitions: int) -> None:
-    """Create ``flights`` and ``planes`` with ``partitions`` partitions each; those that exist stay as they are."""
+    """Create ``flights`` and ``planes`` with ``partitions`` partitions each. Existing topics stay as they are."""
     _create(client, {FLIGHTS: KEEP_ALL, PLANES: KEEP_LATEST}, partitions)
 
 
 def create_outputs(client: Mapping[str, object], partitions: int, prefix: str = "") -> None:
-    """Create the compacted output topics; those that exist stay as they are."""
+    """Create the compacted output topics. Existing topics stay as they are."""
     _create(client, {prefix + name: KEEP_LATEST for name in OUTPUTS}, partitions)
 
 
 def partition_count(client: Mapping[str, object], topic: str) -> int:
-    """Present number of partitions of ``topic``; raises KafkaException if it doesn't exist."""
+    """Return the present number of partitions of a topic. Raise KafkaException if it doesn't exist."""
     description = AdminClient(dict(client)).list_topics(topic, timeout=30).topics[topic]
     if description.error is not None:
         raise KafkaException(description.error)
@@ -36,7 +36,7 @@ def partition_count(client: Mapping[str, object], topic: str) -> int:
 
 def _create(client: Mapping[str, object], configs: Mapping[str, dict[str, str]], partitions: int) -> None:
     topics = [NewTopic(name, partitions, config=config) for name, config in configs.items()]
-    admin = AdminClient(dict(client))  # kept alive: its futures fail when it is collected
+    admin = AdminClient(dict(client))  # keep it alive, because its futures fail when it is collected
     for future in admin.create_topics(topics, operation_timeout=30).values():
         try:
             future.result()

@@ -1,4 +1,4 @@
-"""A broker that does a little of everything, for the archive of its classes."""
+"""Run a broker that does a little of everything, and archive the classes that it loads."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ TOPIC = "trained"
 
 
 def ensure_broker_archive() -> Path | None:
-    """Start a broker once and archive the classes that it has loaded; returns the archive.
+    """Start a broker once, archive the classes that it has loaded, and return the archive.
 
-    :returns: None if this JVM can't, which costs time and nothing else.
+    :returns: None if this JVM can't make an archive. Brokers then only start more slowly.
     """
     ensure_jars("kafka")
     return make_archive(

@@ -1,8 +1,8 @@
-"""Classes of a program in an archive that the JVM maps, for machines on which it is started again and again.
+"""A program's classes in an archive that the JVM maps, for machines on which the program starts again and again.
 
-Half of what a short run costs is loading and verifying the same thousands of classes; two cores feel that. Class
-data sharing (JEP 350) keeps them parsed in a file. The archive belongs to one JVM and one class path; a JVM that
-finds another one ignores it.
+Half of the cost of a short run is loading and verifying the same thousands of classes, which matters on two cores.
+Class data sharing (JEP 350) keeps the parsed classes in a file. The archive belongs to one JVM and one class path.
+A JVM ignores an archive of another JVM or class path.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from testbed.jars import build_lock, require_java
 log = logging.getLogger(__name__)
 
 SILENT = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
-"""The JVM would say on stdout that it ignores an archive, or could not take a class into it."""
+"""Without these options, the JVM prints on stdout that it ignores an archive, or could not archive a class."""
 
 
 def archive_in(directory: Path, *program: object) -> Path:
-    """Return where the archive of this Java and of one version of a program is, or would be.
+    """Return the path of the archive for this Java and a version of a program. The archive may not exist.
 
-    :param program: whatever differs between its versions.
+    :param program: values that differ between versions of the program.
     """
     java = Path(require_java()).resolve()
     parts = (java, java.stat().st_mtime_ns, *program)
@@ -31,11 +31,11 @@ def archive_in(directory: Path, *program: object) -> Path:
 
 
 def make_archive(archive: Path, train: Callable[[tuple[str, ...]], str], *, lack: str) -> Path | None:
-    """Run a program once, and archive the classes that it has loaded; returns the archive.
+    """Run a program once, archive the classes that it has loaded, and return the archive.
 
-    :param train: runs it with some options of the JVM, and returns why it has failed, if so.
-    :param lack: what it costs to have none.
-    :returns: None if this JVM can't, which costs time and nothing else.
+    :param train: runs the program with JVM options, and returns why it has failed, or an empty text.
+    :param lack: the consequence of having no archive, for the log.
+    :returns: None if this JVM can't make an archive. The program then only starts more slowly.
     """
     with build_lock():
         if archive.is_file():
@@ -52,5 +52,5 @@ def make_archive(archive: Path, train: Callable[[tuple[str, ...]], str], *, lack
 
 
 def using(archive: Path) -> tuple[str, ...]:
-    """Return the options with which a JVM maps an archive; none if there is no archive."""
+    """Return the options with which a JVM maps an archive; empty if there is no archive."""
     return ("-Xshare:auto", f"-XX:SharedArchiveFile={archive}", *SILENT) if archive.is_file() else ()

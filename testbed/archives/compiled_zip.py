@@ -1,7 +1,7 @@
 """Zips of Python modules with their compiled forms beside them.
 
-Python keeps nothing that it compiles for an import from a zip. PySpark is in one: each driver and each worker of a
-Spark job would compile what it imports of it, 0.6 s of a core.
+When Python imports from a zip, it does not keep what it compiles. PySpark is in a zip. So each driver and each
+worker of a Spark job would compile the modules of PySpark that it imports, which takes 0.6 s of a core.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from marshal import dumps
 from pathlib import Path
 
 UNCHECKED = 1
-"""PEP 552: the compiled module is valid whatever stands beside it."""
+"""Flag of PEP 552: the compiled module is valid without a check of its source."""
 
 
 def compile_zips(directory: Path) -> None:

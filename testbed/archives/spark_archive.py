@@ -17,7 +17,7 @@ TRAINING_SECONDS = 300.0
 
 
 def spark_environment() -> dict[str, str]:
-    """Return the environment with which ``spark-submit`` starts quickly; none if there is no archive."""
+    """Return the environment with which ``spark-submit`` starts quickly; empty if there is no archive."""
     given, options = os.environ.get("SPARK_SUBMIT_OPTS", ""), using(_path())
     if not options or "SharedArchiveFile" in given:
         return {}
@@ -25,20 +25,20 @@ def spark_environment() -> dict[str, str]:
 
 
 def ensure_spark_archive() -> Path | None:
-    """Run a small job once and archive the classes that it has loaded; returns the archive.
+    """Run a small job once, archive the classes that it has loaded, and return the archive.
 
-    :returns: None if this JVM can't, which costs time and nothing else.
+    :returns: None if this JVM can't make an archive. Jobs then only start more slowly.
     """
     return make_archive(_path(), _train, lack="Spark's classes can't be archived, jobs start more slowly")
 
 
 def _path() -> Path:
-    """Return the archive of this Spark, at this place."""
+    """Return the path of the archive for this installation of Spark."""
     return archive_in(ARCHIVES, version("pyspark"), sys.prefix)
 
 
 def _train(options: tuple[str, ...]) -> str:
-    # The archive has no name with %p: the launcher, a JVM of its own, isn't given these options.
+    # The archive's name needs no %p, because the launcher, a JVM of its own, doesn't get these options.
     programs = Path(sys.executable).parent
     submit = [str(programs / "spark-submit"), "--master", "local[2]"]
     # spark-submit asks the first python3 where Spark is.

@@ -1,4 +1,4 @@
-"""A small job with the parts of Spark that ours use, for the archive of its classes; run by ``spark-submit``."""
+"""A small job with the parts of Spark that our jobs use, run by ``spark-submit`` to archive Spark's classes."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ KINDS: dict[str, Callable[[], dict[str, DAG]]] = {
     "process": partial(build_dags, process_dag, "process", runtime=SPARK),
     "keep_warm": partial(build_dags, keep_warm_dag, "keep_warm", runtime=SPARK),
 }
-"""What makes the DAGs of each kind, by the beginning of their ids. Each file of ``dags/`` makes one kind."""
+"""The function that makes the DAGs of each kind, by the beginning of their ids. Each file of ``dags/`` has one."""
 
 
 def all_dags() -> dict[str, DAG]:

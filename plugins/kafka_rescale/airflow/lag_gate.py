@@ -55,7 +55,7 @@ class Gate:
     :param threshold: Acceptable lag in offsets per partition.
     :param stage: Index of the stage. With None the gate waits for all stages at the same time.
     :param warmed_by: A job of this run. The lags that it measured last open the gate too.
-    :param ready_job: A job that must be in state ``ready``: of this run, or the bridge, if there is one.
+    :param ready_job: A job of this run that must be in state ``ready``; or the bridge, if the plan has bridges.
     """
 
     application: str
@@ -119,7 +119,7 @@ class Readings:
 
 
 def not_answered(error: RescaleError) -> Reading:
-    """Return the reading that an error stands for: an outage is waited out, anything else ends the wait."""
+    """Return the reading for an error. The gate waits out an outage; any other error ends the wait."""
     reason = GateReason.HOLDING if isinstance(error, Outage) else GateReason.REFUSED
     return Reading(reason, detail=str(error))
 
@@ -142,7 +142,7 @@ def look(connection: KafkaConnection, gate: Gate) -> Reading:
     awaited = _awaited(state.journal, state.results, gate, now_ms()) if reason.passes else ""
     reason = GateReason.JOB_NOT_READY if awaited else reason
     if paused := told_pause(Pace.of(state.journal.plan.fingerprint, state.pace)):
-        # What comes next would not copy either.
+        # The tasks behind the gate would be paused as well, so the gate stays shut.
         return Reading(GateReason.PAUSED, measured or decision, f"the copy is {paused}", progress)
     return Reading(reason, measured or decision, awaited, progress)
 
@@ -168,14 +168,14 @@ def _before_lags(state: ControlState, gate: Gate) -> Reading | None:
 
 
 def _awaited(journal: Journal, results: Mapping[str, JobResult], gate: Gate, now_ms: int) -> str:
-    """Return which job is not up yet, and what to do; empty if the gate waits for none."""
+    """Return which job is not up yet, and what to do; empty if the gate waits for no job."""
     if gate.ready_job is None or (gate.ready_job == BRIDGE and not journal.plan.bridges):
         return ""
     result = results.get(gate.ready_job)
     if result is None:
         said = "not started"
     elif gate.ready_job == BRIDGE:
-        # It has a run of its own, and may have died since its last word.
+        # The bridge has a run of its own, and may have died since its last report.
         said = result.state if now_ms - result.as_of_ms < HEARTBEAT_MS else "not at work"
     else:
         said = result.state if result.run == gate.owner else "not started"

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from kafka_rescale.core.control.switch import Switch
 
 FURTHEST = 5
-"""Partitions that an approval names; the page has all of them."""
+"""How many partitions an approval names. The page names all of them."""
 NAMED = 4
-"""Names that an approval has for each step of the cutover; the page has all of them."""
+"""How many names an approval gives for each step of the cutover. The page gives all of them."""
 
 
 def plan_markdown(plan: Plan) -> str:
@@ -59,7 +59,7 @@ def assignment_markdown(processing: Processing) -> str:
 
 
 def plan_brief(plan: Plan) -> str:
-    """Return the plan in a few lines that fit a narrow column: the way, and the inputs, which others see."""
+    """Return the plan in a few lines that fit a narrow column. It names inputs and outputs, which others see."""
     way = "in its own topics" if plan.is_in_place else f"`{plan.blue}` → `{plan.green}`"
     internal = f"{len(plan.moves)} internal topics in {len(plan.stages)} stages"
     lines = [f"**Plan**: to {plan.partitions} partitions, {way}; {internal} (plan {plan.fingerprint})."]
@@ -83,7 +83,7 @@ def _named(names: tuple[str, ...]) -> str:
 
 
 def waiting_markdown(switch: Switch, now_ms: int) -> str:
-    """Return when the switch begins after an approval, and how long that may take."""
+    """Return when the switch begins after an approval, and what becomes of the copies without an answer."""
     lines = [f"**If you approve** without another time: {wait_of(switch, now_ms).why}."]
     lines += ["**If nobody answers**, nothing is thrown away.", *kept_near(switch, now_ms)]
     return " ".join([*lines, "After that the run ends; what was copied stays for the next run."])
@@ -131,7 +131,7 @@ def copied_markdown(results: Mapping[str, Mapping[str, Any]]) -> str:
 def proven_markdown(result: Mapping[str, Any], now: float) -> str:
     """Return what the proof has shown, and how old it is; nothing if there were no copies to prove.
 
-    :param result: what its task has returned.
+    :param result: the return value of the task ``prove``.
     :param now: seconds since the epoch.
     """
     if not result.get("detail"):
@@ -145,16 +145,16 @@ def proven_markdown(result: Mapping[str, Any], now: float) -> str:
 
 
 def rehearsed_markdown(result: Mapping[str, Any]) -> str:
-    """Return what the rehearsal of a move in place has found, and what that says of the pause.
+    """Return what the rehearsal of a move in place has found, and which pause to expect.
 
-    :param result: what its task has returned.
+    :param result: the return value of the task ``rehearse``.
     """
     records, size, seconds = (result.get(name, 0) for name in ("records", "bytes", "seconds"))
     if not records:
         return "**No record has to move.** Expected pause: that of a restart."
     return (
         f"**Every record that has to move can be moved: {records:,} ({size / 1e6:,.1f} MB).** "
-        f"Expected pause: a restart, and the move; to read the state took {seconds:,.1f} s."
+        f"Expected pause: a restart, and the move; reading the state took {seconds:,.1f} s."
     )
 
 

@@ -1,7 +1,7 @@
 """Metrics through Airflow's own stats: StatsD, Datadog or OpenTelemetry, as Airflow is configured.
 
-Airflow has two stats modules. Tasks initialise the one of the SDK, triggers the one of the core. A metric that is
-sent to the module that the process has not initialised is silently dropped.
+Airflow has two stats modules. Tasks initialise the module of the SDK, triggers the module of the core. A
+metric that is sent to the module that the process has not initialised is silently dropped.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The read-only steps of an expansion from a shell."""
+"""The commands for a shell: they show, check and verify, and carry out what a person decides."""

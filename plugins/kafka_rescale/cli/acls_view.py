@@ -16,8 +16,8 @@ HEADER = ("role", "principal", "resource", "pattern", "name", "operations")
 class Apart:
     """Permissions that no expansion needs.
 
-    :param key: Where ``--json`` prints them.
-    :param title: What they are for.
+    :param key: The key under which ``--json`` prints them.
+    :param title: The purpose of these permissions.
     """
 
     key: str
@@ -32,6 +32,7 @@ def acls_view(
 
     :param principals: The principal of each role.
     :param servers: The ``bootstrap.servers`` that the printed commands use.
+    :param apart: Permissions that no expansion needs, shown in tables of their own.
     """
     data: dict[str, object] = _data(acls, principals, servers)
     tables = [Rows("Permissions", HEADER, _rows(acls, principals))]

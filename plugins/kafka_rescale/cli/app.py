@@ -1,4 +1,4 @@
-"""The commands: what the read-only tasks of the DAG do, without Airflow."""
+"""The main commands. They check, show and verify like tasks of the DAG, but without Airflow."""
 
 from __future__ import annotations
 

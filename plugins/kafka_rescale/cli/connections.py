@@ -41,7 +41,7 @@ def connection_for(application: ApplicationFile, config: Path | None, role: Role
 def connections_of_others(
     application: Application, config: Path | None, configs: Mapping[Role, Path | None]
 ) -> tuple[dict[Role, KafkaConnection], str]:
-    """Return the known connections of the roles other than ``plan``, and a line that names the unknown ones.
+    """Return the known connections of the roles other than ``plan``, and a line that names the other roles.
 
     Settings from ``--config`` or the environment belong to the person who calls the command. They say nothing
     about another role. Airflow's connections, in contrast, are those that the DAGs will use for each role.
@@ -61,7 +61,7 @@ def connections_of_others(
         except InvalidInput:
             if file is not None:
                 raise
-    # Where a role has no connection of its own, the principal that plans is the one that works.
+    # A role without a connection of its own works as the principal that plans, whose permissions are checked.
     missing = [role for role in configs if role not in found and role in application.kafka_conn_ids]
     options = " ".join(f"--config-{role} FILE" for role in missing)
     line = (
@@ -116,7 +116,7 @@ def _from_airflow(conn_id: str, variable: str) -> Mapping[str, str]:
         from airflow.sdk import BaseHook
 
         return dict(BaseHook.get_connection(conn_id).extra_dejson)
-    except Exception as error:  # Airflow is not installed, has no database here, or no such connection.
+    except Exception as error:  # Airflow is not installed, has no database here, or has no such connection.
         is_unknown = type(error).__name__ == "AirflowNotFoundException"
         told = "no such connection in Airflow" if is_unknown else f"no Airflow here ({type(error).__name__})"
         raise InvalidInput(

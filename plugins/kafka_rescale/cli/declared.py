@@ -33,7 +33,7 @@ from kafka_rescale.operations.preflight.overreach import overreach
 def validated(file: Path) -> Document:
     """Return what a valid file describes. This imports the pipeline that the file names.
 
-    :raises InvalidInput: The file can't be used, or the pipeline or handler that it names.
+    :raises InvalidInput: The file, or the pipeline or handler that it names, can't be used.
     """
     if runtime_of(file) == SPARK:
         declared = load_pipeline_application(file)
@@ -70,7 +70,7 @@ def described_pipeline(file: Path) -> Document:
 
 
 def _needed(file: Path) -> tuple[ApplicationFile, tuple[Acl, ...], tuple[Apart, ...]]:
-    """Return the application, the permissions of its roles, and those that no expansion needs."""
+    """Return the application, the permissions of its roles, and the permissions that no expansion needs."""
     if runtime_of(file) == SPARK:
         pipeline = load_pipeline_application(file)
         return pipeline, pipeline_acls(pipeline, pipeline_named(pipeline.pipeline).topology), ()

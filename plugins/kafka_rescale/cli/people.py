@@ -1,4 +1,4 @@
-"""Commands by which a person states something: of a finding, a stopped program, the switch, or the pace."""
+"""Commands by which a person decides about a finding, a stopped program, the switch, or the pace."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def stopped(file: File, config: Config = None, as_json: AsJson = False) -> None:
 def postpone(
     file: File,
     until: Annotated[
-        str, typer.Option(help="The time in ISO 8601. Without it, the switch waits for another word.")
+        str, typer.Option(help="The time in ISO 8601. Without it, the switch waits for another order.")
     ] = "",
     reason: Reason = "",
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let the switch of the expansion in progress wait; behind the time, it waits for the next window."""
+    """Let the switch of the expansion in progress wait until a time, and then for the next window."""
     _say(file, config, as_json, POSTPONE, until=until, reason=reason)
 
 
@@ -83,13 +83,13 @@ def cancel(file: File, reason: Reason = "", config: Config = None, as_json: AsJs
 def pace(
     file: File,
     bytes_per_second: Annotated[
-        int | None, typer.Option(min=1, help="Of keys and values, over all tasks of a job. Without it: no limit.")
+        int | None, typer.Option(min=1, help="Counts keys and values of all tasks of a job. Without it: no limit.")
     ] = None,
     reason: Reason = "",
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Limit the copy and the proof of the expansion in progress. It is heard within seconds."""
+    """Limit the copy and the proof of the expansion in progress. The jobs obey within seconds."""
     _pace(file, config, as_json, LIMIT, bytes_per_second=bytes_per_second, reason=reason)
 
 

@@ -87,7 +87,7 @@ def _command(application: Application, master: str, directory: Path) -> list[str
     jars, packages = connector()
     libraries = ["--jars", jars] if jars else ["--packages", packages or ""]
     extra = [f for name, value in sorted(application.spark_conf.items()) for f in ("--conf", f"{name}={value}")]
-    # The task of a run compares only what is left.
+    # Without --whole, the job compares only what was not compared before the promotion, as a task of a run does.
     job = [str(job_file("verify")), "--application", application.application_id, "--whole"]
     job += ["--run", f"shell/{os.getpid()}"]
     return [program, "--master", master, "--py-files", str(build(directory)), *libraries, *extra, *job]

@@ -81,7 +81,7 @@ def plan_view(
     """Show a plan, or that there is nothing to do.
 
     :param steps: What the cutover will do.
-    :param predicted: What the expansion will take. The messages say it for people.
+    :param predicted: The prediction for this expansion, for programs. The messages tell it to people.
     """
     text = "\n".join(messages)
     if plan is None:
@@ -197,7 +197,7 @@ def _summary(application: Application, control: ControlState, switch: str) -> st
 
 
 def _proof(control: ControlState) -> Proof | None:
-    """Return the proof of the expansion in the journal, until it is promoted: then the report counts."""
+    """Return the proof of the expansion in progress; None after the promotion, because then the report counts."""
     journal = control.journal
     if journal is None or journal.is_promoted or not is_of(control.proof, journal):
         return None

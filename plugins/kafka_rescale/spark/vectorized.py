@@ -83,7 +83,7 @@ def _shapes(cells: list[Any], kind: str) -> Sequence[Hashable] | None:
 
 
 def _shape(cell: Any) -> Hashable:
-    """Return what the Arrow type of a value depends on."""
+    """Return the properties of a value that decide its Arrow type."""
     if isinstance(cell, dict):
         return tuple((name, _shape(value)) for name, value in cell.items())
     if isinstance(cell, list):

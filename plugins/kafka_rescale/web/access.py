@@ -1,4 +1,4 @@
-"""Which applications a user may see. Airflow decides it, by the user's rights on the expansion DAG."""
+"""Which applications a user may see. Airflow decides by the user's rights on the expansion DAG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page shows, read from the application files, the control topic and the brokers."""
+"""The contents of the page, read from the application files, the control topic and the brokers."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Seen:
 class KafkaSource:
     """Reads each application at most every two seconds, even if many people watch the page.
 
-    :param connect: Returns the connection for an Airflow connection id. The page uses that of the role ``plan``,
-        which may only read.
+    :param connect: Returns the connection for an Airflow connection id. The page uses the connection
+        of the role ``plan``, which may only read.
     """
 
     def __init__(self, connect: Callable[[str], KafkaConnection]) -> None:

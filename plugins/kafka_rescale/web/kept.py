@@ -12,14 +12,15 @@ T = TypeVar("T")
 
 
 class Kept(Generic[T]):
-    """A value that is made anew when it is too old. While one thread makes it, the others get the last value.
+    """A value that is made anew when it is too old. While one thread makes it, other threads get the last value.
 
     Airflow's server has about 40 threads for all of its pages. So brokers that hang may block only one thread for
     each application.
 
     :param make: Makes the value.
     :param seconds: Age from which the value is made anew.
-    :param first: Stands for the value while the very first one is made. Without it, all threads wait for that one.
+    :param first: Stands for the value while the very first value is made. Without it, all threads wait for the
+        very first value.
     :param clock: Returns the time in seconds.
     """
 
@@ -37,7 +38,7 @@ class Kept(Generic[T]):
 
     @property
     def last(self) -> T | None:
-        """The value that was made last, without making a new one; None if none was made yet."""
+        """The value that was made last, or ``first``; None without either. This never makes a new value."""
         return self._value[1] if self._value else None
 
     def get(self) -> T:

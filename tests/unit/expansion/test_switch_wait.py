@@ -188,7 +188,7 @@ def test_whatever_was_said_it_opens_when_it_has_told_or_ends_at_its_limit(
     ],
 )
 def test_an_approval_says_now_a_window_or_a_time(answer: dict[str, Any], order: Order, at: int) -> None:
-    """A time that can't be read throws nothing away: the switch waits for another word."""
+    """A time that can't be read throws nothing away: the switch waits for another order."""
     berlin = CutoverWindows(windows=("02:00-05:00",), time_zone="Europe/Berlin")
     found = approved(answer, berlin)
     assert found[:2] == (order, at)

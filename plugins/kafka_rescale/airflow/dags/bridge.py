@@ -22,13 +22,13 @@ Carries every record that producers still write to the old topics of `{applicati
 exactly once and in order per key.
 
 `due` waits in the triggerer until there is something to carry, for a day at most. While one run waits, the
-schedule makes no other run. You need not trigger one: Airflow would queue it behind the waiting run, which begins
-by itself. If no run is waiting, a run that you trigger says at once whether there is something to carry.
+schedule makes no other run. You need not trigger a run: Airflow would queue it behind the waiting run, which
+begins by itself. If no run is waiting, a run that you trigger says at once whether there is something to carry.
 
 `bridge` begins when an expansion has restored every stage, and waits for the promotion. The gate of the last stage
 waits until the bridge is up. After the promotion it runs until three conditions hold: no record has come into the
 old topics for {silent_seconds} s, every record has been carried over, and no transaction is open. If a run dies,
-the next run continues its work, and the transactional ids of the next run fence the dead one.
+the next run continues its work, and the transactional ids of the next run fence the dead run.
 """
 
 

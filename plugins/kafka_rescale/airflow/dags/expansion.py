@@ -34,8 +34,8 @@ waits until all copies are within the acceptable lag at the same time. `prove` c
 generations while the old one works, and `catch_up` compares what is written since. `await_window` waits for the
 moment that the approval, the application file or a person has named (`switch_{application_id}`). `cutover` stops
 the running generation, waits until the rest is compared as well, and starts the new one seconds later. Nothing is
-promoted that is not proven. `verify` checks the offsets that it started from, and what has come into the inputs
-since.
+promoted that is not proven. `verify` checks the offsets that the new generation started from, and the records that
+have come into the inputs since.
 
 If anything fails before the promotion, `roll_back` starts the old generation as it was, and the run ends as
 failed. Trigger the DAG again: the new run continues with the copies that are there.

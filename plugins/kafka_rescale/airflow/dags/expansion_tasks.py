@@ -40,8 +40,8 @@ STAGE_GATE_TIMEOUT = timedelta(hours=1)
 
 RULES = {
     Begins.ALL_SUCCEEDED: TriggerRule.ALL_SUCCESS,
-    # If an application can't be pre-warmed, only that task is skipped, and the run goes on. In a dry run all are
-    # skipped.
+    # If an application can't be pre-warmed, only that task is skipped, and the run goes on. In a dry run, all
+    # earlier tasks are skipped, and so is the task itself.
     Begins.SOME_SKIPPED: TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
     Begins.ONE_FAILED: TriggerRule.ONE_FAILED,
 }
@@ -241,7 +241,7 @@ class ExpansionTasks:
 def spark_job(application: Application, job: str, **arguments: Any) -> RescaleSparkSubmitOperator:
     """Return the task that runs a Spark job. By default the task has the name of the job.
 
-    :param arguments: Arguments of the operator. They replace the ones that follow from the application.
+    :param arguments: Arguments of the operator. They replace the arguments that follow from the application.
     """
     of_application: dict[str, Any] = {
         "task_id": job,

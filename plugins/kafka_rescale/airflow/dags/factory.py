@@ -48,7 +48,7 @@ def build_dags(
             if dag is not None:
                 if isinstance(application, Application):
                     attach(dag, application)
-                dag.validate()  # Airflow validates later too, but then drops all DAGs of a file for one bad DAG.
+                dag.validate()  # Airflow validates later too, but one bad DAG then costs all DAGs of a file.
         except Exception as error:
             dag = invalid_dag(f"{kind}_{file.stem}", file, str(error))
         if dag is not None:

@@ -1,7 +1,7 @@
 """The trigger forms of the DAGs of an application.
 
 Airflow shows the fields without a section, and folds every section. So a field that people set at each run has no
-section, and a field that is seldom touched has one.
+section, and a field that is seldom touched has a section.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def approval_params(application: Application) -> dict[str, Param]:
 
 
 def switch_params() -> dict[str, Param]:
-    """Return the params of a word of the switch."""
+    """Return the params by which a person says when the switch begins."""
     return {
         "action": Param(
             type="string",
@@ -216,7 +216,7 @@ def _reason() -> Param:
 
 
 def pace_params() -> dict[str, Param]:
-    """Return the params of a word of the pace."""
+    """Return the params by which a person limits, pauses or resumes the copy."""
     return {
         "action": Param(
             type="string",
@@ -230,7 +230,7 @@ def pace_params() -> dict[str, Param]:
             type=["null", "integer"],
             minimum=1,
             title="Bytes per second",
-            description_md=f"Only for `{LIMIT}`: of keys and values, over all tasks of a job. Empty: no limit.",
+            description_md=f"Only for `{LIMIT}`; counts keys and values of all tasks of a job. Empty: no limit.",
         ),
         "reason": _reason(),
     }
@@ -250,7 +250,7 @@ def snapshot_params() -> dict[str, Param]:
 
 
 def retire_params(application: Application) -> dict[str, Param]:
-    """Return the params of a retirement. The name has no default, so that nobody starts one by mistake."""
+    """Return the params of a retirement. The name has no default, so that nobody retires topics by mistake."""
     name = application.application_id
     return {
         "dry_run": _dry_run(),

@@ -1,1 +1,1 @@
-"""The connection type that Airflow knows, as the connection that every other part uses."""
+"""Turn a connection of Airflow into the Kafka connection that every other part uses."""

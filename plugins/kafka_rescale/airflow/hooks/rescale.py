@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafka_rescale.kafka.client.connection import KafkaConnection
 
 ALLOWLIST = ("apache_kafka", "callback_allowlist")
-"""Of Airflow's Kafka provider: which functions a connection may name."""
+"""The option of Airflow's Kafka provider that lists the functions which a connection may name."""
 
 SECRET_WORDS = ("password", "secret", "token", "sasl.jaas.config", "key.pem", "oauthbearer.config")
 
@@ -71,7 +71,9 @@ def kafka_connection(extra: Mapping[str, Any], conn_id: str) -> KafkaConnection:
 
 
 def refuse_unlisted(extra: Mapping[str, Any], what: str) -> None:
-    """Refuse a function that Airflow's own Kafka hook would not call: who may edit connections may not run code.
+    """Refuse a function that Airflow's own Kafka hook would not call.
+
+    A person who may edit connections must not be able to run any code by that.
 
     :param what: the connection, for the message.
     :raises InvalidInput: the connection names a function that Airflow's configuration does not list.

@@ -36,7 +36,7 @@ class PreflightOperator(RescaleOperator):
     """
     Describe the application and its cluster, and refuse what can't work, before anything is touched.
 
-    :param target: desired partition count, or empty for the application file's (templated)
+    :param target: desired partition count, or empty for the count of the application file (templated)
     :param expected: whether the application has to be ``running`` or ``stopped``, or ``either`` (templated)
     """
 
@@ -51,7 +51,7 @@ class PreflightOperator(RescaleOperator):
         self.expected = expected
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Return ``plan`` and ``predicted`` (or None), ``noop`` (whether nothing is to do) and ``messages``."""
+        """Return ``plan`` and ``predicted`` (or None), ``noop`` (is nothing to do?) and ``messages``."""
         from kafka_rescale.core.acls.needed import needed_acls
         from kafka_rescale.kafka.client.waiting import now_ms
         from kafka_rescale.operations.application.load import topology_of
@@ -89,7 +89,7 @@ class PreflightOperator(RescaleOperator):
 
     @staticmethod
     def _paused_bridge(plan: Plan | None, context: Context) -> Iterator[str]:
-        """Yield that the bridge which the cutover will wait for can't run."""
+        """Yield a warning if the bridge's DAG is paused, because the cutover will wait for the bridge."""
         if plan is not None and plan.bridges:
             dag_id = f"bridge_{plan.application}"
             if context["ti"].get_dag(dag_id).is_paused:
@@ -124,7 +124,7 @@ class PlanOperator(RescaleOperator, SkipMixin):
             self.log.info("\n%s", steps)
             context["ti"].xcom_push(key=PLAN_STEPS_KEY, value=steps)
         if plan is not None and not found["noop"] and str(self.only_show).lower() != "true":
-            said = found.get("predicted")  # a run that an earlier version has begun has none
+            said = found.get("predicted")  # a run that an earlier version began has no prediction
             self._begin(plan, context, Prediction.model_validate(said) if said else None)
             return plan.model_dump(mode="json")
         self.log.info("Nothing to do." if plan is None or found["noop"] else "Dry run: the run ends here.")
@@ -192,7 +192,7 @@ class PrewarmOperator(RescaleOperator):
         self.local_state_deleted = local_state_deleted
 
     def execute(self, context: Context) -> Any:
-        """Return how many seconds its parts took."""
+        """Return how many seconds each part of the pre-warming took."""
         from kafka_rescale.operations.expansion.prewarm import prewarm
 
         deleted = str(self.local_state_deleted).lower() == "true"

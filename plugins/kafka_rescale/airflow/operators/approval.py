@@ -39,12 +39,12 @@ class OptionalApprovalOperator(ApprovalOperator):
     """
     Ask a person to approve, if the run's param says so. Otherwise succeed at once.
 
-    A rejection fails the task, and so does no answer in time. Then the run fails and is rolled back. If a
-    rejection only skipped the next tasks, the run would end as a success.
+    A rejection fails the task, and so does a missing answer when the time is over. Then the run fails and is
+    rolled back. If a rejection only skipped the next tasks, the run would end as a success.
 
-    The text begins with what decides: what is proven of the copies, how near they are, and what the pause will be.
-    The partitions that are furthest behind, what was copied, and the way to the page follow, all narrow enough for
-    Airflow's column.
+    The text begins with the evidence: the proof of the copies, how near they are, and the pause to expect. Then
+    it names the partitions that are furthest behind and the amount that was copied, and links to the page. All of
+    that is narrow enough for Airflow's column.
 
     :param enabled_by: name of the DAG's boolean param that switches the approval on
     :param cutover_of: base name of the application; once its cutover has begun, the operator doesn't ask
@@ -91,7 +91,7 @@ class OptionalApprovalOperator(ApprovalOperator):
         return super().execute(context)
 
     def _when(self, context: Context) -> str:
-        """Return what the question says of the time of what it is about."""
+        """Return the part of the question about the time of the cutover; empty if there is no such part."""
         return ""
 
     def _begun(self) -> Phase | None:
@@ -106,7 +106,7 @@ class OptionalApprovalOperator(ApprovalOperator):
         return copied_markdown({job: result for job, result in results.items() if result})
 
     def _evidence(self, context: Context) -> tuple[str, ...]:
-        """Return the verdict, the pause to come, and the furthest partitions; nothing before there are copies."""
+        """Return the proof, the lag, the pause to expect and the furthest partitions; nothing without copies."""
         before, pull = self.get_flat_relative_ids(upstream=True), context["ti"].xcom_pull
         if REHEARSE_TASK in before:
             return (rehearsed_markdown(pull(task_ids=REHEARSE_TASK) or {}),)
@@ -126,7 +126,7 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
     Ask a person to approve the cutover: now, in a window of the application file, or at a time that they name.
 
     While nobody answers, ``catch_up`` keeps the copies near, until ``max_wait_seconds`` of the file have passed.
-    Then the run ends, and the copies stay for the next one.
+    Then the run ends, and the copies stay for the next run.
 
     :param application_file: path of the application file, read again when the task runs (templated)
     """
@@ -148,7 +148,10 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
         return waiting_markdown(switch, now_ms)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Note what the answer says of the time; no answer in time is told as what it is."""
+        """Record the time that the answer names.
+
+        :raises UnsafeState: nobody has answered in time.
+        """
         from kafka_rescale.operations.expansion.switch import approve
 
         if event.get("chosen_options") == [self.REJECT] and not event.get("responded_by_user"):
@@ -162,7 +165,7 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
         application, connection = self._opened()
         order, not_before_ms, remark = approved(answer["params_input"], application.cutover_windows)
         if remark:
-            self.log.error("%s The switch waits for another word.", remark)
+            self.log.error("%s The switch waits for another order.", remark)
         who = (answer["responded_by_user"] or {}).get("name") or "somebody"
         by = f"{who} ({owner_of(context)})"
         approve(application, connection, owner=owner_of(context), by=by, order=order, not_before_ms=not_before_ms)

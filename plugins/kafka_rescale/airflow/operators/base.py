@@ -1,4 +1,4 @@
-"""What the operators share: the application file, its connection, and the owner of the lease."""
+"""The base of the operators: it has the application file, its connection, and the owner of the lease."""
 
 from __future__ import annotations
 

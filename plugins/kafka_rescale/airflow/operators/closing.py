@@ -15,7 +15,7 @@ from kafka_rescale.core.errors import Refused
 
 class RollBackOperator(RescaleOperator):
     """
-    Start the running generation again as it was. After the promotion of the new one, do nothing.
+    Start the running generation again as it was. After the promotion, do nothing.
 
     If a person asked for the rollback and it does nothing, the task fails. A successful task would tell that
     person that the rollback was done.
@@ -169,7 +169,7 @@ class FinishOperator(RescaleOperator):
 
 
 class RetireOperator(RescaleOperator):
-    """Delete the topics and groups of all earlier generations. Refuse while the running one is not proven."""
+    """Delete the topics and groups of all earlier generations. Refuse while the running generation is unproven."""
 
     ui_color = "#f6c7b6"
 

@@ -108,9 +108,9 @@ class ProcessOperator(RescaleSparkSubmitOperator):
 
     @cached_property
     def _declared(self) -> PipelineApplication:
-        """The application as its file is when the task begins.
+        """The application, as its file describes it when the task begins.
 
-        It is loaded once, so that an edit during the task can't make its parts disagree.
+        The file is loaded once, so that an edit during the task can't make parts of the task disagree.
         """
         from kafka_rescale.operations.application.load import load_pipeline_application
 

@@ -137,8 +137,8 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
     def _is_over(self, connection: KafkaConnection) -> bool:
         """Return whether the job has nothing to do in the present phase of the expansion.
 
-        A driver would find that out too, but it takes seconds to start. During a pause no generation runs in that
-        time.
+        A driver would find that out too, but it takes seconds to start. During a pause, these seconds would make
+        the pause longer.
         """
         return self.job in OVER and phase_of(connection, self.application_id) in OVER[self.job]
 

@@ -13,8 +13,8 @@ class AddStreamThreadOperator(RescaleOperator):
     """
     Add a stream thread to a pipeline, and wait until it has started. The next run of the pipeline gives it tasks.
 
-    :param timeout_seconds: seconds to wait; None doesn't wait. Use None in a DAG that triggers that next run
-        itself
+    :param timeout_seconds: seconds to wait; with None, the task doesn't wait. Use None in a DAG that triggers that
+        next run itself
     :param client: id of the client that gets the thread; None if the pipeline has only one client
     """
 
@@ -42,7 +42,8 @@ class RemoveStreamThreadOperator(RescaleOperator):
     """
     Remove a stream thread of a pipeline, and wait until it has ended.
 
-    :param timeout_seconds: seconds to wait; None doesn't wait. Use None in a DAG that triggers the next run itself
+    :param timeout_seconds: seconds to wait; with None, the task doesn't wait. Use None in a DAG that triggers the
+        next run itself
     :param client: id of the client that loses the thread; None if the pipeline has only one client
     """
 

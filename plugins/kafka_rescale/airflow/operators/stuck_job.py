@@ -17,10 +17,10 @@ log = logging.getLogger(__name__)
 
 
 class EndWhenStuck:
-    """Looks at a job from a thread, while the task waits for ``spark-submit``.
+    """Watches a job from a thread while the task waits for ``spark-submit``, and ends the job if it is stuck.
 
     :param look: returns the error about a stuck job, or None.
-    :param pause_seconds: between two looks.
+    :param pause_seconds: pause between two looks.
     :param end: ends the job. It is called again after each pause, until the wait for ``spark-submit`` is over.
     """
 
@@ -38,7 +38,7 @@ class EndWhenStuck:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Raise the error about the job in place of the provider's, which only knows an exit code."""
+        """Raise the error about the job in place of the provider's error, which has only an exit code."""
         self._is_over.set()
         self._thread.join()
         if self._found is not None and isinstance(error, AirflowException):

@@ -20,14 +20,14 @@ from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
 from kafka_rescale.core.errors import RescaleError, UnsafeState
 
 SETTLING_SECONDS = 1.0
-"""Between two readings of a gate that is open at once."""
+"""Pause between two readings by the task itself, before it hands over to the triggerer."""
 
 
 class LagGateSensor(BaseSensorOperator):
     """
     Wait until the copy of every partition is within the acceptable recovery lag.
 
-    A gate that is open is passed at once. Any other gate waits in the triggerer.
+    The task passes an open gate at once. Before a shut gate, it waits in the triggerer.
 
     Between the end of a stage's ``warm_up`` and the beginning of ``catch_up``, no job copies, so the lag of the
     stage can only grow. Therefore the gate of a stage also accepts the lag that ``warm_up`` measured at its end.
@@ -38,10 +38,10 @@ class LagGateSensor(BaseSensorOperator):
     :param acceptable_lag: offsets per partition, inclusive (templated)
     :param stage: index of the stage, or None for all stages at the same time
     :param warmed_by: job of this run; the lags that it measured last open the gate too
-    :param ready_job: job that must be in state ``ready``: of this run, or ``bridge``, if the plan has one
+    :param ready_job: job of this run that must be in state ``ready``; or ``bridge``, if the plan has bridges
     :param consecutive: how many readings in a row must pass
     :param poll_seconds: pause between two readings in the triggerer
-    :param idle: the stage has nothing to copy, so that nothing is looked at
+    :param idle: whether the stage has nothing to copy; then the task reads nothing
     :param timeout: how long to wait; then the task fails and is not retried
     """
 
@@ -76,7 +76,10 @@ class LagGateSensor(BaseSensorOperator):
         self.idle = idle
 
     def execute(self, context: Context) -> dict[str, Any] | None:
-        """Pass if the gate is open; else hand over to the triggerer, which costs seconds even if it is."""
+        """Pass if the gate is open. Otherwise hand over to the triggerer.
+
+        The task looks itself first, because a hand-over takes seconds, even if the gate is open.
+        """
         if self.idle:
             self.log.info("This sub-topology has no state to copy.")
             return None
@@ -108,7 +111,7 @@ class LagGateSensor(BaseSensorOperator):
         self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
 
     def _look(self, gate: Gate) -> Reading:
-        """Return the first reading that does not pass, or the last of those that have to pass in a row."""
+        """Return the first reading that does not pass, or is final. Otherwise return the last required reading."""
         readings = Readings(gate)
         reading = self._take(readings)
         for _ in range(self.consecutive - 1):
@@ -130,7 +133,7 @@ class LagGateSensor(BaseSensorOperator):
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Return the lags per partition, for the approval."""
         if event["reason"] == GateReason.PAUSED:
-            # The timeout begins anew.
+            # A pause doesn't count: the timeout begins anew.
             self.log.info("%s", event["detail"])
             self._wait(self._gate(context))
         self.log.info("%s %s\n%s\n%s", event["reason"], event["detail"], lag_verdict(event), lag_table(event))

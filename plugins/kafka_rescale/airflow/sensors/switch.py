@@ -19,9 +19,10 @@ class SwitchSensor(BaseSensorOperator):
     """
     Wait for the moment in which the application may be stopped.
 
-    That is a window of the application file, the time in the approval, or what a person has said meanwhile
-    (``switch_<application>``, or ``python -m kafka_rescale postpone|cut-over-now|cancel``). A gate that is open is
-    passed at once. Any other waits in the triggerer, and ``catch_up`` keeps the copies near meanwhile.
+    A window of the application file, the time in the approval, or a person's later order decides that moment
+    (``switch_<application>``, or ``python -m kafka_rescale postpone|cut-over-now|cancel``). If the moment has
+    come, the task succeeds at once. Otherwise it waits in the triggerer, and ``catch_up`` keeps the copies near
+    meanwhile.
 
     :param application_file: path of the application file, read again when the task runs (templated)
     :param poll_seconds: pause between two readings in the triggerer
@@ -37,7 +38,7 @@ class SwitchSensor(BaseSensorOperator):
         self.poll_seconds = poll_seconds
 
     def execute(self, context: Context) -> str:
-        """Pass if the moment has come; else hand over to the triggerer.
+        """Pass if the moment has come. Otherwise hand over to the triggerer.
 
         :returns: why the switch may begin.
         """
@@ -63,6 +64,6 @@ class SwitchSensor(BaseSensorOperator):
         raise AssertionError("deferred")
 
     def execute_complete(self, context: Context, event: str) -> str:
-        """Decide again: a person may have said something else since the trigger has fired."""
+        """Decide again, because a person may have given another order since the trigger fired."""
         self.log.info("%s", event)
         return self.execute(context)

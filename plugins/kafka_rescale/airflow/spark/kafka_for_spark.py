@@ -39,7 +39,7 @@ def kafka_environment(
     :param connection: The Airflow connection of the job's role.
     :param conn_id: The id of the Spark connection.
     :param master: The master that the Spark connection names.
-    :param mode: The deploy mode; None takes that of the Spark connection.
+    :param mode: The deploy mode; None for the mode of the Spark connection.
     :raises InvalidInput: The settings can't reach the job in secret, or the mounted file differs from the
         connection.
     """

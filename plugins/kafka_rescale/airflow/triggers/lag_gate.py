@@ -20,7 +20,7 @@ from kafka_rescale.core.errors import RescaleError
 log = logging.getLogger(__name__)
 
 RENEW_SECONDS = 600.0
-"""Shorter than the timeout of every gate."""
+"""How long the trigger watches a paused copy; then the task defers anew. Shorter than the timeout of any gate."""
 
 
 class LagGateTrigger(BaseTrigger):
@@ -29,7 +29,7 @@ class LagGateTrigger(BaseTrigger):
 
     The blocking reads run in threads, because ``sync_to_async`` would make the gates of a triggerer wait for each
     other. An outage sets the count of readings back to zero. The timeout of the deferral limits the wait.
-    While the copy is paused, the task defers again and again: a pause doesn't count.
+    While the copy is paused, the task defers again and again, so that the pause doesn't count for the timeout.
 
     :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
     :param gate: fields of :class:`~kafka_rescale.airflow.lag_gate.Gate`
@@ -58,7 +58,7 @@ class LagGateTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield one event: when the gate has opened or never will, or has been paused for ``RENEW_SECONDS``."""
+        """Yield one event: the gate has opened, can never open, or the copy was paused for ``RENEW_SECONDS``."""
         passed, last, renew_at = 0, "", math.inf
         while passed < self.consecutive:
             if passed or last:

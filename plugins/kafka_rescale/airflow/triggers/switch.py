@@ -1,4 +1,4 @@
-"""Wait in the triggerer until the moment of the switch has come, or a person has said something else."""
+"""Wait in the triggerer until the moment of the switch has come, or a person has given another order."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class SwitchTrigger(BaseTrigger):
     """
     Fire when the switch may begin, or never will.
 
-    What it waits for is in the control topic, so a restart of Airflow or of the triggerer loses nothing. The task
-    decides again when the trigger has fired. During an outage the trigger waits. After any other error it fires,
-    so that the task meets the error itself.
+    The control topic says what the trigger waits for, so a restart of Airflow or of the triggerer loses nothing.
+    The task decides again when the trigger has fired. During an outage the trigger waits. After any other error it
+    fires, so that the task meets the error itself.
 
     :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
     :param application_id: base name of the application
@@ -87,7 +87,7 @@ def _read(connection: KafkaConnection, application_id: str, owner: str) -> tuple
 
 
 def is_over(state: ControlState, owner: str, now_ms: int) -> tuple[bool, str]:
-    """Return whether the task has to decide, and a text that is the same as long as nothing has changed."""
+    """Return whether the task has to decide, and a text that stays the same while nothing changes."""
     journal, lease = state.journal, state.lease
     if journal is None or lease is None or lease.holder != owner or journal.phase is not Phase.WARMING:
         return True, "the expansion is no longer this run's, or its cutover has begun"

@@ -1,4 +1,4 @@
-"""KIP-878 for pipelines: a run adds processors where inputs have grown, and says when all of them follow again."""
+"""KIP-878 for pipelines: a run adds processors where inputs have grown, and tells when all have caught up."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ log = logging.getLogger(__name__)
 
 
 def follow_inputs(application: PipelineApplication, pipeline: Pipeline, connection: KafkaConnection) -> Scaling:
-    """Ask for more processors where inputs have grown; they warm up from this run on.
+    """Ask for more processors where inputs have grown. The new processors warm up from this run on.
 
-    What the brokers refuse is tried again by the next run, and does not keep this one from processing.
+    If brokers refuse the growth, the next run tries again, and this run processes all the same.
 
     :raises Outage: the brokers don't answer.
-    :raises Fenced: other controllers kept coming in between.
+    :raises Fenced: other controllers kept changing the control topic in between.
     """
     control, admin = ControlTopic(connection, application.application_id), ClusterAdmin(connection)
     counts, state = external_counts(pipeline, admin), control.read()
@@ -71,7 +71,10 @@ def follow_inputs(application: PipelineApplication, pipeline: Pipeline, connecti
 
 
 def note_stable(application: PipelineApplication, pipeline: Pipeline, connection: KafkaConnection) -> None:
-    """Forget what was aimed at, once every sub-topology follows from its inputs and nobody is to be told of it."""
+    """Forget the target once every sub-topology has as many processors as its inputs ask for.
+
+    If the file names a callback, the target stays until ``call_back`` has called it.
+    """
     control = ControlTopic(connection, application.application_id)
     state = control.read()
     record = state.autoscaling
@@ -83,10 +86,11 @@ def note_stable(application: PipelineApplication, pipeline: Pipeline, connection
 
 
 def call_back(application: PipelineApplication, connection: KafkaConnection) -> str:
-    """Call ``on_partition_expansion``, once every sub-topology follows from its inputs; return what was done.
+    """Call ``on_partition_expansion`` once every sub-topology follows its inputs again. Return what was done.
 
     :raises InvalidInput: the function can't be imported.
-    :raises UnsafeState: it has failed, or a call of it has begun before; and it can't tell a second one.
+    :raises UnsafeState: the function has failed; or a call has begun before, and the function can't recognise a
+        second call.
     """
     callback = NamedCallback.of_name(application.on_partition_expansion)
     pipeline, control = pipeline_named(application.pipeline), ControlTopic(connection, application.application_id)
@@ -105,7 +109,7 @@ def call_back(application: PipelineApplication, connection: KafkaConnection) -> 
         begun_ms = present.callback_begun_ms or now_ms()
         return {Concern.AUTOSCALING: present.model_copy(update={"callback_begun_ms": begun_ms})}
 
-    # Decided inside the compare-and-set: of two attempts only one may call.
+    # Decide this inside the compare-and-set, because only one of two attempts may call.
     called = control.update(begun).autoscaling or record
     log.info("calling %s(%d, %d)", callback.name, called.grown_from, called.target)
     callback.call(called.grown_from, called.target, token)
@@ -120,7 +124,7 @@ def _settled(state: ControlState, record: Autoscaling, counts: Mapping[str, int]
 
 
 def _stable(pipeline: Pipeline, admin: ClusterAdmin, state: ControlState) -> dict[str, int] | None:
-    """Return the partitions of the inputs, if every sub-topology has a processor for each."""
+    """Return the partition counts of the inputs; None while a sub-topology has too few processors for them."""
     counts = external_counts(pipeline, admin)
     short = any(p.current < p.expected for p in _parallelism(pipeline, counts, state.processors))
     return None if short else {topic: counts[topic] for topic in pipeline.topology.inputs}
@@ -138,9 +142,9 @@ def _parallelism(
 def _grow(
     application: PipelineApplication, pipeline: Pipeline, admin: ClusterAdmin, targets: Mapping[int, int]
 ) -> None:
-    """Grow changelogs and repartition topics before anybody counts on them: a refusal must leave a run as it was.
+    """Grow changelogs and repartition topics before the targets are recorded, so that a refusal changes nothing.
 
-    :raises RescaleError: some could not be grown.
+    :raises RescaleError: a topic could not be grown.
     """
     found = _internal_partitions(application, pipeline, admin)
     wanted = {

@@ -16,21 +16,22 @@ from kafka_rescale.kafka.reading.log_batches import log_batches
 def require_live(application: PipelineApplication, processors: int, backfill: Backfill | None) -> None:
     """Refuse a change of processors for a backfill.
 
-    :raises Refused: there is an interval.
+    :raises Refused: the run is a backfill.
     """
     if backfill is not None:
         raise Refused(
             f"backfill {application.application_id}",
             found=f"{processors} processors that are asked for",
-            expected="no `expand_processors`: a backfill has those that its inputs began with",
-            remedy="Leave it out, or leave the interval out.",
+            expected="no `expand_processors`: a backfill has as many processors as its inputs began with",
+            remedy="Leave `expand_processors` out, or leave the interval out.",
         )
 
 
 def require_interval(connection: KafkaConnection, topology: Topology, backfill: Backfill) -> None:
     """Refuse an interval if some of its records are gone.
 
-    Only compacted topics are read batch by batch, from their beginning: a table depends on all of its records.
+    Only compacted topics are read batch by batch. They are read from their beginning, because a table depends on
+    all of its records.
 
     :raises Refused: records were deleted or compacted away.
     """

@@ -21,10 +21,10 @@ def remove_clients(
     client_id: str | None = None,
     tag: tuple[str, str] | None = None,
 ) -> list[str]:
-    """Give clients up because they are lost, or shall go: from the next run on, other clients have their tasks.
+    """Give up clients that are lost, or that shall go. From the next run on, other clients have their tasks.
 
     :param client_id: id of one client.
-    :param tag: key and value of a tag, for all clients that have it: a lost rack.
+    :param tag: key and value of a tag. All clients with this tag are given up, such as those of a lost rack.
     :returns: ids of the clients that had not ended before.
     :raises InvalidInput: the file has no such client.
     :raises Refused: the pipeline has never run, or no client would be left.

@@ -30,7 +30,7 @@ class Attempt:
     :param job: the name of its result, ``process/<level>/<thread>``.
     :param thread: its name when the run began.
     :param number: number of the attempt, from 1.
-    :param is_last: whether Airflow retries the task no more.
+    :param is_last: whether Airflow does not retry the task after this attempt.
     """
 
     run: str
@@ -40,7 +40,7 @@ class Attempt:
     is_last: bool = False
 
     def own(self, result: JobResult | None) -> JobResult | None:
-        """Return a result of the job if this attempt has left it, not another one."""
+        """Return a result of the job if this attempt has left it; None if another attempt has."""
         is_own = result is not None and (result.run, result.attempt) == (self.run, self.number)
         return result if is_own else None
 
@@ -50,7 +50,7 @@ def handle_failure(
 ) -> Processing | None:
     """Let the handler decide about the thread of an attempt that has just failed.
 
-    :param error: what the submission has raised. It does not say what the job itself has reported.
+    :param error: the error that the submission has raised. It does not tell what the job itself has reported.
     :returns: the clients as they are now; None if another run's assignment is in force.
     """
     return _bury(application, connection, attempt, error, lambda result: True, may_put_out=attempt.is_last)
@@ -100,7 +100,7 @@ def _bury(
     decision = exception_handler(application.uncaught_exception_handler)(
         _died_of(attempt, found.results.get(attempt.job), error)
     )
-    # All threads of a run may die at once, and a task of its own reports each of them.
+    # All threads of a run may die at once, and each has a task that reports it: these tasks race.
     processing = update_despite_races(control, change, lost=(Fenced,)).processing
     return processing if processing is not None and processing.run == attempt.run else None
 
@@ -111,7 +111,7 @@ def _is_gone(attempt: Attempt, state: ControlState) -> bool:
 
 
 def _died_of(attempt: Attempt, result: JobResult | None, error: Exception) -> Exception:
-    """Return the error for the handler: the one that the job has reported, or that it has reported none."""
+    """Return the error for the handler: the job's own, an outage, or an error that the job has said nothing."""
     if (own := attempt.own(result)) is not None and own.failure is not None:
         return own.failure.error
     if isinstance(error, Outage):

@@ -54,7 +54,10 @@ def due_clients(application: PipelineApplication, connection: KafkaConnection) -
 
 
 def probe(application: PipelineApplication, connection: KafkaConnection) -> Probe:
-    """Return whether tasks warm up, and the last rebalance was ``probing.rebalance.interval.ms`` ago."""
+    """Return whether to trigger a run. It is due if tasks warm up and the last rebalance is long enough ago.
+
+    The time since the last rebalance has to be ``probing.rebalance.interval.ms`` at least.
+    """
     processing = ControlTopic(connection, application.application_id).read().processing
     if processing is None or not processing.assignment.is_probing_rebalance_needed:
         return Probe("", "Nothing warms up: everything is where it should be.")

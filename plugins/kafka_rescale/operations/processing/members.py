@@ -15,7 +15,7 @@ from kafka_rescale.kafka.processing.changelogs import KnownState
 from kafka_rescale.spark.processing.state_files import StateFiles
 
 AT_A_TIME = 8
-"""Directories that are read at a time: on an object store each takes tens of milliseconds."""
+"""How many directories are read at a time. On an object store, each takes tens of milliseconds."""
 
 
 def members_of(
@@ -23,7 +23,7 @@ def members_of(
 ) -> list[Member]:
     """Return every client of the file with the state that it has.
 
-    A client is absent if its ``state.dir`` can't be reached, or is no longer the place where it took part. The
+    A client is absent if its ``state.dir`` can't be reached, or if the directory that it had there is gone. The
     only client of a file without `clients` is never absent: no other client could have its tasks, and missing
     state is in the changelogs.
     """
@@ -77,7 +77,7 @@ def lags_of(
 ) -> dict[TaskId, int]:
     """Return how many records a client's state is behind, for each task whose state it has.
 
-    :param logs: of all stateful tasks.
+    :param logs: the changelogs of all stateful tasks.
     """
 
     def lag(task: TaskId) -> int | None:

@@ -27,10 +27,10 @@ def set_offset(
     number of processors are kept; Kafka's own tools would delete them with the offset's metadata. State is not
     changed: records that are processed again count again, and records that are passed over never count.
 
-    :param application: with the id of the generation.
+    :param application: the application, with the id of the generation.
     :param source: the partition, by the topic's full name.
     :param to: an offset, ``earliest`` or ``latest``.
-    :raises InvalidInput: no task reads it, or the log has no such offset.
+    :raises InvalidInput: no task reads the partition, or the log has no such offset.
     :raises Outage: the brokers don't answer.
     """
     name, pipeline = application.application_id, pipeline_named(application.pipeline)

@@ -49,7 +49,7 @@ class Prepared:
     :param created: internal topics that were missing.
     :param revoked: tasks that were taken from a client that may still have been processing them.
     :param expansions: messages about processors that were asked for.
-    :param scaled: what follows from inputs that have grown.
+    :param scaled: what a growth of inputs asks for.
     """
 
     processing: Processing
@@ -76,21 +76,22 @@ def prepare(
 
     This is idempotent: the same run gets the same assignment again. If a task moves away from a thread that may
     still be at work, it is revoked first, so that this thread can't commit any more. Then another thread gets it.
-    New processors get their partitions here, once they have almost caught up, as no task runs between two runs.
+    New processors get their partitions here, once they have almost caught up, because no task runs between two
+    runs.
 
-    :param application: with the id of its generation.
+    :param application: the application, with the id of its generation.
     :param run: ``<dag_id>/<run_id>``.
     :param asked: changes before the rebalance; they are made once per run.
     :param backfill: the interval that the generation processes.
-    :raises InvalidInput: the pipeline, its handler of exceptions or its rule for racks can't be imported.
+    :raises InvalidInput: the pipeline, its exception handler or its rule for racks can't be imported.
     :raises Refused: a topic that the pipeline reads or writes doesn't exist, or has grown in a way that would tear
         keys from their state; what the interval needs is gone; or no client can take part.
     :raises Outage: a thread that shall be removed is still at work when its timeout is over.
     :raises UnsafeState: an internal topic has another number of partitions than its tasks.
-    :raises Fenced: an old run has come in while processors were given their partitions; run again.
+    :raises Fenced: an old run has interfered while processors were given their partitions; run again.
     """
     pipeline, control = pipeline_named(application.pipeline), ControlTopic(connection, application.application_id)
-    # As long as no task has begun.
+    # Import both now, as long as no task has begun.
     exception_handler(application.uncaught_exception_handler)
     _rack_assignor(application)
     asked = still_asked(control.read().processing, run, asked)
@@ -133,7 +134,7 @@ def _rebalance(
     run: str,
     asked: Adjustments,
 ) -> Processing:
-    """Assign, unless this run has its assignment; note with it the processors that have switched."""
+    """Assign the tasks, unless this run has its assignment. Record the processors that have switched with it."""
 
     def assigned(state: ControlState) -> Mapping[str, Value]:
         before, at_ms = state.processing, now_ms()
@@ -144,7 +145,7 @@ def _rebalance(
         members = members_of(application, before, known, at_ms)
         rack_assignor = _rack_assignor(application)
         rebalance = Rebalance(run, at_ms, known.tasks, members, application.assignment_configs, rack_assignor)
-        # In the second rebalance everything that moves has been revoked, and no thread has it.
+        # In the second rebalance, all tasks that move have been revoked, and no thread has them.
         is_second = before is not None and before.run == run and bool(before.revoked)
         return {
             Concern.PROCESSING: rebalance.of(before, () if is_second else at_work(state)),
@@ -171,7 +172,7 @@ def _wait_for_end(control: ControlTopic, thread: str | None, timeout_seconds: fl
         otherwise=lambda: TimedOut(
             f"stream thread {thread} to end",
             timeout_seconds,
-            "Trigger the run again, without a timeout: then what it has is revoked, and it can't commit.",
+            "Trigger the run again, without a timeout: then the thread's tasks are revoked, and it can't commit.",
         ),
         longest_pause=LONGEST_PAUSE_SECONDS,
     )
@@ -201,7 +202,7 @@ def is_idle(
         return False
     tasks = processing.tasks_of(request.thread, levels(pipeline.topology)[request.level - 1])
     if processing.tasks != processors.tasks:
-        return False  # the job itself refuses it
+        return False  # the job itself refuses to run then
     try:
         works = works_of(
             ClusterAdmin(connection), pipeline, name, tasks, request.state_dir, processors, request.backfill
@@ -209,7 +210,7 @@ def is_idle(
     except Outage:
         return False  # a transaction of a killed attempt is open: the job ends it
     ends = {source: end for work in works for source, end in work.ends.items()}
-    # Keys that moved to new processors still have to be deleted in their old place, in this run or a later one.
+    # Keys that moved to new processors still have to be deleted in their old place, in this run or a later run.
     as_of = {source: work.processors for work in works for source in work.ends if work.processors > work.initial}
     progress = TaskProgress(connection, name, ends, 0)
     try:

@@ -39,6 +39,7 @@ class Expansions:
 
     :param processors: the record, with new processors that have their partitions now.
     :param messages: a line for each sub-topology that was being expanded.
+    :param switched: the sub-topologies whose new processors have just been given their partitions.
     """
 
     processors: PipelineProcessors
@@ -54,7 +55,7 @@ class Expansions:
 def expand_processors(
     application: PipelineApplication, connection: KafkaConnection, target: int, chosen: Collection[int] = ()
 ) -> PipelineProcessors:
-    """Ask for more processors, and return their record; they warm up from the next run on.
+    """Ask for more processors, and return their record. The new processors warm up from the next run on.
 
     This is idempotent. It grows repartition topics as far as needed, but no inputs.
 
@@ -91,13 +92,13 @@ def remember(
 ) -> tuple[PipelineProcessors, tuple[str, ...]]:
     """Record new and grown topics, and create or grow the internal topics accordingly.
 
-    :param application: with the id of its generation.
+    :param application: the application, with the id of its generation.
     :param backfill: the interval that the generation processes.
     :returns: the record, and the internal topics that were created.
     :raises Refused: a topic doesn't exist, or has changed in a way that would separate keys from their state; or
         records that the interval needs are gone.
-    :raises UnsafeState: keys are not where linear hashing puts them, an internal topic has another count, or
-        offsets are gone, or the state that they stand for.
+    :raises UnsafeState: keys are not where linear hashing puts them, or an internal topic has another count, or
+        either offsets or the state that they stand for are gone.
     """
     admin = ClusterAdmin(connection)
     now = PipelineTopics(application, pipeline, admin, backfill)
@@ -116,7 +117,7 @@ def remember(
     try:
         _check_samples(connection, admin, now, found)
     except NotThereYet as outside:
-        # The input may have grown once more since it was counted; if not, the answer stands.
+        # The input may have grown once more since it was counted. If it has not, the error stands.
         counted = {now.names[topic]: known.partitions for topic, known in found.topics.items()}
         admin.await_growth(counted, outside)
         return remember(application, pipeline, connection, control, backfill)
@@ -140,7 +141,7 @@ def hand_over(
     """Give new processors their partitions, if they have almost caught up.
 
     :param run: ``<dag_id>/<run_id>``, which has no assignment yet.
-    :raises Fenced: an old run has come in between; run again.
+    :raises Fenced: an old run has interfered; run again.
     """
     found = Expansions(processors)
     for number in processors.expanding:

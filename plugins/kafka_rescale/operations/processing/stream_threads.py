@@ -1,8 +1,8 @@
 """Adding and removing stream threads while a pipeline is in operation (KIP-663).
 
 A thread is one ``spark-submit`` of each run. A thread that was added takes part from the next run on. A thread
-that was removed keeps its tasks until the run in progress has ended, as no other thread may have them within that
-run.
+that was removed keeps its tasks until the run in progress has ended, because no other thread may have them within
+that run.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def add_stream_thread(
 ) -> str | None:
     """Add a thread, and return its name; None if the pipeline has never run, or the client is not running.
 
-    :param client_id: of the client that gets it; None is the only client.
+    :param client_id: id of the client that gets the thread; None for the only client.
     :param timeout_seconds: how long to wait for its start, ``math.inf`` without a limit; None returns at once.
-    :param say: is told what is waited for.
-    :raises InvalidInput: there is no such client, or there are several.
-    :raises Outage: it has not started in time; it still will. Or the brokers don't answer.
-    :raises UnsafeState: it ended before it had started.
+    :param say: called with a sentence about the wait.
+    :raises InvalidInput: there is no such client, or no client was named and there are several.
+    :raises Outage: the thread has not started in time, but it still will; or the brokers don't answer.
+    :raises UnsafeState: the thread ended before it had started.
     """
     control = ControlTopic(connection, application_id)
     name = _change(control, lambda processing: thread_added(processing, client_id))
@@ -78,13 +78,13 @@ def remove_stream_thread(
     client_id: str | None = None,
     say: Say = log.info,
 ) -> str | None:
-    """Ask a thread to end, and return its name; None if the client has no thread or can't lose one.
+    """Ask a thread to end, and return its name; None if the client has no thread or can't lose any.
 
     :param timeout_seconds: how long to wait for its end, ``math.inf`` without a limit; None returns at once.
-    :param client_id: of the client that loses it; None is the only client.
-    :param say: is told what is waited for.
-    :raises InvalidInput: there is no such client, or there are several.
-    :raises Outage: it has not ended in time; it still will.
+    :param client_id: id of the client that loses the thread; None for the only client.
+    :param say: called with a sentence about the wait.
+    :raises InvalidInput: there is no such client, or no client was named and there are several.
+    :raises Outage: the thread has not ended in time, but it still will.
     """
     control = ControlTopic(connection, application_id)
     name = _change(control, lambda processing: thread_removed(processing, client_id))

@@ -1,6 +1,7 @@
 """Does the job of a stream thread go on? Its results in the control topic tell (``max.poll.interval.ms``).
 
-A driver that hangs is as silent as one whose tasks hang: in neither case the moment of the last progress changes.
+A driver that hangs is as silent as a driver whose tasks hang. In neither case the moment of the last progress
+changes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.processing.dead_threads import Attempt
 
 LOOKS = 20
-"""Looks within the limit."""
+"""How many looks fit into the limit."""
 LONGEST_PAUSE_SECONDS = 30.0
 
 REMEDY = (
@@ -26,8 +27,8 @@ REMEDY = (
 class ThreadWatch:
     """Watches one attempt at a thread's job from outside.
 
-    Only this process's clock measures, as clocks of two machines are never compared. The time in which the brokers
-    don't answer does not count, because no job can make progress then.
+    It measures with this process's clock only, because clocks of two machines are never compared. The time in
+    which the brokers don't answer does not count, because no job can make progress then.
 
     :param limit_seconds: how long the job may go without a sign of progress.
     """
@@ -42,9 +43,9 @@ class ThreadWatch:
         self._since = self._looked = time.monotonic()
 
     def look(self) -> TimedOut | None:
-        """Return the error about a job that has made no progress for too long; None as long as it goes on."""
+        """Return the error about a job that has made no progress for too long; None while it goes on."""
         asked = time.monotonic()
-        # This process itself stood still: it may not have seen the job's signs yet.
+        # If this process itself stood still, it may not have seen the job's signs yet.
         has_slept = asked - self._looked > 2 * self.pause_seconds + 1
         try:
             sign, answered = self._found(), True

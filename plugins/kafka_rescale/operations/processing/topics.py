@@ -56,7 +56,7 @@ def _refuse_long_names(internal: Collection[str]) -> None:
 class PipelineTopics:
     """The topics of a generation of a pipeline as they are now, and the counts that they need.
 
-    :param application: with the id of the generation.
+    :param application: the application, with the id of the generation.
     :param backfill: the interval that the generation processes.
     :raises Refused: an input or an output doesn't exist, or Kafka does not allow the name of a topic.
     :raises InvalidInput: a declaration under ``linear_hashing`` or ``static_partitioners`` is wrong.
@@ -104,13 +104,13 @@ class PipelineTopics:
 
     @property
     def changelogs(self) -> dict[str, list[str]]:
-        """By changelog, the topics that its tasks read; all by full names."""
+        """The topics that the tasks of each changelog read, by changelog, all with full names."""
         return {
             name: [self.names[t] for t in part.sources] for part in self.parts for name in self._changelogs(part)
         }
 
     def require_names(self, known: PipelineProcessors) -> None:
-        """Refuse a pipeline whose edits would leave topics of the run before behind.
+        """Refuse a pipeline whose edits would leave topics of the previous run behind.
 
         :raises Refused: there are such topics.
         """
@@ -122,12 +122,12 @@ class PipelineTopics:
     def require_changelogs(self, known: PipelineProcessors, committed: Collection[TopicPartition]) -> None:
         """Refuse to go on from offsets whose state is gone.
 
-        :raises UnsafeState: a changelog of the run before is gone.
+        :raises UnsafeState: a changelog of the previous run is gone.
         """
         require_changelogs(known, self.changelogs, self._existing, committed)
 
     def counts(self, known: PipelineProcessors, anew: Collection[int]) -> dict[str, int]:
-        """Return the partition count of every source topic: the present one, or the one that it shall get."""
+        """Return the partition count of every source topic: the present count, or the count that it shall get."""
         inputs = {topic: self._external[topic] for topic in self.pipeline.topology.inputs}
         derived = partition_counts(self.pipeline.topology, inputs, self.pipeline.enforced_partitions)
         wanted = dict(inputs)
@@ -162,7 +162,11 @@ class PipelineTopics:
         return tuple(created)
 
     def _begins_anew(self, part: SubTopology, known: PipelineProcessors) -> bool:
-        """Whether no state is left: no changelog exists or, without changelogs, a topic has fewer partitions."""
+        """Return whether no state of a sub-topology is left.
+
+        That is so if none of its changelogs exists. A sub-topology without changelogs begins anew if one of its
+        topics has fewer partitions than were recorded.
+        """
         if part.id not in known.sub_topologies:
             return True
         if changelogs := self._changelogs(part):
@@ -173,7 +177,7 @@ class PipelineTopics:
         )
 
     def _with_those_of_older_versions(self, known: PipelineProcessors) -> PipelineProcessors:
-        """Return the record; if an older version didn't record processors, the changelogs tell their number."""
+        """Return the record. Where an older version didn't record processors, the changelogs tell their number."""
         found = {
             part.id: ProcessorCounts(initial=count, count=count)
             for part in self.parts

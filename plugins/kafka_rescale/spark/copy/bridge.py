@@ -25,7 +25,7 @@ from kafka_rescale.spark.jobs.job import Job, say
 BEAT_SECONDS = 2.0
 CARRYING = "carrying"
 RECORD_MS = 30_000
-"""A bridge runs for weeks: if only the offsets have changed, it writes a record only so often."""
+"""How often a bridge writes its record if only offsets have changed. A bridge runs for weeks."""
 SETTLED = ("begun", "ended_at_ms", "added")
 """Fields whose changes are recorded at once."""
 
@@ -61,7 +61,7 @@ def bridge(job: Job) -> None:
 def _prepare(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
     """Give every partition of the old topics a position, and return the record of the bridge."""
     plan = journal.plan
-    # A bridge that had ended goes on: records have come since.
+    # A bridge that had ended works again, because records have come since.
     known = Bridge.of(plan, found).model_copy(update={"ended_at_ms": 0})
     if not journal.is_promoted:
         prepare(job.connection, plan, known)
@@ -69,7 +69,7 @@ def _prepare(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
     known = known.noticed(plan.bridges, ends_of_bridged(ClusterAdmin(job.connection), journal))
     prepare(job.connection, plan, known)
     known = known.with_positions()
-    # Before any record is copied: a later run must not find the growth at other ends.
+    # Write this before any record is copied, because a later run must find the growth at the same ends.
     job.put("running", records={Concern.BRIDGE: known})
     return known
 
@@ -120,7 +120,8 @@ class _Watch:
             return  # another expansion has begun; the tasks end by themselves
         at_ms = now_ms()
         last = ends_of_bridged(self.admin, journal)
-        # The heartbeat that the cutover waits for. Before the promotion, the age of the copy means nothing.
+        # The cutover waits for this heartbeat, so its time is now. The age of the copy means nothing before the
+        # promotion.
         snapshot = replace(self.progress.read(), as_of_ms=at_ms)
         say(f"{self.job.key}: {snapshot}")
         before, rate = self.known, self.pacer.adapted(snapshot)

@@ -25,14 +25,14 @@ WAIT, CARRY = "wait", "carry"
 class CarryOn(JournalTask):
     """Waits for the promotion, then copies old partitions for as long as the driver lives.
 
-    :param added: known growths of the old topics; all of their partitions are among the units.
+    :param added: known growths of the old topics; the units include all of their partitions.
     """
 
     added: tuple[Added, ...] = ()
 
     def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
         """Copy until the work must not go on, and return ``stopped``."""
-        # Opened before the promotion, so that finding coordinators does not lengthen the pause.
+        # Open the clients before the promotion, so that finding coordinators does not lengthen the pause.
         with closing(self._worker(units, layouts(self.plan.bridges, self.added), follower)) as worker:
             worker.announce(self.session)
             journal = follower.first()
@@ -70,8 +70,8 @@ class CarryOn(JournalTask):
     def _carry_first(self, step: Step, units: list[CopyUnit], journal: Journal, follower: JournalFollower) -> None:
         """Copy this worker's part of a step, and wait until all other workers are done with their parts.
 
-        If a growth has moved a key, its earlier records are in an old partition and its later records in a new
-        one.
+        If a growth has moved a key, its earlier records are in an old partition, and its later records in a new
+        partition. So the old partitions have to be copied first.
         """
         own = [unit for unit in units if unit.source in step.ends]
         with closing(self._worker(own, step.layouts, follower)) as worker:

@@ -29,15 +29,16 @@ from kafka_rescale.spark.jobs.job import Job, say
 
 BEAT_SECONDS = 2.0
 PROVED_AT_ONCE = 8
-"""Topics of records in flight."""
+"""How many repartition topics are proven at a time."""
 
 
 def catch_up(job: Job) -> None:
     """Follow all changelogs. When the journal says so, copy the last delta and the records in flight.
 
-    What is copied is compared meanwhile, and the last delta and the records in flight before this job is done.
+    The job compares what it copies meanwhile. It compares the last delta and the records in flight before it is
+    done.
 
-    :raises UnsafeState: something did not arrive as it was.
+    :raises UnsafeState: a record did not arrive as it was.
     """
     journal = job.journal()
     plan = journal.plan
@@ -53,7 +54,7 @@ def catch_up(job: Job) -> None:
         say(line)
     spark = job.spark()
     units = units_of(plan.moves)
-    # An application without topics of its own has no units. An empty list of units also waits for the journal.
+    # An application without internal topics has no units. A task with an empty list also waits for the journal.
     lists = divided(units, job.parallelism(spark)) or [[]]
     spread = spark.sparkContext.parallelize(lists, len(lists))
     with JournalFollower(job.connection, plan.application, job.key) as follower:
@@ -75,10 +76,10 @@ def catch_up(job: Job) -> None:
         if STOPPED in verdicts or _report_if_over(job, follow.verdict(journal)):
             job.put("stopped", detail=f"attempt {follow.attempt}")
             return
-        # Give signs meanwhile: this may take a while, and the cutover gives up if the job is silent.
+        # Give signs of life meanwhile: this may take a while, and the cutover gives up if the job is silent.
         proof = job.run_beside(lambda: beside.conclude(journal), lambda: None, is_paused=beside.is_paused)
     changes: Change = {Concern.ROLLING_PROOF: proof} if proof else {}
-    # Without violations, nothing is read: this is within the pause.
+    # Read the acceptances only if there are violations, because this happens within the pause.
     if proof and proof.violations and (unaccepted := proof.unaccepted(job.control.read().acceptances)):
         job.put("running", records=changes)
         raise proof.refused(unaccepted)
@@ -87,7 +88,7 @@ def catch_up(job: Job) -> None:
 
 
 class _Beside:
-    """What the driver does beside its tasks: it tells how near the copies are, and compares them."""
+    """The driver's work beside its tasks: it reports how near the copies are, and compares them."""
 
     def __init__(
         self,
@@ -107,11 +108,11 @@ class _Beside:
             self._rolling.start()
 
     def state_of(self, snapshot: Snapshot) -> str:
-        """Return ``ready`` when the copies are near, all tasks follow, and what comes from now on is compared.
+        """Return ``ready`` when the copies are near, all tasks follow, and new records are being compared.
 
-        Python workers take seconds to start. That must not become part of the pause. Whoever waits for this job
-        may begin a proof next, which has to be continued from its fence on. A copy that is paused is not ready: a
-        cutover would not wait for it.
+        Python workers take seconds to start. That must not become part of the pause. The run that waits for this
+        job may begin a proof next, and the comparison has to continue from the fence of that proof on. A copy that
+        a person has paused is not ready, because a cutover would not wait until it goes on.
         """
         if self._pacer.is_paused:
             return "running"
@@ -120,13 +121,13 @@ class _Beside:
         return "ready" if near and (self._rolling is None or self._rolling.has_begun) else "running"
 
     def newest(self, snapshot: Snapshot) -> Change:
-        """Return the rate, and what was compared since the last call, to be written with a report."""
+        """Return the changes to write with a report: the rate, and the comparison since the last call."""
         found = self._rolling.take() if self._rolling else None
         rate = self._pacer.adapted(snapshot)
         return {**rate, Concern.ROLLING_PROOF: found} if found else rate
 
     def is_paused(self) -> bool:
-        """Return whether a cutover has begun; from then on, compare without a rest."""
+        """Return whether a cutover has begun. From then on, the comparison takes no rest."""
         if (paused := self._follower.is_paused()) and self._rolling:
             self._rolling.hurry()
         return paused
@@ -138,7 +139,7 @@ class _Beside:
         """
         captured = journal.captured
         assert captured is not None
-        # The application is stopped, and most of this is waiting for brokers: wait for all of them together.
+        # The application is stopped, and most of this time is spent waiting for brokers. So wait in parallel.
         with ThreadPoolExecutor(PROVED_AT_ONCE) as pool:
             carried = pool.map(lambda move: self._carried(move, captured), journal.plan.repartitions)
             proof = self._rolling.finish(captured.changelog_ends) if self._rolling else None

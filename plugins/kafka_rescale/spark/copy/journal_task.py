@@ -19,9 +19,10 @@ from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 class JournalTask(ABC):
     """Works on lists of units; one element of the RDD is one list.
 
-    :param attempt: the journal's attempt at the cutover; if the journal has another one, this one was rolled back.
-    :param session: of the job that starts this task; the driver recognises its workers by it.
-    :param paced: how fast it may copy.
+    :param attempt: the journal's attempt at the cutover. If the journal has another attempt by now, this attempt
+        was rolled back.
+    :param session: id of the job that starts this task; the driver recognises its workers by it.
+    :param paced: how fast the task may copy.
     """
 
     connection: KafkaConnection

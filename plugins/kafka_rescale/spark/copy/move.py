@@ -1,7 +1,7 @@
 """In place: records move to their new partitions and leave a tombstone; one job moves stage by stage.
 
-The application is down meanwhile, and starting a driver and its workers takes longer than most moves. So they
-start before the application is stopped, and wait until the journal tells them to move.
+The application is down meanwhile, and starting a driver and its workers takes longer than most moves. So driver
+and workers start before the application is stopped, and wait until the journal tells them to move.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ BREATH_SECONDS = 0.05
 def move(job: Job) -> None:
     """Be ready before the application is stopped; then move the keys of all stages and the records in flight.
 
-    The most downstream stage comes first. Every stage leaves a result of its own, ``move/<stage>``. An attempt
-    after a killed one recognises finished stages by their positions, and goes on where that one was.
+    The most downstream stage comes first. Every stage leaves a result of its own, ``move/<stage>``. If an
+    attempt was killed, the next attempt recognises finished stages by their positions, and continues there.
 
     :raises UnsafeState: the application runs although its topics are growing.
     """
@@ -111,7 +111,7 @@ class _Waiting:
         return all(len(found[topic]) >= count for topic, count in wanted.items())
 
     def _beat(self, journal: Journal) -> None:
-        """Keep one worker per slot from ending, as idle workers do, and give a sign of life."""
+        """Keep one worker per slot busy, because idle workers end, and give a sign of life."""
         spark = self._job.spark()
         self._slots = self._slots or self._job.parallelism(spark)
         spark.sparkContext.parallelize(range(self._slots), self._slots).mapPartitions(_breathe).collect()
@@ -121,7 +121,7 @@ class _Waiting:
 
 
 def _breathe(_: Iterable[int]) -> Iterator[int]:
-    """Stay in a worker, which has imported this module by then, so long that every slot needs a worker."""
+    """Occupy a worker, which has imported this module by then, for so long that every slot needs a worker."""
     time.sleep(BREATH_SECONDS)
     yield 0
 
@@ -135,7 +135,8 @@ def _move(
 ) -> Snapshot:
     """Move one stage; one task per producer.
 
-    Tasks read up to the ends at the stop of the application, and so never the records that they append themselves.
+    Tasks read up to the ends that the topics had when the application stopped. So they never read the records that
+    they append themselves.
     """
     if job.key in job.control.read().results:
         # If an attempt was killed within a commit, brokers don't tell its positions until it is fenced.
@@ -164,9 +165,9 @@ def _require_in_place(journal: Journal) -> None:
     if not journal.plan.is_in_place:
         raise UnsafeState(
             f"expansion of {journal.plan.application}",
-            found=f"one with mode blue_green, in phase {journal.phase}",
+            found=f"an expansion with mode blue_green, in phase {journal.phase}",
             expected="an expansion in place",
-            remedy="Trigger the expansion again: its tasks belong together.",
+            remedy="Trigger the expansion again, so that all of its tasks have the same mode.",
         )
 
 
@@ -176,5 +177,5 @@ def _require_stopped(job: Job, plan: Plan) -> None:
             f"group {plan.green}",
             found="members, while its topics are being re-partitioned",
             expected="a stopped application",
-            remedy="Stop it, and whatever has started it; then run this again.",
+            remedy="Stop the application, and whatever has started it. Then run this again.",
         )

@@ -14,9 +14,9 @@ _followers: dict[tuple[str, str, str], JournalFollower] = {}
 
 @dataclass(frozen=True)
 class Paced:
-    """What a task is told of the pace when it begins.
+    """What a task knows about the pace when it begins.
 
-    :param job: the job's key, whose rate its driver writes.
+    :param job: key of the job. The job's driver writes the rate.
     :param first: the rate until a newer one of the same attempt arrives.
     """
 
@@ -24,9 +24,9 @@ class Paced:
     first: Rate = field(default_factory=lambda: Rate(run="", attempt=0))
 
     def by(self, follower: JournalFollower) -> Share:
-        """Return the share of a task, as a follower of the job hears it.
+        """Return a function that tells a task's share, from what a follower of the job has read.
 
-        While the application is stopped there is no limit: then only speed matters.
+        While the application is stopped, there is no limit, because only speed matters then.
         """
 
         def share() -> float | None:
@@ -40,9 +40,9 @@ class Paced:
         return share
 
     def here(self, connection: KafkaConnection, application: str) -> Share:
-        """Return the share of a task that follows nothing else.
+        """Return that function for a task that needs a follower only for it.
 
-        Tasks that run in this process one after the other share a follower: there may be thousands of them.
+        There may be thousands of tasks. Those that run in this process, one after the other, share a follower.
         """
         key = connection.servers, application, self.job
         if key not in _followers:

@@ -1,4 +1,4 @@
-"""What a driver does for the pace: it reads how the cluster is, and tells its tasks how fast they may copy."""
+"""A driver's work for the pace: it reads how the cluster is, and tells its tasks how fast they may copy."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Pacer:
     """The pace of one attempt at a job.
 
     :param plan: fingerprint of the job's plan.
-    :param follower: of the job; it has read all of the control topic.
-    :param harm: reads how the cluster is; it is asked only if there is a limit.
+    :param follower: follower of the job; it has read the whole control topic.
+    :param harm: reads how the cluster is. It is asked only if there is a limit.
     :param tasks: how many tasks run at a time.
     :param running: returns how many tasks run now; 0 if that is not known.
     :ivar has_news: whether the last call of ``adapted`` has changed more than the speed.
@@ -43,13 +43,13 @@ class Pacer:
         self.rate = first_rate(self._pace(), a.run, a.attempt, tasks, now_ms(), follower.rate())
 
     def begin(self) -> Paced:
-        """Write the first rate, and return what tasks are told of it."""
+        """Write the first rate, and return it in the form that tasks get."""
         self._say()
         self._job.put("running", records=self._record())
         return Paced(self._job.key, self.rate)
 
     def adapted(self, snapshot: Snapshot) -> Change:
-        """Take the readings, and return the rate from now on, to be written with a report.
+        """Take the readings, and return the rate from now on, as a change to write with a report.
 
         :param snapshot: how far the copies are.
         """

@@ -1,7 +1,8 @@
 """In place, before anything is changed: could every record of the state be moved, and how many would be?
 
-After the promotion there is only forward, through the move. So whatever could stop the move has to be found
-before. Records that are written meanwhile, and records in flight, are checked when the application has stopped.
+After the promotion there is no way back, and the move has to succeed. So anything that could stop the move has to
+be found before. Records that are written meanwhile, and records in flight, are checked when the application has
+stopped.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kafka_rescale.spark.jobs.task_errors import as_text
 from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 
 WRITTEN_WITHIN_MS = 24 * 3600 * 1000
-"""A person may approve the cutover only tomorrow; records are older then."""
+"""How long it may take until the records are written: a person may approve the cutover only tomorrow."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Rehearse:
     """Routes every record of lists of units without writing it; one element of the RDD is one list.
 
     :param ranges: first offset and end (exclusive) of every source.
-    :param limits: of every topic.
+    :param limits: limits for records, by target topic.
     """
 
     connection: KafkaConnection
@@ -40,7 +41,7 @@ class Rehearse:
     limits: Mapping[str, RecordLimits]
 
     def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[PartitionProgress]:
-        """Yield per unit how many records would be written."""
+        """Yield for each unit how many records would be written."""
         exit_with_parent()
         for unit in (unit for units in lists for unit in units):
             with as_text():

@@ -28,7 +28,7 @@ class StageCopy:
     """The copies of one stage, ready to run.
 
     :param units: one per source partition.
-    :param harm: reads what the pace of all rounds follows.
+    :param harm: reads how the cluster is, for the pace of all rounds.
     """
 
     connection: KafkaConnection
@@ -39,8 +39,9 @@ class StageCopy:
 
     @classmethod
     def begin(cls, job: Job) -> StageCopy | None:
-        """Empty stale copies of the job's stage and return all of them; else write the job's result and return
-        None.
+        """Empty the stale copies of the job's stage, and return all of its copies.
+
+        If there is nothing to copy, write the job's result and return None.
 
         :raises InvalidInput: the plan has no such stage.
         :raises Fenced: the run has lost the lease.
@@ -69,7 +70,7 @@ class StageCopy:
     def task(self, snapshots: str = "") -> CopyToEnds:
         """Return the work of a Spark task: copy up to the ends that the sources have now.
 
-        :param snapshots: location of snapshots with which copies may begin that have not begun yet.
+        :param snapshots: location of snapshots. Copies that have not begun yet may begin with them.
         """
         asked_ms = now_ms()
         moves = list(dict.fromkeys(unit.move for unit in self.units))
@@ -82,12 +83,12 @@ class StageCopy:
     def run(self, job: Job, task: CopyToEnds, lists: Sequence[list[CopyUnit]]) -> list[Begun]:
         """Run the work on lists of units in Spark and report it, for as long as this run has the lease.
 
-        Otherwise a copy of terabytes would go on for hours after a person has rolled back, perhaps to spare the
-        brokers.
+        If the job did not look at the lease, a copy of terabytes would go on for hours after a person has rolled
+        back, perhaps to spare the brokers.
 
         :param lists: one per Spark task.
         :raises Fenced: the run has lost the lease; what is copied stays.
-        :raises RescaleError: what a task raised.
+        :raises RescaleError: the error that a task raised.
         """
         spark = job.spark()
         spread = spark.sparkContext.parallelize(lists, len(lists))
@@ -103,7 +104,7 @@ class StageCopy:
             )
             if done is None:
                 lost = _lost(job, follower)
-                # Results of a newer run are not overwritten, although this attempt has left results before.
+                # This overwrites no result of a newer run, although this attempt has left results before.
                 job.put("failed", detail=f"{type(lost).__name__}: {lost}")
                 raise lost
         return done

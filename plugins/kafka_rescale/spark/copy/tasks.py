@@ -38,9 +38,9 @@ class CopyToEnds:
     :param ends: exclusive.
     :param asked_ms: wall clock before the ends were captured.
     :param starts: where records in flight begin; see ``CopyWorker.begin``.
-    :param exactly: copy no record behind the ends.
-    :param seeds: snapshots with which copies may begin that have not begun yet, the newest first.
-    :param paced: how fast they may copy; None without a limit.
+    :param exactly: whether to copy no record behind the ends.
+    :param seeds: snapshots, the newest first. Copies that have not begun yet may begin with them.
+    :param paced: how fast the tasks may copy; None without a limit.
     """
 
     connection: KafkaConnection
@@ -74,7 +74,7 @@ class CopyToEnds:
 
 
 class Follow(JournalTask):
-    """Follows blue's changelogs until the journal gives the final ends, and finishes."""
+    """Follows blue's changelogs until the journal gives the final ends, and finishes the copies up to there."""
 
     @property
     def live(self) -> CopySettings:
@@ -84,7 +84,7 @@ class Follow(JournalTask):
     def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
         """Follow until the end, and return ``finished`` or ``stopped``.
 
-        If brokers fail a request, this begins again by itself: with another job, the pause would last longer.
+        If brokers fail a request, this begins again by itself, because a new job would make the pause longer.
         """
         announced: list[str] = []
 
@@ -104,7 +104,7 @@ class Follow(JournalTask):
             paced = CopyWorker(self.connection, self.plan, logs, self.live, share=self.paced.by(follower))
             worker = clients.enter_context(closing(paced))
             self._prepare(carried)
-            # Opened before blue stops, so that finding coordinators does not lengthen the pause.
+            # Open the client before blue stops, so that finding coordinators does not lengthen the pause.
             carrier = clients.enter_context(closing(CopyWorker(self.connection, self.plan, carried, self.live)))
             worker.begin()
             worker.announce(self.session)
@@ -119,7 +119,7 @@ class Follow(JournalTask):
             return FINISHED
 
     def _require_newest(self, units: Sequence[CopyUnit]) -> None:
-        """Refuse to go on if tasks of a newer job follow these units by now: new clients would fence them."""
+        """Refuse to begin again if tasks of a newer job follow these units: new clients here would fence them."""
         with closing_consumer(self.connection, self.plan.copy_group, **AT_ONCE) as consumer:
             found = read_positions(consumer, [unit.source for unit in units])
         others = {position.mark.session for position in found.values()} - {"", self.session}
@@ -150,12 +150,12 @@ class Follow(JournalTask):
             raise UnsafeState(
                 f"changelogs {', '.join(beyond)}",
                 found="records behind the captured end",
-                expected="none: blue was proven gone",
-                remedy="An instance of it is alive; the rollback starts blue again, find the other one first.",
+                expected="no such records, because blue was proven gone",
+                remedy="Another instance of blue is alive. Find it first: the rollback starts blue again.",
             )
 
     def _carry(self, units: Sequence[CopyUnit], carrier: CopyWorker, captured: Captured) -> None:
-        """Copy the records in flight; if a transaction was aborted, empty the topics and copy once more."""
+        """Copy the records in flight. If a transaction was aborted, empty the topics and copy them once more."""
         starts, ends = in_flight.starts_and_ends(captured, carrier.writers)
         carrier.begin(starts)
         carrier.run_to(ends, now_ms(), exactly=True)

@@ -22,7 +22,7 @@ class Arguments:
     :param silent_seconds: how long the old topic must have got no records before its bridge ends.
     :param parallelism: most tasks at a time; 0 for as many as Spark has cores.
     :param snapshots: where a restore finds snapshots to begin with; empty for no snapshots.
-    :param request: of a snapshot, what is asked for, as JSON.
+    :param request: what a job for a snapshot or a pipeline is asked for, as JSON.
     """
 
     application: str

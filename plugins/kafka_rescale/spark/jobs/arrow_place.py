@@ -13,7 +13,7 @@ from kafka_rescale.core.errors import InvalidInput
 def arrow_place(field: str, location: str, below: str) -> tuple[Any, str]:
     """Return the file system of a location, and the directory below it.
 
-    :param field: of the application file, for the message.
+    :param field: field of the application file, for the message.
     :param below: path relative to the location.
     :raises InvalidInput: Arrow can't write there.
     """

@@ -14,7 +14,7 @@ JOBS = "KAFKA_RESCALE_SPARK_JOBS"
 JARS = "KAFKA_RESCALE_SPARK_JARS"
 SCALA = "2.13"
 FETCHED = own_file(CONNECTOR)
-"""Where `make setup` puts the jars that Spark lacks to read Kafka."""
+"""Where `make setup` puts the jars that Spark needs to read Kafka and doesn't have."""
 
 
 def job_file(job: str) -> Path:
@@ -23,10 +23,10 @@ def job_file(job: str) -> Path:
 
 
 def connector() -> tuple[str | None, str | None]:
-    """Return ``(jars, packages)`` that Spark lacks to read Kafka; one of the two is None.
+    """Return ``(jars, packages)`` that Spark needs to read Kafka and doesn't have; one of the two is None.
 
-    ``KAFKA_RESCALE_SPARK_JARS`` (comma-separated, or a directory) comes first, then the jars that
-    `make setup` has fetched; else Spark fetches the connector of its own version when the job is submitted.
+    ``KAFKA_RESCALE_SPARK_JARS`` (comma-separated, or a directory) comes first, then the jars that `make setup` has
+    fetched. Without either, Spark fetches the connector of its own version when the job is submitted.
 
     :raises InvalidInput: the variable names a directory without jars, or files that aren't there.
     """
@@ -40,7 +40,7 @@ def connector() -> tuple[str | None, str | None]:
 def require_spark_files(java_class: str | None = None) -> str:
     """Check the files that every submission needs; return a hint for a person, if there is one.
 
-    :param java_class: that gives tokens to Spark's Kafka source, if the connection has such a class.
+    :param java_class: the class that gives tokens to Spark's Kafka source, if the connection has such a class.
     :raises InvalidInput: a job's file or a named jar isn't there.
     """
     job = job_file("restore")
@@ -55,8 +55,8 @@ def require_spark_files(java_class: str | None = None) -> str:
     if jars:
         return _lacking(java_class, jars.split(",")) if java_class else ""
     return (
-        f"Spark will fetch {packages} from Maven Central for every job, and none can run where that is out of "
-        f"reach: name a directory with its jars in {JARS} (`make setup` makes one: jvm/target/connector)."
+        f"Spark will fetch {packages} from Maven Central for every job. None can run where that is out of reach. "
+        f"There, name a directory with these jars in {JARS} (`make setup` makes one: jvm/target/connector)."
     )
 
 
@@ -67,7 +67,7 @@ def _lacking(java_class: str, jars: list[str]) -> str:
         return ""
     return (
         f"`verify` logs in by the Java class {java_class}, which no jar of Spark's Kafka connector has: put its "
-        f"jar beside them, in the directory that {JARS} names, unless `spark_conf` names it (spark.jars.packages)."
+        f"jar beside them, in the directory that {JARS} names, or name it in `spark_conf` (spark.jars.packages)."
     )
 
 

@@ -30,7 +30,7 @@ log = logging.getLogger("kafka_rescale.job")
 
 REPORT_SECONDS = 3.0
 SIGN_SECONDS = 0.5
-"""Time between two signs of life within the pause. A cutover waits for some of these (``jobs_beside``)."""
+"""Time between two signs of life within the pause. A cutover gives up if several are missing (``jobs_beside``)."""
 WAITED_FOR = frozenset({"warm_up", "catch_up"})
 """A gate waits until the lags of these jobs are acceptable."""
 
@@ -39,7 +39,7 @@ class Progress(Protocol):
     """Tells how far a job is."""
 
     def read(self) -> Snapshot:
-        """Return how far it is now."""
+        """Return how far the job is now."""
         ...
 
 
@@ -60,7 +60,7 @@ class Job:
         self._threshold = arguments.acceptable_lag if name in WAITED_FOR else None
 
     def part(self, stage: int) -> Job:
-        """Return the work on one of the stages of a job for all of them; it leaves results of its own."""
+        """Return the part of this job for one stage; the part leaves results of its own."""
         return Job(self.name, replace(self.arguments, stage=stage), self.connection)
 
     def journal(self) -> Journal:
@@ -97,11 +97,11 @@ class Job:
         seeded: int = 0,
         failure: JobFailure | None = None,
     ) -> None:
-        """Leave a result; without a snapshot, that of the last call stays.
+        """Leave a result. Without a snapshot, the snapshot of the last call stays.
 
-        :param records: of a concern that is this job's own, written with it.
-        :param seeded: of what was copied, the rows of snapshots.
-        :param failure: what has ended the job.
+        :param records: records of a concern that is this job's own; they are written with the result.
+        :param seeded: how many of the copied records are rows of snapshots.
+        :param failure: the error that has ended the job.
         :raises Fenced: a newer attempt has begun.
         """
         self._snapshot, self._state = snapshot or self._snapshot, state
@@ -124,7 +124,7 @@ class Job:
         self.control.put_result(found, records)
 
     def sign(self) -> None:
-        """Give a sign of life: the state of the last call again, and nothing asked of the brokers before.
+        """Give a sign of life: write the state of the last call again, without asking the brokers anything before.
 
         :raises Fenced: a newer attempt has begun.
         """
@@ -135,7 +135,7 @@ class Job:
 
         :param records: how many records were processed.
         :param began: when the job began, by ``time.monotonic``.
-        :param changes: of a concern that is this job's own; they are written with the result.
+        :param changes: changes of a concern that is this job's own; they are written with the result.
         :param fields: further fields of the result.
         :raises Fenced: a newer attempt has begun.
         """
@@ -147,7 +147,7 @@ class Job:
 
         Without items, Spark is not started.
 
-        :raises RescaleError: what a task raised.
+        :raises RescaleError: the error that a task raised.
         """
         if not items:
             return []
@@ -167,10 +167,10 @@ class Job:
     ) -> T:
         """Run a Spark action and report its progress until it ends.
 
-        :param seconds: between two reports.
+        :param seconds: time between two reports.
         :param is_paused: as in ``run_beside``.
-        :param records: returns what is written with a report, of a concern that is this job's own.
-        :raises RescaleError: what a task raised.
+        :param records: returns the records to write with a report, of a concern that is this job's own.
+        :raises RescaleError: the error that a task raised.
         """
         done = self.run_beside(
             action, lambda: self.report(progress, state_of, records), seconds=seconds, is_paused=is_paused
@@ -190,12 +190,12 @@ class Job:
         """Run a Spark action and call ``beat`` beside it, until the action ends or need not go on.
 
         :param beat: called again and again; a short outage in it is only logged.
-        :param until: asked after every beat. If it is true, this returns None, and the action ends with the
-            process.
-        :param seconds: between two beats.
+        :param until: asked after every beat. If the answer is true, this returns None, and the action ends with
+            the process.
+        :param seconds: time between two beats.
         :param is_paused: whether the application is stopped. Then signs of life take the place of the beats: they
             come more often, and don't ask brokers questions that could take long.
-        :raises RescaleError: what a task raised.
+        :raises RescaleError: the error that a task raised.
         """
         with_action = ThreadPoolExecutor(max_workers=1)
         running = with_action.submit(action)
@@ -225,9 +225,9 @@ class Job:
         state_of: Callable[[Snapshot], str],
         records: Callable[[Snapshot], Change] = lambda _: {},
     ) -> None:
-        """Print and publish where the copy is.
+        """Print and publish how far the job is.
 
-        :param records: returns what is written with it; see ``put``.
+        :param records: returns the records to write with the report; see ``put``.
         """
         snapshot = progress.read()
         say(f"{self.key}: {snapshot}")

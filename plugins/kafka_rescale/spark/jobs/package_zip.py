@@ -1,7 +1,8 @@
 """The package as a zip for ``spark-submit --py-files``.
 
-Python keeps nothing that it compiles for an import from a zip: each driver and each worker would compile all
-that it imports, 0.3 s of a core. So the zip also holds what Python has compiled on this machine before.
+When Python imports from a zip, it does not keep what it compiles. So each driver and each worker would compile
+everything that it imports, which takes 0.3 s of a core. To avoid this, the zip also holds the modules that Python
+has compiled on this machine before.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ COMPILED = ".pyc"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _HEADER = struct.Struct("<4sLLL")
 _BY_TIME, _UNCHECKED = 0, 1
-"""Flags of compiled modules (PEP 552): valid for a source of this time and size, or whatever stands beside."""
+"""Flags of compiled modules (PEP 552): valid only for a source of this time and size, or valid unchecked."""
 
 
 def build(directory: Path) -> Path:
@@ -61,9 +62,9 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
 
 
 def _compiled(file: Path, source: bytes) -> bytes | None:
-    """Return a module as Python has compiled it; None if it hasn't, or if the source has changed since.
+    """Return the compiled form of a module; None if Python hasn't compiled it, or the source has changed since.
 
-    A Python of another version passes over it and takes the source.
+    A Python of another version ignores the compiled form and takes the source.
     """
     try:
         kept = Path(cache_from_source(file)).read_bytes()

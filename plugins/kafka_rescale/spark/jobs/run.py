@@ -25,7 +25,7 @@ RECORD_PAUSE_SECONDS = 1.0
 
 
 def run(name: str, body: Callable[[Job], None], *options: str, arguments: Sequence[str] | None = None) -> int:
-    """Run a job and return its exit code; its last result is written whatever happens.
+    """Run a job and return its exit code. A job that fails leaves its error as a result, unless it is fenced.
 
     :param options: the optional arguments that this job has.
     :param arguments: command line without the program's name.
@@ -70,7 +70,7 @@ def _leave_failure(job: Job | None, error: Exception) -> None:
             if time.monotonic() >= deadline:
                 log.warning("the failure could not be recorded for %.0f s: %s", RECORD_SECONDS, outage)
                 return
-            log.warning("the failure is not recorded yet, and is tried again: %s", outage)
+            log.warning("the failure is not recorded yet, and the job tries again: %s", outage)
         except RescaleError as another:
             log.warning("the failure could not be recorded: %s", another)
             return

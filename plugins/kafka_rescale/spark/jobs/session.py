@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTLED_SECONDS = 3.0
-"""Executors register one after the other. If no other one follows within this time, the number is final."""
+"""Executors register one after the other. If no further executor follows in this time, the number is final."""
 WAITED_SECONDS = 30.0
 POLL_SECONDS = 0.1
 REDACTED = r"(?i)secret|password|token|access[.]?key|credential|jaas|keystore|url"
@@ -29,7 +29,7 @@ READING: Mapping[str, str] = {
     # The settings of the Kafka clients are options of the source.
     "spark.redaction.regex": REDACTED,
     "spark.sql.redaction.options.regex": REDACTED,
-    # PySpark would note for each column where in Python it was made: half of the time that a large plan takes.
+    # PySpark would record for each column where in Python it was made, which takes half of a large plan's time.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """Settings of a session that reads topics by Spark's own Kafka source."""
@@ -80,7 +80,7 @@ def slots(context: SparkContext) -> int:
 
     Source: ``SparkContext.maxNumConcurrentTasks``, with which Spark itself checks barrier stages.
 
-    :param context: it has run a task already, so that there is an executor.
+    :param context: a context that has run a task already, so that there is an executor.
     """
     scala = context._jsc.sc()
     profile = scala.resourceProfileManager().defaultResourceProfile()
@@ -97,7 +97,8 @@ def slots(context: SparkContext) -> int:
 def require_packages(context: SparkContext) -> None:
     """Run a task, which needs an executor, and check that it has the packages that our tasks import.
 
-    :raises InvalidInput: a package is missing; otherwise only a stack trace of the job's first task would tell it.
+    :raises InvalidInput: a package is missing. Without this check, only a stack trace of the job's first task
+        would tell that.
     """
     missing = context.parallelize([PACKAGES], 1).flatMap(_missing).collect()
     if missing:

@@ -64,7 +64,7 @@ def process(job: Job) -> None:
 def assigned(job: Job) -> tuple[Processing, PipelineProcessors]:
     """Return the assignment of this run: which thread runs which task.
 
-    :raises UnsafeState: another run's assignment is in force.
+    :raises UnsafeState: another run's assignment is in force, or processors have changed since the assignment.
     """
     state = job.control.read()
     found = state.processing
@@ -104,7 +104,7 @@ def _run(job: Job, works: Sequence[TaskWork], request: ProcessRequest, as_of_ms:
     except RescaleError:
         raise
     except Exception:
-        # Spark's own error: it matters whether Spark had begun a task before.
+        # After an error of Spark itself, it matters whether Spark had begun a task. So report once more.
         with suppress(Exception):
             job.report(progress, lambda _: "running")
         raise

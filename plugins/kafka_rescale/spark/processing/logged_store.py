@@ -20,7 +20,7 @@ from kafka_rescale.spark.processing.state_store import TaskStore
 log = logging.getLogger(__name__)
 
 SIGN_RECORDS = 1_000
-"""Records between two calls that say that a restore goes on."""
+"""How many records a restore reads between two calls that say that it goes on."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Restored:
 class LoggedStore:
     """One store of one task.
 
-    :param changelog: as it is after every older attempt has been fenced.
-    :param producer: of the task; None for a standby, which only reads.
+    :param changelog: the changelog as it is after every older attempt has been fenced.
+    :param producer: producer of the task; None for a standby, which only reads.
     :param clock: wall clock in ms.
-    :param expiry: of the store's entries.
+    :param expiry: tells which entries have expired; None if entries never expire.
     """
 
     def __init__(
@@ -79,9 +79,10 @@ class LoggedStore:
         return Restored(records, is_full=self._saved is None)
 
     def save(self, *, anew: bool = False) -> None:
-        """Save the state of the last commit. If that fails, it only costs the next run time.
+        """Save the state of the last commit. If saving fails, the next run only takes longer.
 
-        :param anew: save also if only the time has advanced as of which the state is known to be whole.
+        :param anew: whether to save even if the position is the same. Then only the time as of which the state is
+            known to be whole has advanced.
         """
         position = self._position()
         is_saved = self._saved is not None and self._saved.position == position

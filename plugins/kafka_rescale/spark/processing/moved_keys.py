@@ -1,4 +1,4 @@
-"""Keys that a task gives up after processors were added: they are in the new changelogs by now (KIP-287)."""
+"""Keys that a task gives up after processors were added. The new changelogs have them by now (KIP-287)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def moved_keys(
 ) -> Iterator[tuple[TaskStore, Rows]]:
     """Yield the keys that new processors have taken over, store by store, in batches that fit into a transaction.
 
-    :param stores: by name, restored.
+    :param stores: the restored stores, by name.
     """
     for definition in subtopology.stores:
         if not definition.is_logged:

@@ -26,7 +26,7 @@ class WarmedUp:
     """The result of a warm-up.
 
     :param copied: number of records written to its changelogs.
-    :param lag: how many offsets it is behind its parent.
+    :param lag: how many offsets the new processor is behind its parent.
     """
 
     task: NewTask
@@ -52,7 +52,7 @@ def warm_up(
 
     :param seconds: after this time the rest is left to the next call.
     :param every: number of records read per transaction.
-    :raises Fenced: the processor has got its partitions, or a newer warm-up has begun.
+    :raises Fenced: the processor has been given its partitions, or a newer warm-up has begun.
     :raises UnsafeState: the state is not placed by linear hashing.
     """
     copy = StateCopy(connection, task, clock)

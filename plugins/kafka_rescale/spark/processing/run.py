@@ -57,14 +57,14 @@ def run_task(
                 raise rewound.reason from None
             producer.forget()
             if is_refused:
-                # Brokers don't say which record they have refused: process again, one by one. A new client, as the
-                # rest of a refused transaction may disturb the client's next one.
+                # Brokers don't say which record they have refused, so process the records again, one by one. Use a
+                # new client: the rest of a refused transaction may disturb the old client's next transaction.
                 careful, producer = True, TaskProducer(connection, work.transactional_id, logged)
         except Exception as error:
             if not careful and (isinstance(error, RefusedRecord) or came_of_cache(error)):
                 careful = True
             elif failure is None and culprit(error) is not None:
-                # Process again, up to that record: a run that goes on behind it must not skip earlier records.
+                # Process again, up to that record. A run that goes on behind it must not skip earlier records.
                 failure, careful = error, False
             else:
                 raise

@@ -1,7 +1,7 @@
-"""One look of one standby at its changelogs: newly committed records go into the files of its client.
+"""One pass of one standby over its changelogs: newly committed records go into the files of its client.
 
 It writes nothing to Kafka and fences no producer, so the task itself may run elsewhere meanwhile. The task may
-even have become active on this very client: files carry the offset that they stand for, and the newest one counts.
+even have become active on this very client: files carry the offset that they stand for, and the newest counts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class StandbyWork:
     """The work of a standby.
 
     :param logs: the changelogs with records to read, up to the committed ends that were asked for.
-    :param state_dir: of the client.
+    :param state_dir: directory of the client.
     :param as_of_ms: wall clock before the ends were asked for.
     """
 
@@ -40,7 +40,7 @@ class Warmed:
     """What a standby has read.
 
     :param restored: number of records.
-    :param full_restores: number of stores of which no saved state could be used.
+    :param full_restores: number of stores for which no saved state could be used.
     """
 
     task: TaskId
@@ -57,7 +57,7 @@ def works_due(
     If the client's directory is gone, no new one is made: the client is absent, and has no standbys.
 
     :param tasks: the tasks that the client keeps warm.
-    :param logs: of all stateful tasks.
+    :param logs: the changelogs of all stateful tasks.
     :param as_of_ms: wall clock before the ends of the changelogs were asked for.
     :raises OSError: the directory can't be read.
     """

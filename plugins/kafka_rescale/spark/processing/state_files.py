@@ -2,7 +2,7 @@
 
 The Parquet files are written first. Then their manifest is written under a temporary name and renamed: files
 without a manifest don't count. Names carry the changelog offset that they stand for. A process that was thought
-dead can at worst leave an older manifest, or delete a file of a newer one; a reader notices that.
+dead can at worst leave an older manifest, or delete a file that a newer manifest names. A reader notices that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 MANIFEST = "manifest-"
 KEPT = 2
-"""How many manifests are kept: if the newest turns out to be damaged, an older one serves."""
+"""How many manifests are kept. If the newest turns out to be damaged, an older manifest is used."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class StateFiles:
     def create(self) -> None:
         """Make the directory.
 
-        :raises OSError: it can't be made there.
+        :raises OSError: the directory can't be made there.
         """
         system, root = self._place
         system.create_dir(root, recursive=True)
 
     def is_there(self) -> bool:
-        """Whether there is such a directory.
+        """Return whether the directory exists.
 
         :raises OSError: the place can't be read.
         """
@@ -85,10 +85,12 @@ class StateFiles:
         return ""
 
     def save(self, store: TaskStore, before: SavedState | None, state: SavedState) -> SavedState:
-        """Save the changes, or everything once the deltas have outgrown their base; many deltas become one.
+        """Save the changes as a delta, or everything once the deltas have outgrown their base.
+
+        If there are many deltas, one delta takes their place.
 
         :param before: the saved state that the store began with; None saves everything.
-        :param state: the manifest; this fills in its files.
+        :param state: the manifest, without its files; they are filled in here.
         """
         self.create()
         changed = store.unsaved()
@@ -143,10 +145,10 @@ class StateFiles:
             return None
 
     def _tidy(self, saved: SavedState) -> None:
-        """Delete files that no kept manifest refers to; it is no error if that fails.
+        """Delete files that no kept manifest refers to. A failure to delete is only logged.
 
-        It deletes only files for an earlier offset, or for the same offset at an earlier time: a newer process may
-        be at work here.
+        Only files for an earlier offset, or for the same offset at an earlier time, are deleted, because a newer
+        process may be at work here.
         """
         system, root = self._place
         older = f"{saved.position:020d}"

@@ -27,7 +27,7 @@ class SortedRows:
     Making Python objects of a million rows takes more than a second. A run that touches few rows doesn't need
     them.
 
-    :param rows: of ``SCHEMA``, sorted by key, each key once.
+    :param rows: rows of ``SCHEMA``, sorted by key, each key once.
     """
 
     def __init__(self, rows: Any) -> None:
@@ -72,12 +72,12 @@ class TaskStore:
         return self._base.get(key) if found is _UNCHANGED else found
 
     def put(self, key: bytes, value: bytes | None, timestamp_ms: int, headers: Headers = ()) -> None:
-        """Set an entry, or delete it, and log that with these headers."""
+        """Set an entry, or delete it, and log the change with these headers."""
         self._log(key, value, timestamp_ms, headers)
         self.restore(key, value, timestamp_ms)
 
     def range(self, first: bytes, last: bytes) -> Iterator[tuple[bytes, Entry]]:
-        """Yield entries in the order of their keys, both ends inclusive; a ``put`` changes nothing in it."""
+        """Yield entries in the order of their keys, both ends inclusive. A later ``put`` changes none."""
         if self._sorted is None:
             self._sorted = SortedKeys(self._changed)
         changed = [(key, self._changed[key]) for key in self._sorted.range(first, last)]
@@ -94,7 +94,7 @@ class TaskStore:
         """Begin with a saved state.
 
         :param base: rows of ``SCHEMA``, sorted.
-        :param deltas: rows that change it, in their order.
+        :param deltas: tables of rows that change the base, in their order.
         """
         self._base = SortedRows(base)
         self._changed.clear()
@@ -166,7 +166,7 @@ def _rows(entries: dict[bytes, Entry | None]) -> Any:
 def _merged(
     base: Iterator[tuple[bytes, Entry]], changed: list[tuple[bytes, Entry | None]]
 ) -> Iterator[tuple[bytes, Entry]]:
-    """Merge two sorted sequences of rows; for a key in both, the second one decides."""
+    """Merge two sorted sequences of rows. For a key in both, the second sequence decides."""
     old = next(base, None)
     for key, entry in changed:
         while old is not None and old[0] < key:

@@ -1,4 +1,4 @@
-"""One run of one task: from its committed offsets to captured ends, in transactions each complete in itself.
+"""One run of one task, from its committed offsets to captured ends. Each transaction is complete in itself.
 
 1. Fence: ``init_transactions`` of the task's own transactional id ends whatever an older attempt had begun.
 2. Positions: read the committed offsets of the application's group, and the checkpoint beside them.
@@ -48,9 +48,9 @@ from kafka_rescale.spark.processing.task_work import TaskDone, TaskWork
 class StreamTask:
     """One attempt from the committed offsets on. After an aborted transaction, its memory can't be used any more.
 
-    :param producer: has fenced every older attempt.
-    :param consumer: of the application's group.
-    :param known: the failure of an earlier attempt and its record: this attempt stops before that record.
+    :param producer: producer of the task, which has fenced every older attempt.
+    :param consumer: consumer of the application's group.
+    :param known: the failure of an earlier attempt, which names a record. This attempt stops before that record.
     :param careful: write the results of each record by themselves, to find the record whose results brokers
         refuse.
     """
@@ -93,7 +93,8 @@ class StreamTask:
         begun, lets_go = self._begun, has_to_let_go(self._work, self._begun.mark)
         has_input = any(begun.positions[source] < end for source, end in self._work.ends.items())
         if self._is_renewal_due():
-            # Look before anything is written: any record in a changelog counts as state, even of a killed attempt.
+            # Commit the offsets before anything is written. Any record in a changelog counts as state, even the
+            # record of a killed attempt, and the next run refuses state without offsets.
             self._commit(begun.positions, begun.mark.checkpoint, begun.mark.processors)
         if has_input or lets_go:
             processor = self._processor()
@@ -125,7 +126,7 @@ class StreamTask:
         views: dict[str, StoreView] = {name: store.store for name, store in self._stores.items()}
         # A store without a changelog does not outlive the run.
         views |= {s.name: TaskStore(lambda *_: None) for s in self._subtopology.stores if not s.is_logged}
-        # Without a cache each update is written beside the record that makes it: so a refused one is found.
+        # Without a cache, each update is written beside the record that causes it. So a refused update is found.
         is_cached = self._work.cache_bytes and not self._careful
         cache = RecordCache(self._work.cache_bytes, self._work.names) if is_cached else None
         processor = self._subtopology.processor(views, self._work.task.partition, cache)
@@ -182,7 +183,7 @@ class StreamTask:
             raise error from None
 
     def _let_go(self) -> None:
-        """Delete keys that new processors have taken over: they are in the changelogs of these by now."""
+        """Delete keys that new processors have taken over. The changelogs of these processors have them by now."""
         begun = self._begun
         for store, moved in moved_keys(self._work, self._subtopology, self._stores):
             with self._producer.transaction():
@@ -205,7 +206,8 @@ class StreamTask:
     ) -> None:
         """Commit the written records.
 
-        :param processors: the number of processors that the stores are as of; by default that of this run.
+        :param processors: the number of processors that the stores' contents belong to; None for the number of
+            this run.
         """
         at_ms = self._clock()
         as_of = self._work.processors if processors is None else processors

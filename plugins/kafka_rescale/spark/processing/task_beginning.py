@@ -26,7 +26,7 @@ class Beginning:
     :param positions: next offsets to read.
     :param mark: the newest mark that was committed beside the offsets.
     :param is_committed: whether every source has an offset.
-    :param changelogs: of the logged stores, by their names.
+    :param changelogs: changelogs of the logged stores, by the stores' names.
     """
 
     positions: Mapping[TopicPartition, int]
@@ -40,7 +40,7 @@ def beginning(
 ) -> Beginning:
     """Return how a task begins. Every older attempt has to be fenced before.
 
-    :param consumer: of the application's group.
+    :param consumer: consumer of the application's group.
     :raises Fenced: processors have been added since the run was asked for.
     :raises UnsafeState: offsets and topics contradict each other.
     """
@@ -53,8 +53,8 @@ def beginning(
         str(work.task),
         {source: offset for source, (offset, _) in committed.items()},
         ranges,
-        # Ends, not contents: retention may have deleted a window store's whole changelog although its task has
-        # worked.
+        # The ends count, not the contents: retention may have deleted a window store's whole changelog although
+        # its task has worked.
         has_state=any(changelog.end > 0 for changelog in changelogs.values()),
         begins=work.begins,
     )
@@ -69,7 +69,7 @@ def _refuse_older_than_committed(work: TaskWork, marks: Iterable[TaskMark]) -> N
         raise Fenced(
             f"task {work.transactional_id}",
             found=f"offsets that were committed with {known} processors",
-            expected=f"at most the {work.processors} of this run",
+            expected=f"at most the {work.processors} processors of this run",
             remedy="Nothing to do here: processors were added since, and a newer run goes on.",
         )
 

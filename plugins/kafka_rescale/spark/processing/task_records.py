@@ -63,8 +63,9 @@ def split_at_first_bad(
 def positions_before(
     left: Sequence[Record], positions: Mapping[TopicPartition, int], work: TaskWork
 ) -> dict[TopicPartition, int]:
-    """Return the offsets from which the next run reads, if it is left some records that were already read.
+    """Return the offsets from which the next run reads, if some records are left to it.
 
+    :param left: the records that are left. This run has read them already.
     :param positions: the offsets behind everything that was read.
     """
     first: dict[TopicPartition, int] = {}

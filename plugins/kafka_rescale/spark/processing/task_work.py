@@ -13,7 +13,7 @@ from kafka_rescale.core.processing.grown_topic import GrownTopic
 from kafka_rescale.core.processing.static_topic import Placement, StaticTopic
 
 RENEW_MS = 24 * 3600 * 1000
-"""Offsets of a group without members expire; by the brokers' default, a week after their commit."""
+"""Offsets of a group without members expire, by the brokers' default a week after their commit."""
 
 
 def transactional_id(application_id: str, task: object) -> str:
@@ -43,21 +43,21 @@ class TaskLimits:
 class TaskWork:
     """The work of one run of one task.
 
-    :param application_id: of the generation; its group, its transactional ids and its internal topics.
-    :param names: full names of the topics that the sub-topology reads and writes, by the pipeline's own.
+    :param application_id: id of the generation; its group, transactional ids and internal topics bear it.
+    :param names: full names of the topics that the sub-topology reads and writes, by the pipeline's own names.
     :param ends: captured ends (exclusive) of the source partitions, by full names.
     :param topics: descriptions of sinks and changelogs, by full names.
     :param state_dir: where state is kept between runs.
     :param initial: number of processors that the sub-topology began with; 0 if that is not known.
-    :param processors: how many it has now.
+    :param processors: how many processors it has now.
     :param grown: source topics that have grown and whose keys are placed by linear hashing, by full names.
-    :param static_owner: an input whose static partitioner assigns keys to processors; None is linear hashing.
+    :param static_owner: an input whose static partitioner assigns keys to processors; None for linear hashing.
     :param static: inputs that have grown and whose partitioner is static, by full names.
     :param linear: initial counts of the sinks that are written by linear hashing, by full names.
     :param begins: offsets at which a task without committed offsets begins; other sources begin at their log
         start.
     :param backfill: the interval whose records are processed; None processes all records.
-    :param cache_bytes: of the record cache; 0 is none.
+    :param cache_bytes: size of the record cache; 0 for no cache.
     """
 
     application_id: str
@@ -106,8 +106,8 @@ class TaskDone:
     :param restored: number of records read from changelogs.
     :param full_restores: number of stores for which no saved state could be used.
     :param positions: next offsets to read, by full names of topics.
-    :param dropped: number of records that the pipeline has passed over.
-    :param stream_time_ms: highest timestamp processed so far, -1 for none.
+    :param dropped: number of records that the pipeline has skipped.
+    :param stream_time_ms: highest timestamp processed so far; -1 if there is none.
     :param let_go: number of keys that belong to a new processor by now, and were deleted here.
     :param mark: the mark that is committed beside the offsets, as JSON.
     """

@@ -19,7 +19,7 @@ class ThreadProgress:
     A task commits every few seconds while it processes, and also while it restores its state.
 
     :param committed: what the tasks have committed.
-    :param context: in which they run.
+    :param context: the Spark context in which the tasks run.
     """
 
     def __init__(self, committed: TaskProgress, context: SparkContext) -> None:

@@ -71,7 +71,7 @@ def warm_up_processors(job: Job) -> None:
 
 
 def _passes(job: Job, tasks: Sequence[NewTask], action: WarmUps, followed: RunEnd) -> Iterator[list[WarmedUp]]:
-    """Copy up to the ends, and once more when no thread writes any more."""
+    """Copy up to the ends again and again, the last time when no thread writes any more."""
     while True:
         is_over = followed.look(job.control.read().results, time.monotonic())
         done: list[WarmedUp] = job.on_partitions(tasks, action)

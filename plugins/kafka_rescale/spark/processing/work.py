@@ -33,10 +33,11 @@ def works_of(
 ) -> list[TaskWork]:
     """Return the work of some tasks. All records that their upstream tasks have written lie below the ends.
 
-    :param application_id: of the generation.
-    :param processors: as of the run's assignment; later partitions are left to the next run.
+    :param application_id: id of the generation.
+    :param processors: the processors as of the run's assignment; partitions that came later are left to the next
+        run.
     :param backfill: the interval that the generation processes.
-    :param cache_bytes: of each task's record cache.
+    :param cache_bytes: size of each task's record cache.
     :raises Outage: a transaction on a repartition topic stays open.
     """
     parts = {part.id: part for part in pipeline.sub_topologies()}
@@ -127,7 +128,7 @@ def expansion_of(
 def full_names(
     application_id: str, pipeline: Pipeline, topics: Iterable[str], backfill: Backfill | None = None
 ) -> dict[str, str]:
-    """Return the full names of topics, by the pipeline's own.
+    """Return the full names of topics, by the pipeline's own names.
 
     :param backfill: if there is one, its outputs replace the pipeline's own.
     """

@@ -29,11 +29,11 @@ _LOGICAL: dict[str, Any] = {
     "long-local-timestamp-micros": pa.timestamp("us"),
     "string-uuid": pa.string(),
 }
-"""By the type that they annotate, as fastavro has them. On any other type, a logical type must be ignored."""
+"""Logical types with the type that they annotate, as fastavro has them. On other types they must be ignored."""
 
 
 def arrow_value(value: Any) -> Any:
-    """Return a value that fastavro has decoded in a form that Arrow takes: UUIDs as texts."""
+    """Return a value that fastavro has decoded, in a form that Arrow takes: UUIDs become text."""
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, dict):
@@ -44,8 +44,9 @@ def arrow_value(value: Any) -> Any:
 def arrow_type(schema: Any) -> Any:
     """Return the Arrow type for the values that fastavro decodes with a schema.
 
-    :param schema: as parsed by fastavro.
-    :raises ValueError: a union of several types, or a type that refers to itself; a column has one type.
+    :param schema: the schema as parsed by fastavro.
+    :raises ValueError: the schema has a union of several types, or a type that refers to itself. A column has one
+        type.
     """
     return _type(schema, {})
 

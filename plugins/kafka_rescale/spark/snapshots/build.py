@@ -53,7 +53,7 @@ class SnapshotBuild:
         return published, sum(r.read for r in results)
 
     def expire(self) -> set[SnapshotDay]:
-        """Delete the days that are older than the newest one by more than the file keeps, and return them."""
+        """Delete the days that are at least ``keep_days`` older than the newest day, and return them."""
         expired: set[SnapshotDay] = set()
         if self.request.keep_days is None:
             return expired
@@ -92,7 +92,7 @@ class SnapshotBuild:
         if source.is_running:
             inputs = [source.inputs.get(i, i) for i in request.inputs]
             topics = [*inputs, *(names.repartition(t) for t in request.repartitions)]
-            # Records that a bridge has yet to copy will still come into the inputs.
+            # Look at the bridge first: records that it has yet to copy will still come into the inputs.
             for group, read in ((source.bridge_group, source.bridged), (source.generation, topics)):
                 await_processed(connection, group, read, until_ms, seconds=request.max_wait_seconds, tell=say)
         elif left := left_over(connection, source.stopped_at, until_ms):

@@ -82,7 +82,7 @@ def table_of(entries: Iterable[Entry], partition: int, store: StoreRequest) -> A
 
 
 def decoded(table: Any, store: StoreRequest) -> Any:
-    """Return a table with decoded columns by the present declaration.
+    """Return a table whose decoded columns are made anew, as the present declaration says.
 
     :raises UnsafeState: the declared serde can't decode some bytes.
     """
@@ -101,8 +101,8 @@ def state_after(base: Any | None, tail: Tail, partition: int, store: StoreReques
     """Return the rows of a partition's state, by key and timestamp.
 
     :param base: rows of an earlier state, of this store's schema; None for a tail from the beginning of the log.
-    :raises UnsafeState: the declared serde can't decode some bytes, or several schemas have written them while
-        only one is declared.
+    :raises UnsafeState: the declared serde can't decode some bytes, or several schemas have written the bytes
+        while only one schema is declared.
     """
     rows = table_of(tail.latest.values(), partition, store)
     if base is not None:
@@ -112,7 +112,7 @@ def state_after(base: Any | None, tail: Tail, partition: int, store: StoreReques
     rows = rows.sort_by(_ORDER)
     rows = rows.filter(pa.array(_retained(rows, tail.rule), pa.bool_()))
     _assert_one_schema(rows, store)
-    # Else the bytes of the file would depend on the day it was made from: chunks and names within lists differ.
+    # Otherwise the bytes of the file would depend on its base day, because chunks and names within lists differ.
     return rows.cast(schema_of(store)).combine_chunks()
 
 
@@ -144,7 +144,7 @@ def _assert_one_schema(rows: Any, store: StoreRequest) -> None:
             raise UnsafeState(
                 f"store {store.name}",
                 found=f"{column}s that were written by several schemas of the registry (ids {ids[:5]})",
-                expected="one, as a single schema is declared",
+                expected="bytes of one schema, because a single schema is declared",
                 remedy="Declare each in `snapshots.stores`, the newest last: "
                 "avro-confluent:<id>=<schema file>,<id>=<schema file>",
             )

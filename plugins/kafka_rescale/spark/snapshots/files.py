@@ -30,7 +30,7 @@ _DAY, _DRAFT = "date=", "_draft-"
 class StoreDirectory:
     """The snapshots of one store.
 
-    :param location: of the application file.
+    :param location: location that the application file names.
     """
 
     location: str
@@ -91,7 +91,7 @@ class StoreDirectory:
     def read(self, day: SnapshotDay, file: str) -> Any:
         """Return the rows of one file of a day.
 
-        :raises InvalidInput: it can't be read, or its bytes have changed: its name has the digest of the bytes.
+        :raises InvalidInput: the file can't be read, or its bytes differ from the digest in its name.
         """
         system, root = self._place
         try:

@@ -28,9 +28,9 @@ class StoreWork:
     """One store, ready to be read.
 
     :param draft: the directory of the files.
-    :param lagging: tells, for a wall clock, since when records have always been too young for log cleaning; None
-        if that is not known.
-    :param origins: the offsets at which its changelog began.
+    :param lagging: takes a wall clock time and tells since when records have always been too young for log
+        cleaning; None if that is not known.
+    :param origins: the offsets at which the changelog began.
     :param begins: log starts now.
     :param ends: exclusive; reading stops there if the day doesn't end before.
     :param base: an earlier day to begin with.
@@ -57,7 +57,7 @@ class StoreWork:
 class PartitionResult:
     """The result of one partition.
 
-    :param snapshot: None if its state can't be told exactly.
+    :param snapshot: None if the partition's state can't be told exactly.
     :param read: number of records read.
     """
 
@@ -79,13 +79,13 @@ class PartitionBuild:
     read: int = 0
 
     def build(self) -> PartitionResult:
-        """Write the partition's state: from an earlier day's if that is exact, else from the whole log."""
+        """Write the partition's state, based on an earlier day if that is exact, otherwise on the whole log."""
         base = self.work.base_of(self.partition)
         tail = None if base is None else self._exact_tail(base.position)
         if tail is None:
             base, tail = None, self._tail(self._origin)
-            # Checked after reading: records that log cleaning removed before show by their traces, and records
-            # that it removes later have been read.
+            # Check after reading. Records that log cleaning has removed before leave traces, and records that it
+            # removes later have been read.
             if not self._is_whole(self._origin, tail) and not self._is_exact():
                 return self._result(None)
         return self._result(self._write(base, tail))
@@ -100,7 +100,7 @@ class PartitionBuild:
         first = next(self._entries(self._origin, end), None)
         coverage = self._coverage(self._origin, end, up_to=END_OF_LOG)
         first_ms = None if first is None else first.timestamp_ms
-        # Log cleaning goes on while the job runs: check first for its traces, then ask how far it may be.
+        # Log cleaning goes on while the job runs. So look for its traces first, then ask how far it may have come.
         lagging_ms = self.work.lagging(now_ms()) if self.work.lagging else None
         return exact_from_ms(coverage, first_ms, self.work.rule, lagging_ms)
 
@@ -175,8 +175,8 @@ def _entry(message: Any, topic: str, partition: int) -> Entry:
         raise UnsafeState(
             f"topic {topic!r} partition {partition}, offset {message.offset()}",
             found="a record without a key",
-            expected="none in a changelog",
-            remedy="Something else writes to this topic; find it first.",
+            expected="a key in every record of a changelog",
+            remedy="Another program writes to this topic. Find it first.",
         )
     headers = tuple(message.headers() or ())
     return Entry(key, message.value(), message.timestamp()[1], message.offset(), headers)

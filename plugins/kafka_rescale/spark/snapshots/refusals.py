@@ -1,4 +1,4 @@
-"""Why the state as of a day can't be told; each error names the first day for which it can."""
+"""Why the state as of a day can't be told. Where a later day is exact, the error names the first such day."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def damaged(request: SnapshotRequest, topics: Sequence[str], moments: Iterable[i
     return Refused(
         _what(request),
         found=f"records that log cleaning or retention has removed from {', '.join(topics)}",
-        expected="all that the state as of the end of that day needs",
+        expected="all records that the state as of the end of that day needs",
         remedy=f"The first exact day is {first}."
         if first
         else "No day is exact until the application has written more behind what was cleaned.",

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 2_000
 CANDIDATES = 3
-"""How many days are tried before everything is read: if one is damaged, the day before is nearly as good."""
+"""How many days are tried before the whole log is read. If a day is damaged, the day before is nearly as good."""
 
 
 @dataclass(frozen=True)
 class SnapshotSeed:
     """The rows of one partition on one day.
 
-    :param file: empty if there were no rows.
+    :param file: name of the file with the rows; empty if there were no rows.
     """
 
     directory: StoreDirectory
@@ -47,7 +47,7 @@ class SnapshotSeed:
         return self.directory.read(self.manifest.day, self.file) if self.file else None
 
     def batches(self) -> Iterator[Sequence[SeedRow]]:
-        """Yield the rows whose last record lies before the position: the others are in the tail of the log."""
+        """Yield the rows whose last record lies before the position. The other rows are in the tail of the log."""
         if self.table is None:
             return
         columns = self.table.select(["key", "value", "timestamp", "headers", "offset"])
@@ -86,12 +86,12 @@ def candidates_for(
     A store has no fitting snapshot if more than the last record of a key counts, or if its changelog deletes by
     age: the copy of such a log holds more than its snapshot.
 
-    :param location: of the application file; empty for no snapshots.
+    :param location: location that the application file names; empty for no snapshots.
     """
     found = Candidates()
     if not location:
         return found
-    # Here: Arrow is for those who have snapshots.
+    # Imported here, because only an application with snapshots needs Arrow.
     from kafka_rescale.spark.snapshots.files import StoreDirectory
 
     topics = ClusterAdmin(connection).describe_topics([m.source for m in moves])
@@ -100,7 +100,7 @@ def candidates_for(
         if topic is None:
             continue
         if layout.has(Content.VERSIONS) or topic.cleanup_policy != ("compact",):
-            found.remarks.append(f"{move.source}: read as a whole, as it holds more than a snapshot does")
+            found.remarks.append(f"{move.source}: read as a whole, because it holds more than a snapshot does")
             continue
         directory = StoreDirectory(location, application, move.store)
         if days := _fitting(directory, topic, move):
@@ -108,7 +108,7 @@ def candidates_for(
                 (topic.name, p): tuple(_seed(directory, day, p) for day in days) for p in range(topic.partitions)
             }
         else:
-            found.remarks.append(f"{move.source}: read as a whole, as none of its snapshots is of this topic")
+            found.remarks.append(f"{move.source}: read as a whole, because there is no snapshot of this topic")
     return found
 
 
@@ -141,7 +141,7 @@ def seeding_of(
     candidates: Mapping[TopicPartition, Sequence[SnapshotSeed]],
     ends: Mapping[TopicPartition, int],
 ) -> Seeding:
-    """Return the newest usable seed of each source. This is found out before anything is written.
+    """Return the newest usable seed of each source. The seeds are checked before anything is written.
 
     :param ends: exclusive; the copies go up to there.
     """
@@ -168,7 +168,7 @@ def _obstacle(connection: KafkaConnection, source: TopicPartition, seed: Snapsho
         # The removed records may include a deletion.
         return f"records behind its position {seed.position} were removed"
     if coverage.is_expiring:
-        # That is, before the log is read; the snapshot's rows may include entries that were deleted since.
+        # They may be gone before the log is read. The snapshot's rows may include the entries that they delete.
         return f"deletions behind its position {seed.position} may be removed at any time"
     try:
         seed.table  # noqa: B018

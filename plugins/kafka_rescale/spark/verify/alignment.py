@@ -28,7 +28,7 @@ HISTORY = ("hash", STORE, "key")
 SORTED_AT_ONCE = 500_000
 """Records that a task sorts. They are narrow, and what does not fit into memory is spilled."""
 SORTING_TASKS = 400
-"""At most: in place, offsets may be many more than records."""
+"""How many tasks sort at most. In place, there may be many more offsets than records."""
 
 
 def align(
@@ -47,8 +47,8 @@ def align(
     If the pairs have fences, ``touched`` says whether blue has a record of the key at or behind its fence, and
     ``shape`` is a hash of the places of all records of the key.
 
-    :param pairs: all with a fence, or all without one.
-    :param keys: look only at these, in a column ``key``.
+    :param pairs: the stores. Either all of them have a fence, or none of them has.
+    :param keys: the keys to look at, in a column ``key``; None for all keys.
     :param paced: slows the reading down; None to read as fast as Spark can.
     """
     both = _both(spark, kafka, pairs, paced)
@@ -67,15 +67,16 @@ def align(
 
 
 def _tasks(spark: SparkSession, pairs: Sequence[StorePair]) -> int:
-    # Blue's offsets say little about its records; a copy has as many records as blue had when it was made.
+    # Blue's offsets say little about how many records it has. A copy has as many records as blue had when it was
+    # made.
     records = 2 * sum(end - begin for pair in pairs for begin, end in pair.green.ranges.values())
     return max(int(spark.sparkContext.defaultParallelism), min(records // SORTED_AT_ONCE, SORTING_TASKS))
 
 
 def _ranked(by_key: DataFrame, fences: Sequence[Mapping[int, int]]) -> DataFrame:
-    """Add what is counted over a key's history; one window serves all of it.
+    """Add what is counted over a key's history. One window serves all of it.
 
-    :param fences: by the places of the stores, if they have some.
+    :param fences: the fences, by the places of the stores; empty if the stores have no fences.
     """
     # Blue's records come first.
     history = Window.partitionBy(*HISTORY).orderBy("is_green", sf.desc("offset"), "partition")

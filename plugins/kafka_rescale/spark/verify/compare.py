@@ -35,9 +35,9 @@ def compare_stores(
 
 
 def counts_of(judged: DataFrame, pairs: Sequence[StorePair]) -> list[Counts]:
-    """Return the counts of a comparison, without findings, and the conditions of the oracles that found some.
+    """Return the counts of a comparison, without findings, and the conditions of the oracles that are violated.
 
-    :param pairs: those that were judged; the counts are in their order.
+    :param pairs: the pairs that were judged; the counts are in their order.
     """
     oracles = [o for o in Oracle if o in judged.columns]
     tallies = judged.groupBy(STORE, "source", "target").agg(*_tallies(oracles)).collect()
@@ -133,7 +133,7 @@ def violated(conditions: Mapping[Oracle, Column]) -> Column:
 def _findings(
     spark: SparkSession, kafka: Mapping[str, str], pair: StorePair, conditions: Mapping[Oracle, Column]
 ) -> tuple[KeyFinding, ...]:
-    """Read a store again, if it has findings, for the first of them."""
+    """Read a store again if it has findings, and return the first of them."""
     if not conditions:
         return ()
     judged = judge(align(spark, kafka, [pair]), [pair])

@@ -21,12 +21,12 @@ def judge(aligned: DataFrame, pairs: Sequence[StorePair]) -> DataFrame:
 
     ``expired``: the record is on one side only, and retention may have deleted it on the other. ``surplus``: a
     record of green is older than any record that blue still has of the key. ``blue_live``, ``blue_tombstoned``,
-    and the same for green: the record is the key's last one, and has not expired.
+    and the same for green: the record is the key's last record, and has not expired.
 
     If the pairs have fences, keys that blue has written behind them are ``excused``: they count for no side, and
     no oracle compares them.
 
-    :param pairs: those that were aligned.
+    :param pairs: the pairs that were aligned.
     """
     is_compared = ~sf.col("touched") if any(pair.fence is not None for pair in pairs) else sf.lit(True)
     is_last = sf.col("rank") == 1
@@ -89,13 +89,13 @@ def _copied(pairs: Sequence[StorePair]) -> Column:
 def _elsewhere(pairs: Sequence[StorePair]) -> Column:
     if not any(pair.modulus for pair in pairs):
         return sf.lit(False)
-    # Null, so no violation, if the partitioner says nothing
+    # Null, and so no violation, if the partitioner has no modulus.
     modulus = by_store([pair.modulus or None for pair in pairs], "int")
     return sf.coalesce(sf.col("green_partition") % modulus != sf.col("blue_partition"), sf.lit(False))
 
 
 def _versions(pairs: Sequence[StorePair]) -> dict[Oracle, Column]:
-    """A version may be missing on a side only if its own time allowed compaction to remove it there."""
+    """Find versions that are missing on a side although they are too new for compaction to have removed them."""
     if all(pair.versions_since_ms is None for pair in pairs):
         return {}
     since = by_store([pair.versions_since_ms for pair in pairs], "long")
@@ -129,7 +129,10 @@ def _surplus(pairs: Sequence[StorePair]) -> Column:
 
 
 def _expired(blue_lives: Column, green_lives: Column, pairs: Sequence[StorePair]) -> Column:
-    """A record may be absent only if the broker has deleted the beginning of the log; its age is no excuse."""
+    """Return whether a record may be absent on a side.
+
+    It may be absent only if the broker has deleted the beginning of that log. Its age alone is no excuse.
+    """
     if all(pair.expires_before_ms is None for pair in pairs):
         return sf.lit(False)
     before = by_store([pair.expires_before_ms for pair in pairs], "long")

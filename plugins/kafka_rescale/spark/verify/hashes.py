@@ -32,4 +32,4 @@ def _murmur2(key: Column) -> Column:
 
 
 HASHES: Mapping[str, Callable[[Column], Column]] = {"murmur2": _murmur2, "crc32": sf.crc32}
-"""By the names of the partitioners: a hash, of which a partition is the remainder by the count."""
+"""The hash of each partitioner, by its name. A partition is the remainder of the hash by the count."""

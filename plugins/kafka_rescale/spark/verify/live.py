@@ -1,22 +1,25 @@
-"""Comparing stores while blue writes and compacts its log, and the copy goes on: no finding is false.
+"""Compare stores while blue writes and compacts its log, and the copy goes on. No finding is false.
 
-Read: blue from its log start to the ends B, green from its log start to the ends g. Everything that blue had below
-the fence f is in green below g; later records may be there as well. B was read after g, so blue's originals of
-those lie below B. A key that blue shows with a record at or behind f is excused: the copy of it may not be there
-yet, and the next proof covers it. For the other keys a difference is only a suspicion, for four reasons:
+The comparison reads blue from its log start to the ends B, and green from its log start to the ends g. Everything
+that blue had below the fence f is in green below g. Green may also have copies of later records. B was read after
+g, so blue's originals of these copies lie below B. A key is excused if blue shows a record of it at or behind f:
+the copy of that record may not be there yet, and the next proof covers it. For every other key, a difference is
+only a suspicion, for four reasons:
 
-1. Compaction may have removed blue's record because of one behind B, or green's because of its copy. Then blue has
-   a record of the key behind B, and the log is asked for it *after* the rows with differences have come to the
-   driver (``later_keys`` reads until there is no more: the last record of a key can't be removed).
-2. The read takes time. Compaction that works meanwhile shows the key's oldest records, and hides later ones that
-   it has removed by the time the reader comes there. So the keys are read again, until two readings in a row have
-   found their records at the same offsets. Compaction cleans a log from its start, and has removed all older
-   records of a key before one of its newer records. What the first of the two readings has seen of the key was
-   still there when the second began. So no later record of it can have been removed before: there is no gap. A
-   key without new records loses records finitely often.
-3. A deletion itself is removed some time after it was compacted first (``delete.retention.ms``). What blue has
-   deleted behind f is lost to this comparison if it takes that long. Then it gives up, and is tried again.
-4. ``DUPLICATES`` needs a log of blue from which nothing was removed. That is asked last: a log which is complete
+1. Compaction may have removed blue's record because of a newer record behind B, or green's record because of the
+   copy of that newer record. Then blue has a record of the key behind B. The log is asked for such records *after*
+   the rows with differences have come to the driver (``later_keys`` reads until there is no more: the last record
+   of a key can't be removed).
+2. The read takes time. If compaction works meanwhile, the reader sees a key's oldest records, but misses later
+   records that compaction removes before the reader comes to them. So the keys are read again, until two readings
+   in a row have found their records at the same offsets. Compaction cleans a log from its start, and removes all
+   older records of a key before it removes a newer record. The records that the first of the two readings has seen
+   were still there when the second reading began. So no later record of the key can have been removed before that:
+   there is no gap. A key without new records loses records finitely often.
+3. A tombstone is itself removed some time after it was first compacted (``delete.retention.ms``). If the
+   comparison takes that long, it can't see what blue has deleted behind f. Then only differences count in which
+   blue has a record. If there is no such difference, the comparison gives up, and is tried again.
+4. ``DUPLICATES`` needs a log of blue from which nothing was removed. That is checked last: a log that is complete
    then was complete before.
 """
 
@@ -42,18 +45,18 @@ from kafka_rescale.spark.verify.paced import PacedReading
 from kafka_rescale.spark.verify.source import read_logs
 
 SUSPECTS = 100_000
-"""Rows with differences that come to the driver, the newest of their keys first."""
+"""How many rows with differences come to the driver at most. The newest records of the keys come first."""
 READINGS = 8
 SETTLED_AT_ONCE = 4
-"""Stores whose differences are read again at a time."""
+"""How many stores' differences are read again at a time."""
 
 
 @dataclass(frozen=True)
 class BesideBlue:
-    """What is asked about blue's log while it is compared.
+    """The questions about blue's log while it is compared.
 
-    :param later: returns those of some keys that blue has written at or behind the ends of the pair.
-    :param lacks_deletions: whether deletions behind the fence may have been removed by now.
+    :param later: takes keys, and returns those that blue has written at or behind the ends of the pair.
+    :param lacks_deletions: returns whether deletions behind the fence may have been removed by now.
     """
 
     later: Callable[[Set[bytes]], Set[bytes]]
@@ -69,10 +72,10 @@ def prove_stores(
 ) -> tuple[StoreReport, ...]:
     """Compare some stores up to their fences in one plan, and return their reports in this order.
 
-    If a store has more than ``SUSPECTS`` differences, its counts are those of the first.
+    If a store has more than ``SUSPECTS`` differences, its counts are those of the first ``SUSPECTS``.
 
-    :param pairs: with fences.
-    :param beside: by the places of the pairs.
+    :param pairs: the stores, with fences.
+    :param beside: the questions about each pair's log, in the order of the pairs.
     :param paced: slows the reading down; None to read as fast as Spark can.
     :raises Outage: the comparison took too long, or blue changed too fast, to tell.
     """
@@ -110,7 +113,7 @@ def _settled(
     conditions: Mapping[Oracle, Column],
     beside: BesideBlue,
 ) -> Sequence[Row]:
-    """Return the rows with differences that are none of compaction's doing."""
+    """Return the rows with differences that compaction has not made."""
     known: dict[bytes, int] = {}
     for reading in range(READINGS):
         keys = spark.createDataFrame([(key,) for key in known], "key binary") if reading else None
@@ -150,7 +153,7 @@ def _without_lost_deletions(
 ) -> list[tuple[Oracle, Row]]:
     """Leave out keys that blue may have deleted behind the fence.
 
-    :raises Outage: nothing else is left, so that nothing is certain.
+    :raises Outage: no other keys are left, so that no difference is certain.
     """
     certain = [(o, row) for o, row in found if row["blue_offset"] is not None]
     if len(certain) == len(found) or not beside.lacks_deletions():
@@ -160,7 +163,7 @@ def _without_lost_deletions(
     raise Outage(
         f"topic {pair.blue.topic!r}",
         found="a comparison that took longer than deletions are kept",
-        expected="an end of it within delete.retention.ms",
+        expected="a comparison that ends within delete.retention.ms",
         remedy="Give Spark more cores, or raise delete.retention.ms of the topic for the time of the expansion.",
     )
 

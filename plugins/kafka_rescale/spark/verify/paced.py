@@ -1,7 +1,8 @@
 """Reading for the proof at the pace of the expansion.
 
-Spark's Kafka source has no limit for a batch. But its tasks read only what is asked of them: rows that pass a
-Python worker, which rests, hold their reader. Only fingerprints pass, with the size of what they were made of.
+Spark's Kafka source has no limit for a batch. But its tasks read only as fast as their rows are taken. So the rows
+pass a Python worker: when the worker rests, its reader waits. Only fingerprints pass, with the sizes of the
+records that they were made of.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 SIZE = "size"
 REST_SECONDS = 1.0
-"""A worker that rests looks so often whether it may go on."""
+"""How often a worker that rests checks whether it may go on."""
 
 
 def size_of_record() -> Column:
@@ -38,7 +39,7 @@ class PacedReading:
     """Slows down the reading of a log; an instance goes to Spark's Python workers.
 
     :param application: base name of the application.
-    :param paced: what the workers are told of the pace.
+    :param paced: what the workers know about the pace when they begin.
     """
 
     connection: KafkaConnection
@@ -48,7 +49,7 @@ class PacedReading:
     def slowed(self, rows: DataFrame) -> DataFrame:
         """Return the same rows without their sizes, read at the pace that holds by then.
 
-        :param rows: with a column ``SIZE``, in bytes.
+        :param rows: rows with a column ``SIZE``, in bytes.
         """
         return rows.mapInArrow(self._at_pace, rows.schema).drop(SIZE)
 

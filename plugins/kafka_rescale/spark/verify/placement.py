@@ -1,8 +1,8 @@
 """Which partitions a key belongs to, as columns.
 
-The hashes of Kafka's own clients are computed by Spark: the copy uses another implementation of them, and of the
-layouts of keys, so a mistake there can't hide itself. A user's function, and what is built on a hash, is called in
-Python.
+Spark computes the hashes of Kafka's own clients. The copy uses another implementation of these hashes, and of the
+layouts of keys, so a mistake in one implementation can't hide itself. A user's function, and a partitioner that is
+built on a hash, are called in Python.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Placing:
     :param layout: where in the key the partitioning key is.
     :param key_topic: the topic name that is passed to a user's partitioner.
     :param source: number of partitions of blue.
-    :param target: the same of green.
+    :param target: number of partitions of green.
     """
 
     layout: KeyLayout
@@ -44,7 +44,7 @@ class Placing:
 
     @property
     def is_known(self) -> bool:
-        """Whether Spark can compute it."""
+        """Whether Spark can compute the partitions."""
         return self.partitioner in HASHES and isinstance(self.layout, Trimmed | First | LengthPrefixed)
 
     def partitions(self, keys: Sequence[bytes]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
@@ -59,9 +59,9 @@ class Placing:
 
 
 def homes(placings: Sequence[Placing], key: Column) -> Homes:
-    """Return the partitions of a key in blue and in green; ``MALFORMED`` if it can't be of the store type.
+    """Return the partitions of a key in blue and in green; ``MALFORMED`` if the key can't be of the store type.
 
-    :param placings: by the places of the stores.
+    :param placings: how keys get their partitions, by the places of the stores.
     """
     if not all(placing.is_known for placing in placings):
         found = _in_python(placings)(sf.col(STORE), key)
@@ -110,12 +110,13 @@ def _in_python(placings: Sequence[Placing]) -> Callable[[Column, Column], Column
 
 
 def without_left_behind(log: DataFrame, is_asked: Column, home: Column) -> DataFrame:
-    """Return logs without records outside their key's home, if the key's last record there is a tombstone.
+    """Return logs without what keys have left behind in a partition that is not their home.
 
-    Such a key is live only in its home partition. Without the tombstone the records stay, and the proof finds
-    them: as misplaced, and as one key in two partitions if it was copied as well.
+    Records outside their key's home are left out if the key's last record in that partition is a tombstone. Such a
+    key is live only in its home partition. Without the tombstone the records stay, and the proof finds them: as
+    misplaced, and as one key in two partitions if the key was copied as well.
 
-    :param is_asked: whether this is asked about a record.
+    :param is_asked: whether a record may be left out.
     :param home: the partition that each key belongs to.
     """
     newest_first = Window.partitionBy(STORE, "is_green", "key", "partition").orderBy(sf.desc("offset"))

@@ -19,9 +19,10 @@ def begin_reading(context: SparkContext) -> str:
 
 
 def records_read(context: SparkContext, name: str) -> int:
-    """Return how many records the tasks of a reading have read; running tasks tell it every few seconds.
+    """Return how many records the tasks of a reading have read; running tasks report that every few seconds.
 
-    Spark does not count what its Kafka source reads. What such a task reads, it writes for the shuffle.
+    Spark does not count what its Kafka source reads. But a task that reads topics writes as many records for the
+    shuffle, and Spark counts these.
     """
     tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
     jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(name))

@@ -1,6 +1,7 @@
 """Changelog ranges as narrow rows of fingerprints, read by Spark's own Kafka source.
 
-The copy writes with librdkafka. This reads with the Java client on purpose: a bug of one client can't hide itself.
+The copy writes with librdkafka. This module reads with the Java client on purpose, so that a bug of one client
+can't hide itself.
 Values and headers are hashed in the scan and never shuffled.
 """
 
@@ -37,17 +38,17 @@ def read_logs(
 ) -> DataFrame:
     """Return one row per record: store, is_green, key, partition, offset, timestamp, tombstone, values, headers.
 
-    In place, one log has both sides; what was appended to blue's part of it is green's. Of foreign-key
-    subscriptions, ``primary`` and ``primary_home`` take the place of the partition that a value names. Headers
-    that tie a record to blue's input offsets (``v`` of version 0 and the ``c`` behind it) are left out of blue's;
-    a copy must not have them.
+    In place, one log has both sides: the records that were appended to blue's part are green's. For foreign-key
+    subscriptions, ``primary`` and ``primary_home`` take the place of the partition that a value names. Two headers
+    tie a record to blue's input offsets: ``v`` of version 0, and the ``c`` behind it. They are left out of blue's
+    records; a copy must not have them.
 
-    ``failOnDataLoss`` stays on. On a ``compact,delete`` topic the log start may pass the planned begin before that
-    is read. Then the job fails, and the caller plans again from the new log start. Holes left by compaction don't
-    count as loss.
+    ``failOnDataLoss`` stays on. On a ``compact,delete`` topic, the log start may pass the planned begin before
+    the begin is read. Then the job fails, and the caller plans again from the new log start. Holes that compaction
+    has left don't count as loss.
 
     :param kafka: settings of the Java client.
-    :param paced: slows it down; None to read as fast as Spark can.
+    :param paced: slows the reading down; None to read as fast as Spark can.
     """
     records = spark.read.format("kafka").options(**_options(spark, kafka, pairs)).load()
     records = records.withColumn("place", _place(pairs))
@@ -116,7 +117,7 @@ def _is_green(pairs: Sequence[StorePair]) -> Column:
 def _headers(pairs: Sequence[StorePair]) -> Column:
     without_position = ~sf.col("is_green") | by_store([not pair.copied for pair in pairs], "boolean")
     headers = sf.when(without_position, sf.filter("headers", _is_kept)).otherwise(sf.col("headers"))
-    # A header without a value and an empty one differ, and hashing skips nulls: hence the flag.
+    # A header without a value differs from a header with an empty value. Hashing skips nulls, so a flag is hashed.
     exact = sf.transform(headers, lambda h: sf.struct(h["key"], h["value"].isNull(), h["value"]))
     empty = sf.col("headers").isNull() | (sf.size(headers) == 0)
     return sf.when(empty, sf.lit(NO_HEADERS).cast("long")).otherwise(sf.xxhash64(sf.size(headers), exact))

@@ -1,6 +1,6 @@
-"""Several stores in one plan: what differs between them, as a column of each row's store.
+"""Several stores in one plan: what differs between the stores, as a column that depends on each row's store.
 
-A plan costs Spark half a second or more, whatever it reads. So stores share one, and every row has the place of
+A plan costs Spark half a second or more, whatever it reads. So stores share a plan, and every row has the place of
 its store among them in ``STORE``.
 """
 
@@ -19,8 +19,8 @@ Constant = int | bool | None
 def by_store(values: Sequence[Constant], kind: str) -> Column:
     """Return the value of each row's store.
 
-    :param values: by the places of the stores.
-    :param kind: Spark's type of them.
+    :param values: the values, by the places of the stores.
+    :param kind: Spark's type of the values.
     """
     if len(set(values)) == 1:
         return sf.lit(values[0]).cast(kind)
@@ -28,9 +28,11 @@ def by_store(values: Sequence[Constant], kind: str) -> Column:
 
 
 def by_partition(values: Sequence[Sequence[Constant]], kind: str, partition: str) -> Column:
-    """Return the value of the partition of each row's store that a column names; null if it has none.
+    """Return a value for each row: that of a partition of the row's store; null if there is no such value.
 
-    :param values: by the places of the stores, and by partition.
+    :param values: the values, by the places of the stores, and by partition.
+    :param kind: Spark's type of the values.
+    :param partition: the column with the number of the partition.
     """
     of_stores = [_array(each, kind) for each in values]
     of_store = of_stores[0] if len(of_stores) == 1 else sf.get(sf.array(*of_stores), sf.col(STORE))
@@ -38,6 +40,6 @@ def by_partition(values: Sequence[Sequence[Constant]], kind: str, partition: str
 
 
 def _array(values: Sequence[Constant], kind: str) -> Column:
-    # As SQL: every call of a function goes to the JVM and back.
+    # Written as SQL, because every call of a function goes to the JVM and back.
     literals = ("null" if value is None else str(value).lower() for value in values)
     return sf.expr(f"cast(array({', '.join(literals)}) as array<{kind}>)")

@@ -30,7 +30,7 @@ def has_subscriptions(pairs: Sequence[StorePair]) -> bool:
 
 
 def compared_value(pairs: Sequence[StorePair]) -> Column:
-    """Return the value; of a subscription, without its primary partition."""
+    """Return the value to compare: a subscription's value without its primary partition, any other value whole."""
     shortened = sf.expr(f"if({_IS_VERSION_1}, substring(value, 1, length(value) - 4), value)")
     return sf.when(_is_subscription(pairs), shortened).otherwise(sf.col("value"))
 
