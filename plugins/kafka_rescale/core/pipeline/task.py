@@ -12,8 +12,8 @@ again before it hands a record to a task. The runner promises:
 * It calls :meth:`TaskProcessor.flush` before a commit, and writes the records that this call emits as well.
 * It writes emitted records in their order. It commits them, the changelogs, the input offsets and the text of
   :meth:`TaskProcessor.checkpoint` in one transaction.
-* After any failure, it makes a new processor, which :meth:`TaskProcessor.restore` continues from the committed
-  text. A processor whose ``process`` has raised an error is in an undefined state.
+* After any failure, it makes a new processor and calls :meth:`TaskProcessor.restore` with the committed text. A
+  processor whose ``process`` has raised an error is in an undefined state.
 
 The pipeline promises three things. A task has no state except its stores and its checkpoint. A task is
 deterministic. A task reads and writes only the stores of its own sub-topology.

@@ -4,8 +4,8 @@ A changelog can't give the state as of the start of the interval: it is compacte
 a backfill replays the inputs: it processes all records with times before the end of the interval, in the order of
 the log. It writes a result if the time of the result is at or after the start of the interval. It also writes a
 result if the time of the record that made it is at or after this start. A late record has a time in the interval,
-but may lie anywhere in the log behind it. Late records belong to the interval, so a backfill reads the inputs up
-to their present ends.
+but lies in the log behind records of later times. Late records belong to the interval, so a backfill reads the
+inputs up to their present ends.
 """
 
 from __future__ import annotations

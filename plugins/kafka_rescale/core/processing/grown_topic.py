@@ -52,7 +52,7 @@ class GrownTopic:
     def fence(self, partition: int, records: Iterable[tuple[int, bytes | None]]) -> int:
         """Return the offset behind the last record whose key now belongs to another partition, else 0.
 
-        :param records: offset and key of each record of a partition that has not been read yet.
+        :param records: offset and key of the records of one partition that have not been read yet.
         """
         keyed = [(offset, key) for offset, key in records if key is not None]
         homes = self.homes([key for _, key in keyed])

@@ -94,13 +94,13 @@ class ClientRequest(Value):
 
 
 class KeepWarmRequest(ClientRequest):
-    """The job that keeps the standbys and warm-ups of one client up to date."""
+    """The request to the job that keeps the standbys and warm-ups of one client up to date."""
 
     job = "keep_warm"
 
 
 class WarmUpRequest(ClientRequest):
-    """The warm-up of the new processors that are split from the processors of one client.
+    """The request to the job that warms up the new processors which are split from the processors of one client.
 
     :param follows: whether the job goes on until the threads that write its sources have ended. If it does, few
         records are left when the partitions change hands, however much a run writes.
