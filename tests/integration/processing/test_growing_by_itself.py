@@ -106,7 +106,7 @@ def test_switched_off_nothing_is_added_and_the_run_says_how(grown: tuple[Growing
     live, _ = grown
     live.scaling = {}
     prepared = live.assign()
-    assert "sub-topology 0 has 2 processors for 4 partitions, which these go on to read." in str(prepared)
+    assert "2 processors for 4 partitions; the present processors read all partitions." in str(prepared)
     assert prepared.scaled.parallelism == (Parallelism(0, 2, 4),)
     assert live.counts.expanding_to == 0
 

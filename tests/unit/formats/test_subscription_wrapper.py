@@ -53,9 +53,8 @@ def test_a_subscription_that_names_another_partition_is_unsafe() -> None:
     assert str(error.value) == (
         "topic fk partition 0: found a subscription of primary key 0x666f6f626172 that names partition 3; "
         "expected "
-        "partition 2 of 4, where murmur2 puts that key. Declare the partitioner of the left table's topics; if "
-        "its "
-        "key serde writes other bytes here than there, the join can't be moved."
+        "partition 2 of 4, where murmur2 puts that key. Declare the partitioner of the left table's topics. If "
+        "the key serde writes other bytes here than in the left table, the join can't be moved."
     )
 
 

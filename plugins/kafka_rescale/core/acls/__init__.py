@@ -1,1 +1,1 @@
-"""What may each role do, and what is missing?"""
+"""The permissions that each role needs, and the permissions that are missing."""

@@ -1,4 +1,4 @@
-"""Access control lists of Kafka as values: which principal may do which operation on which resource."""
+"""Access control lists of Kafka as values. They say which principal may do which operation on which resource."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ IMPLYING = {
     Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
     Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
 }
-"""The operations that imply another operation (``StandardAuthorizerData``, ``IMPLIES_DESCRIBE``)."""
+"""By operation, the other operations that imply it (``StandardAuthorizerData``, ``IMPLIES_DESCRIBE``)."""
 
 
 @dataclass(frozen=True, order=True)
 class Pattern:
-    """Resources by their whole name, or by the beginning of their names."""
+    """Resources, by a whole name or by the beginning of their names."""
 
     resource: Resource
     name: str
@@ -59,7 +59,7 @@ class Pattern:
 
     @property
     def kind(self) -> str:
-        """Kafka's word for how names are compared."""
+        """Kafka's word for the way in which names are compared."""
         return "prefixed" if self.prefixed else "literal"
 
     @property
@@ -83,7 +83,7 @@ class Acl:
     operation: Operation
 
     def is_given_by(self, other: Acl) -> bool:
-        """Return whether another permission of the same role makes this one needless."""
+        """Return whether another permission implies this one, so that this one is needless."""
         enough = self.operation is other.operation or other.operation in IMPLYING.get(self.operation, ())
         return self.role is other.role and enough and other.pattern.includes(self.pattern)
 
@@ -98,8 +98,8 @@ def without_needless(acls: Iterable[Acl]) -> tuple[Acl, ...]:
 def command(principal: str, acls: Iterable[Acl], servers: str) -> str:
     """Return the ``kafka-acls.sh`` command that gives permissions on one pattern.
 
-    :param principal: such as ``User:alice``.
-    :param acls: all of the same pattern.
+    :param principal: the principal, such as ``User:alice``.
+    :param acls: the permissions. All have the same pattern.
     :param servers: ``bootstrap.servers``.
     """
     given = list(acls)
@@ -111,7 +111,7 @@ def command(principal: str, acls: Iterable[Acl], servers: str) -> str:
 def commands(acls: Iterable[Acl], principals: Mapping[Role, str], servers: str) -> list[str]:
     """Return one command per principal and pattern.
 
-    :param principals: of every role that occurs; several may have the same.
+    :param principals: the principal of every role that occurs. Several roles may have the same principal.
     """
     by_command: dict[tuple[str, Pattern], list[Acl]] = {}
     for acl in acls:

@@ -1,4 +1,4 @@
-"""Preflight: does every role have the permissions that it will need, as far as the brokers tell?"""
+"""The check of preflight that every role has the permissions that it will need, as far as the brokers tell."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.roles import Role
 
 EXAMPLE = "preflight"
-"""The end of a made-up name of a group or transactional id, used to ask what a prefix allows."""
+"""The end of a made-up name of a group or transactional id, with which preflight asks what a prefix allows."""
 
 
 @dataclass(frozen=True)
 class Right:
-    """What a role's principal may do with one resource.
+    """The allowed operations of a role's principal on one resource.
 
     :param operations: the allowed operations.
     :param asked: the operations that the brokers were asked about.
@@ -31,7 +31,7 @@ class Right:
 def examples(acls: Iterable[Acl], topics: Iterable[str]) -> dict[Resource, list[str]]:
     """Return the resources to ask the brokers about. The answers tell whether permissions have been given.
 
-    :param topics: full names of the application's topics; the topics under a prefix are examples for it.
+    :param topics: full names of the application's topics. The topics under a prefix are examples for the prefix.
     """
     known = list(topics)
     found: dict[Resource, dict[str, None]] = {resource: {} for resource in Resource}

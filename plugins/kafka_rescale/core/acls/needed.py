@@ -1,9 +1,9 @@
-"""The permissions that each role needs for one application: from its file alone, for every generation of it.
+"""The permissions that each role needs for one application and all its generations. They follow from its file.
 
-They follow from the requests to the brokers. A test on an authorizing broker takes each permission away in turn.
-No role needs a permission on the cluster: Create on the topics themselves is enough, and since Kafka 2.8 brokers
-ask no permission for idempotent producers (KIP-679). One is of use: without it brokers don't tell
-their free space.
+The requests to the brokers decide which permissions are needed. A test on an authorizing broker takes each
+permission away in turn. No role needs a permission on the cluster: Create on the topics themselves is enough, and
+since Kafka 2.8 brokers require no permission for idempotent producers (KIP-679). But one permission on the cluster
+is of use: without it, brokers don't tell their free space (``DISK_SPACE``).
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ def needed_acls(application: Application, topology: Topology) -> tuple[Acl, ...]
 
 
 def retirement_acls(application: Application, topology: Topology) -> tuple[Acl, ...]:
-    """Return the permissions that only ``retire`` needs, of an application that is expanded in place.
+    """Return the permissions that only ``retire`` needs, for an application that is expanded in place.
 
-    Its earlier generations may be of mode ``blue_green``, and have topics to delete. These permissions are listed
-    apart: no expansion in place deletes anything, and most such applications have never had another mode.
+    The earlier generations of such an application may be of mode ``blue_green``, and have topics to delete. These
+    permissions are listed apart, because no expansion in place deletes anything, and most such applications have
+    never had another mode.
     """
     of = Patterns(application, topology)
     if not of.in_place:
@@ -50,7 +51,7 @@ def retirement_acls(application: Application, topology: Topology) -> tuple[Acl, 
 
 
 DISK_SPACE = Acl(Role.PLAN, Pattern(Resource.CLUSTER, "kafka-cluster"), DESCRIBE)
-"""The permission with which preflight learns how much space brokers have. Without it, this is unknown."""
+"""The permission with which preflight learns how much space brokers have. Without it, the space is unknown."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Patterns:
 
     @property
     def in_place(self) -> bool:
-        """Whether the application's own topics grow."""
+        """Whether an expansion grows the application's own topics."""
         return self.application.mode is Mode.IN_PLACE
 
     @property
@@ -83,7 +84,7 @@ class Patterns:
 
     @property
     def controller(self) -> Pattern:
-        """The transactional id of lease and journal."""
+        """The transactional id of the records of lease and journal."""
         return Pattern(Resource.TRANSACTIONAL_ID, f"kafka-rescale-{self.application.application_id}")
 
     def of_job(self, concern: str, *, prefixed: bool = False) -> Pattern:
@@ -91,13 +92,13 @@ class Patterns:
         return Pattern(Resource.TRANSACTIONAL_ID, f"{self.controller.name}/{concern}", prefixed)
 
     def inputs(self) -> Iterator[tuple[Input | None, Pattern]]:
-        """Yield every input; an input that the file doesn't declare comes without a declaration."""
+        """Yield every input with its declaration, which is None if the file does not declare the input."""
         declared = {i.topic: i for i in self.application.inputs}
         for topic in dict.fromkeys([*declared, *self.topology.inputs]):
             yield declared.get(topic), Pattern(Resource.TOPIC, topic)
 
     def successors(self) -> Iterator[Pattern]:
-        """Yield the successors of ``repartitioned`` inputs, whatever the count."""
+        """Yield patterns that cover the successors of ``repartitioned`` inputs, with any partition count."""
         for each in self.application.inputs:
             if each.policy is InputPolicy.REPARTITIONED:
                 name, counted, _ = (each.successor or SUCCESSOR).partition("{partitions}")
@@ -172,7 +173,7 @@ def _copy(of: Patterns) -> Permissions:
 
 
 def _snapshot(of: Patterns) -> Permissions:
-    """Yield the further permissions of snapshot jobs: they may be the first jobs that write a result."""
+    """Yield the further permissions of snapshot jobs. A snapshot may be the first job that writes a result."""
     yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (Operation.CREATE,)
     # A day is complete when the application has processed all records that its inputs held by then.
     for _, topic in of.inputs():
@@ -198,12 +199,13 @@ def _admin(of: Patterns) -> Permissions:
     for group in of.neighbours():
         yield group, (READ,)
     for neighbour in of.neighbour_ids():
-        # The counts of its repartition topics tell the count that it has to be started with again.
+        # The counts of its repartition topics give the count with which it has to be started again.
         yield Pattern(Resource.TOPIC, f"{neighbour}-", prefixed=True), SEEN
     yield of.controller, (WRITE,)
     yield of.copies, (WRITE,)
     if not of.in_place:
-        # The watch has a writer of its own beside lease and journal, so that neither fences the other.
+        # The watch has its own transactional id, so that it and the writer of lease and journal never fence each
+        # other.
         yield of.of_job("result/watch"), (WRITE,)
 
 
@@ -211,7 +213,7 @@ def _verify(of: Patterns) -> Permissions:
     yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (WRITE,)
     yield of.internal, (READ, Operation.DESCRIBE_CONFIGS)
     for declared, topic in of.inputs():
-        # Verify reads these for records in the partitions of the old count.
+        # Verify searches these inputs for records in the partitions of the old count.
         is_searched = declared is not None and declared.policy is InputPolicy.PAUSED
         yield topic, (READ, Operation.DESCRIBE_CONFIGS) if is_searched else (DESCRIBE,)
     # Brokers tell a topic's committed offsets only to principals that may describe the topic.

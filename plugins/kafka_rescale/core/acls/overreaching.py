@@ -1,4 +1,4 @@
-"""Prefixed permissions cover every name with the prefix, including names of other applications."""
+"""The check for prefixed permissions that also cover names of other applications."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The permissions that each role needs for a pipeline and its backfills, from its file and topology alone.
+"""The permissions that each role needs for a pipeline and its backfills. They follow from its file and topology.
 
-Pipelines are not verified, so ``verify`` needs no permissions. ``status`` of the command line needs those of
-``plan``.
+Pipelines are not verified, so the role ``verify`` needs no permissions. The command ``status`` needs the
+permissions of ``plan``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafka_rescale.core.topology.topology import Topology, changelog_topic, inte
 def pipeline_acls(application: PipelineApplication, topology: Topology) -> tuple[Acl, ...]:
     """Return the permissions that every role needs, role by role, without duplicates.
 
-    :param topology: of the pipeline.
+    :param topology: the topology of the pipeline.
     """
     of = PipelinePatterns(application, topology)
     roles = {Role.PLAN: everybody(), Role.COPY: _copy(of), Role.ADMIN: _admin(of)}
@@ -34,14 +34,14 @@ def pipeline_acls(application: PipelineApplication, topology: Topology) -> tuple
 
 @dataclass(frozen=True)
 class PipelinePatterns:
-    """The resources of one pipeline; the names of a backfill's resources begin in the same way."""
+    """The resources of one pipeline. The names of a backfill's resources have the same prefix."""
 
     application: PipelineApplication
     topology: Topology
 
     @property
     def internal(self) -> Pattern:
-        """Repartition topics and changelogs."""
+        """The repartition topics and changelogs."""
         return Pattern(Resource.TOPIC, f"{self.application.application_id}-", prefixed=True)
 
     @property
@@ -51,14 +51,14 @@ class PipelinePatterns:
 
     @property
     def topics(self) -> list[str]:
-        """Every topic of the pipeline by its full name, existing or not."""
+        """Every topic of the pipeline by its full name, whether the topic exists or not."""
         name = self.application.application_id
         repartitions = [internal_topic(name, topic) for topic in sorted(self.topology.repartitions)]
         changelogs = [changelog_topic(name, store) for store in self.topology.stores]
         return [*self.topology.inputs, *self.outputs, *repartitions, *changelogs]
 
     def groups(self) -> Iterator[Pattern]:
-        """Yield the pipeline's group, and those of new processors and of backfills."""
+        """Yield the pipeline's group, and the groups of new processors and of backfills."""
         yield from own_groups(self.application.application_id)
 
     @property
@@ -81,14 +81,14 @@ class PipelinePatterns:
 
 
 def _copy(of: PipelinePatterns) -> Permissions:
-    """The permissions of the Spark jobs, and of the tasks that start them: these record dead threads."""
+    """The permissions of the Spark jobs, and of the Airflow tasks that start them and record dead threads."""
     yield from everybody()
     yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (WRITE,)
     for topic in of.topology.inputs:
         yield Pattern(Resource.TOPIC, topic), (READ, Operation.DESCRIBE_CONFIGS)
     for topic in of.outputs:
         yield Pattern(Resource.TOPIC, topic), (WRITE, Operation.DESCRIBE_CONFIGS)
-    # Processed records are deleted from repartition topics.
+    # The jobs delete processed records from repartition topics.
     purged = (Operation.DELETE,) if of.topology.repartitions else ()
     yield of.internal, (READ, WRITE, Operation.DESCRIBE_CONFIGS, *purged)
     for group in of.groups():
@@ -100,7 +100,7 @@ def _copy(of: PipelinePatterns) -> Permissions:
 
 
 def _admin(of: PipelinePatterns) -> Permissions:
-    """The permissions of `assign`: it fences tasks, and gives new processors their state and their offsets."""
+    """The permissions of `assign`. It fences tasks, and gives new processors their state and their offsets."""
     yield from everybody()
     yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (Operation.CREATE, WRITE, Operation.ALTER_CONFIGS)
     for topic in of.topology.inputs:

@@ -1,1 +1,1 @@
-"""Which client runs which task: the assignors of KIP-441, KIP-429, KIP-708, and the rules of KIP-924."""
+"""The assignment of tasks to clients: the assignors of KIP-441, KIP-429, KIP-708, and the rules of KIP-924."""

@@ -34,7 +34,7 @@ class Movement:
 
     :param role: what shall move: the active task or a standby.
     :param runs_on: the client that has the task now.
-    :param goes_to: the client that shall have the task; a balanced assignment gives it the task.
+    :param goes_to: the client that shall have the task, because a balanced assignment gives the task to it.
     :param is_warming_up: whether ``goes_to`` restores the task already. If not, it begins at a later rebalance.
     :param is_swap: whether ``runs_on`` had a standby of the task and the two clients swapped their roles. A swap
         does not count as a warm-up.
@@ -89,11 +89,11 @@ class Assignment:
             yield client, _joined(has.active), _joined(standbys)
 
     def to_come(self) -> tuple[Movement, ...]:
-        """Return the movements as a person sees them.
+        """Return the movements that a user should see.
 
         A swap can make a client a standby of a task for a moment, before that standby moves on to another client.
-        Then two movements of the task lead to the first client: one of the active task, one of the standby. For a
-        person this is one movement, that of the active task.
+        Then two movements of the task lead to the first client: one of the active task, one of the standby. A user
+        should see only one of them, that of the active task.
         """
         active = {(m.task, m.goes_to) for m in self.movements if m.role is Role.ACTIVE}
         return tuple(m for m in self.movements if m.role is Role.ACTIVE or (m.task, m.goes_to) not in active)
@@ -108,7 +108,7 @@ class Assignment:
 
 
 def assignment_of(draft: Draft, movements: Iterable[Movement]) -> Assignment:
-    """Return a finished draft as a value that never changes again."""
+    """Return the assignment that a finished draft stands for."""
     clients = {
         client: ClientTasks(
             tuple(sorted(draft.tasks(client, Role.ACTIVE))), tuple(sorted(draft.tasks(client, Role.STANDBY)))

@@ -1,4 +1,4 @@
-"""Balancing: every client gets equally many tasks per stream thread, as far as moves of single tasks allow it."""
+"""The balancing of clients: equally many tasks per stream thread, as far as moves of single tasks allow it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kafka_rescale.core.assignment.draft import Draft
 from kafka_rescale.core.assignment.tasks import Role
 
 IsAllowed = Callable[[str, str], bool]
-"""Takes two clients; returns whether tasks may move from the first one to the second one."""
+"""Takes two clients; returns whether tasks may move from the first client to the second client."""
 
 
 def balance(draft: Draft, role: Role, is_allowed: IsAllowed) -> None:

@@ -74,8 +74,8 @@ def standby_task_assignor(
 def _by_partition(task: TaskId) -> tuple[int, int]:
     """Return the key that sorts tasks by partition.
 
-    Tasks of one partition often compete for the same clients. Placed one after the other, each takes a client that
-    the task before it has left.
+    Tasks of one partition often compete for the same clients. If they are placed one after the other, each of them
+    takes a client that the task before has not taken.
     """
     return task.partition, task.subtopology
 
@@ -94,7 +94,7 @@ def _keeps_distinct(draft: Draft, tags: Mapping[str, Tags], task: TaskId, source
 class _Dimensions:
     """Clients grouped by their values of the listed tags.
 
-    The search looks at each group instead of at each client; there are far fewer groups.
+    The search looks at groups instead of clients, because there are far fewer groups.
     """
 
     def __init__(self, draft: Draft, tags: Mapping[str, Mapping[str, str]], listed: Iterable[str]) -> None:

@@ -30,7 +30,7 @@ class AssignmentConfigs:
     :param acceptable_recovery_lag: number of records that a caught-up client may be behind.
     :param max_warmup_replicas: number of warm-ups at a time. Standbys do not count.
     :param num_standby_replicas: number of standbys of each stateful task.
-    :param probing_rebalance_interval_ms: time until the next look whether the warm-ups have caught up.
+    :param probing_rebalance_interval_ms: time until a rebalance looks again whether the warm-ups have caught up.
     :param rack_aware_assignment_tags: the tags in which the copies of a task shall differ.
     :raises InvalidInput: a value is outside its range.
     """

@@ -42,7 +42,7 @@ def hand_over(owned: Mapping[str, Collection[TaskId]], target: Assignment) -> Ha
 
     :param owned: the active tasks of each client, as the client reported them at this rebalance. A client that is
         gone reports no task, so its tasks are free.
-    :param target: the assignment that the clients shall come to.
+    :param target: the assignment that the clients shall have in the end.
     """
     claims = Counter(task for tasks in owned.values() for task in set(tasks))
     revoke, assigned = {}, {}

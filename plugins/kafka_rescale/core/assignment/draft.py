@@ -62,7 +62,7 @@ class Draft:
     def improves(self, source: str, destination: str) -> bool:
         """Return whether the move of a task from source to destination makes the loads more even.
 
-        If a move improves the loads, the opposite move does not. Therefore the moving comes to an end.
+        If a move improves the loads, the opposite move does not. Therefore the balancing ends at some time.
         """
         return self.load_without_one(source) >= self.load_with_one_more(destination)
 

@@ -13,10 +13,10 @@ from kafka_rescale.core.assignment.tasks import Role, TaskId
 class TaskMovements:
     """Changes a balanced draft into an assignment that can run at once.
 
-    A client that loses a task in this change warms the task up.
+    A client that loses a task in this change warms the task up, as long as ``warm_ups`` allows another warm-up.
 
     :param draft: the balanced assignment. Both methods change it.
-    :param warm_ups: the number of warm-ups that there may be at a time, ``max.warmup.replicas``.
+    :param warm_ups: the largest number of warm-ups at a time, ``max.warmup.replicas``.
     """
 
     def __init__(self, draft: Draft, lags: Lags, warm_ups: int) -> None:

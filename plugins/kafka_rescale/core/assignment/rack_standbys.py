@@ -1,7 +1,7 @@
 """Standbys on other racks than the active task, as in the first draft of KIP-708: each client has one rack id.
 
 The released KIP has client tags instead, and :mod:`~kafka_rescale.core.assignment.client_tags` places standbys by
-them. An application file may name a rule of the user's own, ``rack.standby.task.assignor``. Then this module
+these tags. An application file may name the user's own rule under ``rack.standby.task.assignor``. Then this module
 places the standbys by that rule.
 """
 
@@ -25,7 +25,7 @@ EXPECTED = (
 
 
 class RackStandbyTaskAssignor(Protocol):
-    """The rule that says which racks may have standbys of which tasks."""
+    """A rule that decides which racks may have standbys of which tasks."""
 
     def assign_standby_task_to_racks(
         self, source_tasks: Mapping[TaskId, str], client_rack_ids: AbstractSet[str]
@@ -41,7 +41,7 @@ class DefaultRackStandbyTaskAssignor:
     """The default rule: a standby may be on every rack except the rack of its active task.
 
     The default in the draft of the KIP empties the set of a rack whenever it meets a task that is active on that
-    rack. There, the order of the tasks decides what remains. Here, each rack keeps the tasks that it was given.
+    rack. So the order of the tasks decides which tasks remain. Here, each rack keeps the tasks that it has got.
     """
 
     def assign_standby_task_to_racks(
@@ -65,7 +65,7 @@ class RackStandbys:
         self._assignor = assignor or DefaultRackStandbyTaskAssignor()
 
     def assign(self, draft: Draft, stateful: Iterable[TaskId], configs: AssignmentConfigs) -> Mapping[TaskId, int]:
-        """Place the standbys. A standby for which no allowed rack has room is left out, not misplaced."""
+        """Place the standbys. If no allowed rack has room for a standby, leave the standby out."""
         source = {task: self._racks[client] for client in draft for task in draft.tasks(client, Role.ACTIVE)}
         source = {task: source[task] for task in sorted(stateful) if task in source}
         allowed = _allowed(self._assignor, source, frozenset(self._racks[c] for c in draft))
@@ -106,7 +106,7 @@ def rack_standby_task_assignor(name: str) -> RackStandbyTaskAssignor:
 def _allowed(
     assignor: RackStandbyTaskAssignor, source: Mapping[TaskId, str], racks: AbstractSet[str]
 ) -> dict[str, AbstractSet[TaskId]]:
-    """Return the answer of a class of the user's, as sets.
+    """Return the answer of the user's class, as sets.
 
     :raises InvalidInput: the class has failed, or has returned something else.
     """

@@ -32,7 +32,7 @@ class DefaultStandbyTaskAssignor:
         return fill(draft, wanted)
 
     def is_allowed_movement(self, source: Client, destination: Client) -> bool:
-        """Return True: every client is as good as another one."""
+        """Return True: any client may have any standby."""
         return True
 
 

@@ -1,7 +1,7 @@
 """Stream threads that are added, removed and replaced while a client runs (KIP-663).
 
-Each client is one value. Each event returns the next value. Nothing here waits or starts anything: the runner of
-the threads reports the changes of their states.
+A client is a value, and each event returns the next value. Nothing in this module starts a thread or waits for a
+thread: the runner of the threads reports the changes of their states.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def client_of(thread: str) -> str:
 
 
 class Decision(StrEnum):
-    """The reaction to a thread that died (``StreamThreadExceptionResponse``)."""
+    """The reaction to a thread that has died of an error (``StreamThreadExceptionResponse``)."""
 
     REPLACE_THREAD = "REPLACE_THREAD"
     SHUTDOWN_CLIENT = "SHUTDOWN_CLIENT"
@@ -60,7 +60,7 @@ class StreamsClient:
         return tuple(thread for thread in self.threads if thread.state.is_alive)
 
     def start(self, num_stream_threads: int) -> Self:
-        """Start with this number of threads, whatever was added or removed before the last stop.
+        """Start with this number of threads. Threads that were added or removed before the last stop don't count.
 
         :raises InvalidInput: the client was started before.
         """
@@ -89,7 +89,7 @@ class StreamsClient:
     def remove_stream_thread(self, calling: str | None = None) -> tuple[Self, str | None]:
         """Ask a thread to shut down and return its name. The name is ``None`` if the client can lose no thread.
 
-        :param calling: name of the thread that asks. It removes itself only if there is no other thread.
+        :param calling: name of the thread that calls this. It removes itself only if there is no other thread.
         """
         alive = self.alive
         chosen = [t for t in alive if t.name != calling] or list(alive)
@@ -117,7 +117,7 @@ class StreamsClient:
     def thread_failed(self, name: str, decision: Decision) -> Self:
         """Note that a thread dies of an error, and do what the handler has decided.
 
-        The old thread is still there when its replacement is added. Therefore the replacement gets another name.
+        The old thread is still there when its replacement is added. Therefore the two have different names.
 
         :raises UnsafeState: there is no such thread.
         """
@@ -130,7 +130,7 @@ class StreamsClient:
         return failed.close_to_error()
 
     def close(self) -> Self:
-        """Shut down in good order."""
+        """Shut down without an error."""
         return self._end(State.PENDING_SHUTDOWN)
 
     def close_to_error(self) -> Self:

@@ -37,7 +37,7 @@ class TaskId(NamedTuple):
 
 
 class Role(StrEnum):
-    """The role of a client for a task. A warm-up is a standby that shall become active."""
+    """The role of a client for a task. A warm-up is a standby as well: it prepares the move of a task."""
 
     ACTIVE = "active"
     STANDBY = "standby"
@@ -64,11 +64,11 @@ class Tasks:
 class Client:
     """One process of the application (``ClientState``).
 
-    :param id: the process id. Among equally loaded clients, the client whose id sorts first comes first.
+    :param id: the process id. If clients are equally loaded, the client whose id sorts first comes first.
     :param threads: number of stream threads, which is the client's capacity.
     :param lags: number of records that the client is behind, per stateful task of which it has state
-        (:func:`~kafka_rescale.core.assignment.lags.task_lag`). For every other task it has to read the whole
-        changelog.
+        (:func:`~kafka_rescale.core.assignment.lags.task_lag`). For every other task, the client has to read the
+        whole changelog.
     :param tags: the client's tags, from its properties ``client.tag.*``.
     """
 

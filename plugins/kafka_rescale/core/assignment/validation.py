@@ -15,7 +15,7 @@ from kafka_rescale.core.errors import UnsafeState
 class AssignmentError(StrEnum):
     """The mistakes that an assignment can have, under KIP-924's names.
 
-    The last two are not in the KIP: it makes them impossible, or leaves them to the assignor.
+    The KIP lacks the last two: its assignments can't have such a mistake, or it leaves this to the assignor.
     """
 
     ACTIVE_TASK_ASSIGNED_MULTIPLE_TIMES = "ACTIVE_TASK_ASSIGNED_MULTIPLE_TIMES"

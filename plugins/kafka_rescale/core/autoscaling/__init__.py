@@ -1,1 +1,1 @@
-"""Should the application grow now, and to how many partitions?"""
+"""The decision whether an application grows now, and to how many partitions."""

@@ -1,7 +1,7 @@
-"""KIP-878's decision: each look compares the counts of an application's inputs with those of its internal topics.
+"""KIP-878's decision. Each look compares the counts of an application's inputs with those of its internal topics.
 
-In the KIP, the group leader of Kafka Streams decides at every rebalance; here a DAG decides every few minutes.
-Where the KIP calls ``Admin#createPartitions``, this asks for an expansion, which also moves the state.
+In the KIP, the group leader of Kafka Streams decides at every rebalance. Here, a DAG decides every few minutes.
+Where the KIP calls ``Admin#createPartitions``, this module asks for an expansion, which also moves the state.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Outcome(StrEnum):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no person has to look."""
+        """Whether no user has to look."""
         return self not in {Outcome.GAVE_UP, Outcome.ERROR}
 
 
@@ -62,7 +62,7 @@ IDLE = frozenset({Outcome.WAITING, Outcome.HELD})
 class Trigger:
     """An expansion to ask for.
 
-    :param approval: whether a person has to agree to the plan and to the cutover.
+    :param approval: whether a user has to agree to the plan and to the cutover.
     """
 
     run_id: str
@@ -72,11 +72,12 @@ class Trigger:
 
 @dataclass(frozen=True)
 class Decision:
-    """The outcome of a look.
+    """The outcome of a look, and the actions that follow.
 
-    :param reason: for a person.
+    :param reason: the reason in words, for a user.
     :param record: the record to write before anything else is done.
-    :param error: to be raised, once per discrepancy.
+    :param trigger: the expansion to ask for, if there is one.
+    :param error: the error to raise. The watch raises it once per discrepancy.
     :param leaves_down: whether the watch waits although the application is down and no run is at work on it.
     """
 
@@ -89,7 +90,7 @@ class Decision:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no person has to look."""
+        """Whether no user has to look."""
         return self.outcome.is_quiet and not self.leaves_down
 
 
@@ -98,12 +99,12 @@ class Look:
     """One look at an application.
 
     :param known: the record of earlier looks.
-    :param run: state of the run that ``known`` names, if it names one.
-    :param owner: state of the run that has begun the expansion in progress, if one is in progress.
+    :param run: the state of the run that ``known`` names, if it names a run.
+    :param owner: the state of the run that has begun the expansion in progress, if there is one.
     :param by: ``<dag_id>/<run_id>`` of the watch that looks.
-    :param now_ms: wall clock, in ms since the epoch.
-    :param held_by: run at work that holds the lease, so that another run would be refused.
-    :param is_leased: whether the lease is held by a run at work, or by any owner and has not expired.
+    :param now_ms: the wall clock in ms since the epoch.
+    :param held_by: the run at work that holds the lease. Another run would be refused. Empty if there is none.
+    :param is_leased: whether a run at work holds the lease, or any owner holds a lease that has not expired.
     """
 
     application: Application
@@ -117,7 +118,7 @@ class Look:
     is_leased: bool = False
 
     def decide(self) -> Decision:
-        """Return what is to be done."""
+        """Return the decision."""
         decision = self._decided()
         if decision.outcome in IDLE and self.observed.is_down and not self._is_at_work:
             return self._waits_while_down(decision)
@@ -125,7 +126,7 @@ class Look:
 
     @property
     def _is_at_work(self) -> bool:
-        """Whether a run is at work on an expansion; then that run tells what it needs."""
+        """Whether a run is at work on an expansion. Then that run reports what it needs."""
         has_run = bool(self.known.run) and self.run in UNFINISHED
         has_owner = self.observed.in_progress is not None and self.owner in UNFINISHED
         return has_run or has_owner or self.is_leased
@@ -161,12 +162,13 @@ class Look:
         return self._expand(record.aimed_at(observed.target, observed.partitions))
 
     def _ended(self, record: Autoscaling) -> Autoscaling:
-        """Decide after a requested run has ended, or was never made."""
+        """Return the record after a requested run has ended, or was never made."""
         if self.run is RunState.SUCCESS:
             return record.succeeded(self.now_ms)
         if self.run is RunState.FAILED:
             return record.failed(self.now_ms).model_copy(update={"run": ""})
-        # This very run of the watch has asked for it before its worker was killed: no expansion has failed.
+        # The expansion's run is absent. If this same run of the watch has asked for it, the worker of the watch
+        # was killed before Airflow made the run. Then no expansion has failed.
         return record if record.by == self.by else record.failed(self.now_ms)
 
     def _in_progress(self, record: Autoscaling) -> Decision:
@@ -181,7 +183,7 @@ class Look:
     def _expand(self, record: Autoscaling) -> Decision:
         bounds = self.application.autoscaling_bounds
         if record.succeeded_ms:
-            # The expansion has succeeded, but the follow-up check finds the same as before.
+            # The expansion has succeeded, but the follow-up check finds the same counts as before.
             record = record.failed(self.now_ms).model_copy(update={"succeeded_ms": 0})
         if not bounds.allows(record.target):
             return self._said_once(record.held(self.now_ms), out_of_bounds(self.application, self.observed))
@@ -192,7 +194,7 @@ class Look:
 
     def _attempt(self, record: Autoscaling) -> Decision:
         if self.held_by:
-            # No expansion has failed meanwhile: the timeout stops, as it does while a bound is in the way.
+            # No expansion has failed meanwhile. So the timeout stops, as it does while a bound is in the way.
             said = f"{self.held_by} has not ended, and holds the lease"
             return Decision(Outcome.WAITING, said, record.held(self.now_ms))
         application, timeout_ms = self.application, self.application.autoscaling_timeout_ms
@@ -206,7 +208,8 @@ class Look:
         return Decision(Outcome.TRIGGER, reason, record.asked(f"{dag_id}/{run_id}", self.by), trigger)
 
     def _waits_while_down(self, decision: Decision) -> Decision:
-        # The bounds' own texts have a time of day and a lag, which change from look to look.
+        # The texts of the bounds have a time of day and a lag. These change from look to look, but the error must
+        # not.
         why = "autoscaling_bounds are in the way" if decision.outcome is Outcome.HELD else decision.reason
         told = self._said_once(decision.record, waits_while_down(self.application, self.observed, why))
         reason = f"{decision.reason}; {self.observed.running} is down meanwhile"

@@ -1,4 +1,4 @@
-"""The messages of autoscaling to a person: found, expected, and what to do."""
+"""The messages of autoscaling to a user: what was found, what was expected, and what to do."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from kafka_rescale.core.errors import Refused
 
 
 def described(observed: Observed) -> str:
-    """Return a sentence about the topics that have grown; it stays the same as long as nothing changes."""
+    """Return a sentence about the topics that have grown or have to grow. It changes only if their counts do."""
     inputs = [f"{topic} has {now} partitions, {known} known" for topic, (known, now) in observed.grown.items()]
     return "; ".join([*inputs, *map(str, observed.too_few)])
 
 
 def switched_off(application: Application, observed: Observed) -> Refused:
-    """Return the one error of an application that isn't scaled automatically."""
+    """Return the error of an application that has to grow and that isn't scaled automatically."""
     name = application.application_id
     target = observed.target or max(m.expected for m in observed.too_few)
     return Refused(
@@ -27,7 +27,7 @@ def switched_off(application: Application, observed: Observed) -> Refused:
 
 
 def over_partitioned(observed: Observed) -> Refused:
-    """Return the error of internal topics that only a person can mend: nothing can shrink them."""
+    """Return the error of internal topics with too many partitions. A user has to act: no topic can shrink."""
     return Refused(
         f"application {observed.running}",
         found="; ".join(map(str, observed.too_many)),
@@ -51,7 +51,7 @@ def out_of_bounds(application: Application, observed: Observed) -> Refused:
 
 
 def would_shrink(application: Application, observed: Observed) -> Refused:
-    """Return the error of a target that would shrink other sub-topologies: no person has asked for that."""
+    """Return the error of a target that would shrink other sub-topologies. No user has asked for this."""
     name, most = application.application_id, max(p.current for p in observed.shrinking)
     fewer = ", ".join(f"sub-topology {p.subtopology} from {p.current}" for p in observed.shrinking)
     return Refused(
@@ -69,17 +69,17 @@ def not_told(observed: Observed) -> Refused:
         f"application {observed.running}",
         found=f"{', '.join(map(str, observed.too_few))}, and no earlier look with every count in line",
         expected="something that tells an input that has grown from a count that the program sets",
-        remedy="In `repartitions:`, declare `count: derived` if the program sets none and an input has grown: "
-        "then it is expanded, although nothing is in the new partitions; `count: start_command` if the program "
-        "sets it (withNumberOfPartitions). A first record in a new partition of an input tells it as well. "
-        "This is said once.",
+        remedy="In `repartitions:`, declare `count: derived` if the program sets no count and an input has grown. "
+        "Then the application is expanded, although nothing is in the new partitions. Declare `count: "
+        "start_command` if the program sets the count (withNumberOfPartitions). A first record in a new partition "
+        "of an input also shows that the input has grown. This is said once.",
     )
 
 
 def waits_while_down(application: Application, observed: Observed, why: str) -> Refused:
     """Return the error of an application that processes nothing while the watch waits.
 
-    :param why: what it waits for; the words have to stay the same from look to look.
+    :param why: the reason why the watch waits. The words have to stay the same from look to look.
     """
     name = application.application_id
     return Refused(
@@ -97,5 +97,5 @@ def gave_up(application: Application, target: int) -> str:
         f"gave up expanding {application.application_id} to {target} partitions: nothing has succeeded for "
         f"partition.autoscaling.timeout.ms ({application.autoscaling_timeout_ms}) since the first failure. Look "
         f"at the failed runs of expand_{application.application_id}, mend what they say, and trigger it with "
-        f"target {target}; it is watched again from then on."
+        f"target {target}. From then on, the watch scales the application again."
     )

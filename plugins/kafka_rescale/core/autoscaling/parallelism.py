@@ -1,4 +1,4 @@
-"""Do the internal topics of the running generation have the counts that its inputs ask for (KIP-878)?"""
+"""The comparison of internal topics with the counts that follow from the inputs (KIP-878)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka_rescale.core.topology.partition_counts import partition_counts
 
 @dataclass(frozen=True)
 class Mismatch:
-    """An internal topic with another count than the inputs ask for."""
+    """An internal topic with another count than the one that follows from the inputs."""
 
     topic: str
     found: int
@@ -27,15 +27,16 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Observed:
-    """What the watch of an application sees.
+    """The observation of an application by its watch.
 
     :param running: ``application.id`` of the running generation.
-    :param grown: ``(count that it knows, present count)`` per input topic that has grown under it.
+    :param grown: by input topic that has grown since the generation knows it: ``(known count, present count)``.
     :param too_few: internal topics that have to grow.
     :param too_many: internal topics that would have to shrink.
-    :param missing: a sentence about a topic that doesn't exist; then no counts can be compared.
-    :param lag: the largest of all input partitions, in offsets.
-    :param partitions: of all topics concerned, together.
+    :param missing: a sentence about a topic that doesn't exist. Then no counts can be compared.
+    :param parallelism: the present and the expected number of tasks of every sub-topology.
+    :param lag: the largest lag of all input partitions, in offsets.
+    :param partitions: the number of partitions of all topics of the application together.
     :param in_progress: the expansion in progress, if there is one.
     :param inputs: present partitions per input, by its name on the cluster.
     :param is_down: whether the running generation has processed records before, but has no member now.
@@ -55,7 +56,7 @@ class Observed:
 
     @property
     def target(self) -> int:
-        """The count to reach: that of the input that has grown furthest."""
+        """The count to reach: the largest count of an input that has grown."""
         return max((present for _, present in self.grown.values()), default=0)
 
     @property
@@ -65,9 +66,9 @@ class Observed:
 
 
 def observe(described: Described) -> Observed:
-    """Return what the watch sees, from the description of the running generation alone.
+    """Return the observation. It follows from the description of the running generation.
 
-    :param described: topics that the expansion in progress makes may be among those of its cluster.
+    :param described: the description. Its cluster may have topics that the expansion in progress has made.
     """
     journal = described.control.journal
     observed = Observed(
@@ -96,7 +97,7 @@ def observe(described: Described) -> Observed:
 
 
 def _derived(described: Described) -> dict[str, int]:
-    """Return the counts that Kafka Streams derives from the inputs as they are, as the topology names them."""
+    """Return the counts that Kafka Streams derives from the present inputs, by the topology's names of topics."""
     repartitions = described.topology.repartitions
     external = {t: n for t, n in described.actual_counts.items() if t not in repartitions}
     return {**external, **partition_counts(described.topology, external, described.enforced_now)}
@@ -118,7 +119,10 @@ def _mismatches(described: Described) -> Iterator[Mismatch]:
 
 
 def _parallelism(described: Described, target: int) -> tuple[Parallelism, ...]:
-    """Compare the sub-topologies; an expansion to the target also grows inputs that were not grown by hand."""
+    """Return the present and the expected number of tasks of every sub-topology.
+
+    An expansion to the target also grows inputs that have not grown by themselves.
+    """
     after = counts_after(replace(described, target=target)) if target else _derived(described)
     now = described.counts
     return tuple(

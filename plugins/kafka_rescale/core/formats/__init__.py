@@ -1,1 +1,1 @@
-"""What do the bytes on Kafka mean?"""
+"""The meaning of the bytes on Kafka."""

@@ -19,7 +19,7 @@ FRAME_BYTES = 5
 def schema_id(data: bytes) -> int:
     """Return the registered id of the schema by which framed bytes were written.
 
-    :raises ValueError: they have no frame.
+    :raises ValueError: the bytes have no frame.
     """
     if len(data) < FRAME_BYTES or data[:1] != MAGIC:
         raise ValueError("no frame of a schema registry")
@@ -37,7 +37,7 @@ def parsed(schema: str) -> Any:
     try:
         return parse_schema(json.loads(schema))
     except (ValueError, KeyError, TypeError, AttributeError, SchemaParseException) as error:
-        # fastavro raises the middle ones if a part of a schema is missing.
+        # fastavro raises KeyError, TypeError or AttributeError if a part of a schema is missing.
         raise InvalidInput(
             "Avro schema",
             found=f"{type(error).__name__}: {error}"[:200],
@@ -47,9 +47,10 @@ def parsed(schema: str) -> Any:
 
 
 def numbered(text: str) -> list[tuple[int, str]]:
-    """Return schemas by their ids, in the order of the text: values are read as the last schema.
+    """Return schemas by their ids, in the order of the text. All values are read as the last schema.
 
-    :raises InvalidInput: the text has something else than ids with schemas in JSON, or an id twice.
+    :param text: ``<id>=<schema>``, separated by commas.
+    :raises InvalidInput: the text has something else than ids with schemas in JSON, or the same id twice.
     """
     found: dict[int, str] = {}
     rest = text

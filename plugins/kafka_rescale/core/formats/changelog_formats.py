@@ -1,7 +1,8 @@
-"""Which bytes of a changelog key decide the partition, per store type, and what else its records must be.
+"""The changelog formats of the store types: which bytes of a key decide the partition, and further properties.
 
-The partition of a changelog record is its task's, never the hash of the changelog key: a window store appends
-12 bytes to the key, a session store 16, a foreign-key subscription begins with the foreign key. Sources:
+The partition of a changelog record is the partition of its task. The hash of the whole changelog key does not give
+it: a window store appends 12 bytes to the key, a session store appends 16 bytes, and the key of a foreign-key
+subscription begins with the foreign key. Sources:
 ``WindowKeySchema``, ``SessionKeySchema``, ``TimestampedKeyAndJoinSideSerializer``, ``CombinedKeySchema``,
 ``InMemoryTimeOrderedKeyValueChangeBuffer``, ``ChangeLoggingVersionedKeyValueBytesStore`` of Kafka Streams 4.
 """
@@ -30,12 +31,12 @@ class Content(Enum):
 
 @dataclass(frozen=True)
 class ChangelogFormat:
-    """How a store type writes its changelog.
+    """The format in which a store type writes its changelog.
 
-    :param store_type: the name used in application files.
-    :param layout: where in the key the partitioning key is.
-    :param times: where the key has times in ms since the epoch, 8 bytes each, ascending by their value; an index
-        below 0 counts from the end of the key.
+    :param store_type: the name in application files.
+    :param layout: the place of the partitioning key in the changelog key.
+    :param times: the places of times in the key. Each time has 8 bytes and is in ms since the epoch. A place below
+        0 counts from the end of the key. The earlier time comes first in this tuple.
     :param cleanup_policies: the allowed values of the changelog's ``cleanup.policy``, each as a sorted tuple.
     """
 
@@ -46,14 +47,14 @@ class ChangelogFormat:
     content: Content = Content.LATEST
 
     def partitioning_key(self, changelog_key: bytes) -> bytes:
-        """Return the bytes that the partitioner sees.
+        """Return the bytes that the partitioner gets.
 
         :raises UnsafeState: the key can't be of this store type.
         """
         return self.partitioning_keys([changelog_key])[0]
 
     def partitioning_keys(self, changelog_keys: Sequence[bytes]) -> list[bytes]:
-        """Return the bytes that the partitioner sees of many keys, in their order.
+        """Return the bytes that the partitioner gets for many keys, in the order of the keys.
 
         :raises UnsafeState: a key can't be of this store type.
         """
@@ -97,7 +98,7 @@ FORMATS: dict[str, ChangelogFormat] = {
 }
 
 SEGMENTED = frozenset({"window", "timestamped-window", "join-window", "session"})
-"""Store types that Kafka Streams keeps on disk in segments, one per span of time."""
+"""Store types that Kafka Streams keeps on disk in segments. A segment has the entries of a span of time."""
 
 REFUSED: dict[str, tuple[str, str]] = {
     "stream-table-join-buffer": (
@@ -116,7 +117,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "optimisation first, so that the table has a changelog of its own.",
     ),
 }
-"""Why no store of this type can be moved, and what to do."""
+"""By store type that can't be moved: the reason, and the remedy."""
 
 
 NOT_IN_PLACE: dict[str, str] = {
@@ -125,13 +126,13 @@ NOT_IN_PLACE: dict[str, str] = {
     "outer-join": "which belongs to join windows, whose changelogs are only expired by age",
     FOREIGN_KEY_SUBSCRIPTION: "whose values name partitions of the old count, also those of the keys that stay",
 }
-"""Store types that can be copied but not left behind in the same topic, and why."""
+"""By store type that can be copied to another topic, but not re-partitioned within its topic: the reason."""
 
 
 def format_of(store_type: str, partitioning_key: str = "") -> ChangelogFormat:
     """Return the format of a declared store type.
 
-    :param partitioning_key: for a Processor-API store, where its keys have the partitioning key.
+    :param partitioning_key: for a Processor-API store, the declared place of the partitioning key in its keys.
     :raises InvalidInput: the store type is unknown or can't be moved, or the extractor can't be used.
     """
     if store_type in REFUSED:

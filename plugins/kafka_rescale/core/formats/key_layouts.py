@@ -18,11 +18,11 @@ class KeyLayout(Protocol):
 
     @property
     def expected(self) -> str:
-        """What a key has to have, for messages."""
+        """The requirement on a key in words, for messages."""
         ...
 
     def extract(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
-        """Return the partitioning key of every changelog key; ``None`` if a key can't be of this layout."""
+        """Return the partitioning key of every changelog key. ``None`` if a key can't be of this layout."""
         ...
 
 
@@ -30,8 +30,8 @@ class KeyLayout(Protocol):
 class Trimmed:
     """A fixed number of bytes before and after the partitioning key.
 
-    :param prefix: bytes before it.
-    :param suffix: bytes after it.
+    :param prefix: the number of bytes before the partitioning key.
+    :param suffix: the number of bytes after it.
     """
 
     prefix: int = 0
@@ -39,7 +39,7 @@ class Trimmed:
 
     @property
     def expected(self) -> str:
-        """What a key has to have, for messages."""
+        """The requirement on a key in words, for messages."""
         return f"at least {self.prefix + self.suffix} bytes"
 
     def extract(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
@@ -58,12 +58,12 @@ WHOLE = Trimmed()
 
 @dataclass(frozen=True)
 class LengthPrefixed:
-    """Four bytes of length, so many bytes of the partitioning key, and the rest (``CombinedKeySchema``)."""
+    """Four bytes with the length of the partitioning key, this key, and the rest (``CombinedKeySchema``)."""
 
     expected: str = "4 bytes of length, a foreign key of so many bytes, and a primary key"
 
     def extract(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
-        """Return every foreign key."""
+        """Return the foreign key of every key. The foreign key is the partitioning key."""
         return [_prefixed(key) for key in keys]
 
 
@@ -76,14 +76,14 @@ def _prefixed(key: bytes) -> bytes | None:
 class First:
     """The partitioning key comes first and always has the same width.
 
-    :param width: its bytes.
+    :param width: the number of its bytes.
     """
 
     width: int
 
     @property
     def expected(self) -> str:
-        """What a key has to have, for messages."""
+        """The requirement on a key in words, for messages."""
         return f"at least {self.width} bytes"
 
     def extract(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
@@ -93,7 +93,9 @@ class First:
 
 @dataclass(frozen=True)
 class Called:
-    """A function of the user finds it: ``(changelog key) -> partitioning key``, or ``None`` if it can't.
+    """A function of the user finds the partitioning key: ``(changelog key) -> partitioning key``.
+
+    The function returns ``None`` for a key in which it finds no partitioning key.
 
     :param function: ``module:name``.
     """
@@ -102,13 +104,13 @@ class Called:
 
     @property
     def expected(self) -> str:
-        """What a key has to have, for messages."""
+        """The requirement on a key in words, for messages."""
         return f"a key in which {self.function} finds the partitioning key"
 
     def extract(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
         """Return the function's answer for every key.
 
-        :raises UnsafeState: it fails, or returns something else.
+        :raises UnsafeState: the function fails, or returns neither bytes nor ``None``.
         """
         function = _function(self.function)
         return [self._answer(function, key) for key in keys]
@@ -135,7 +137,7 @@ def layout_named(text: str) -> KeyLayout:
     """Return the layout that an application file declares for a Processor-API store.
 
     :param text: ``whole``, ``drop-last-N``, ``first-N`` (N in bytes), or ``module:function``.
-    :raises InvalidInput: it is none of these, or the function can't be imported.
+    :raises InvalidInput: the text is none of these, or the function can't be imported.
     """
     kind, _, number = text.rpartition("-")
     if text == "whole":

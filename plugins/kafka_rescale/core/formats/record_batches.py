@@ -1,8 +1,9 @@
-"""Record batches (magic 2) as brokers store and send them: their headers, and their size; records stay unread.
+"""Record batches (magic 2) as brokers store and send them. This module reads only their headers and sizes.
 
-When compaction removes records from a batch, it keeps the batch's first offset and its last offset delta. It
-removes whole batches without a trace. So if batches follow each other without a gap, and each has as many records
-as offsets, no record was removed between them; transaction markers and aborted records count as records.
+When compaction removes records from a batch, it keeps the batch's first offset and its last offset delta. If it
+removes a whole batch, it leaves only a gap between offsets. So no record was removed if the batches follow each
+other without a gap, and each batch has as many records as offsets. Transaction markers and aborted records count
+as records.
 """
 
 from __future__ import annotations
@@ -24,19 +25,20 @@ _CONTROL = 0x20
 _DELETE_HORIZON = 0x40
 
 CODECS = ("", "gzip", "snappy", "lz4", "zstd")
-"""By the number in a batch's attributes, as `compression.type` names them; the first is no compression."""
+"""Names as in `compression.type`. The number in a batch's attributes is the index. The first is no compression."""
 
 
 @dataclass(frozen=True)
 class Batch:
     """One batch of a log.
 
-    :param last: offset of its last record, even if that record was removed.
-    :param records: number of records that are in it.
-    :param has_delete_horizon: log cleaning has set the moment from which on it removes the batch's tombstones
-        (KIP-534).
-    :param opens_segment: whether it is the first of its log segment that is left.
-    :param codec: of its records; empty if they are not compressed.
+    :param first: the offset of its first record, even if that record was removed.
+    :param last: the offset of its last record, even if that record was removed.
+    :param records: the number of records that are still in the batch.
+    :param has_delete_horizon: whether log cleaning has set the time from which on it may remove the tombstones of
+        the batch (KIP-534).
+    :param opens_segment: whether it is the first batch that is left in its log segment.
+    :param codec: the codec of its records. Empty if they are not compressed.
     """
 
     first: int
@@ -50,14 +52,14 @@ class Batch:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of its records are still in it."""
+        """Whether no record was removed from the batch."""
         return self.records == self.last - self.first + 1
 
 
 def size_of(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]] = ()) -> int:
-    """Return the size of a batch with one record, uncompressed; ``max.message.bytes`` limits it."""
+    """Return the size of a batch with one record, uncompressed. ``max.message.bytes`` limits this size."""
     fields = [key, value, *(part for name, content in headers for part in (name.encode(), content))]
-    # Attributes and the deltas of timestamp and offset take a byte each; every field comes behind its length.
+    # Attributes and the deltas of timestamp and offset take a byte each. Before every field stands its length.
     body = 3 + _varint_size(len(headers)) + sum(_field_size(field) for field in fields)
     return _HEADER.size + _varint_size(body) + body
 
@@ -67,14 +69,14 @@ def _field_size(field: bytes | None) -> int:
 
 
 def _varint_size(number: int) -> int:
-    """Return the bytes of a number that is not negative: seven bits each, after one for the sign."""
+    """Return how many bytes a number takes that is not negative. A byte has seven bits; one bit is the sign."""
     return (number.bit_length() + 7) // 7
 
 
 def batches_of(data: bytes) -> Iterator[Batch]:
-    """Yield the batches of an answer to a fetch; if the last one is cut off, it is left out.
+    """Yield the batches of an answer to a fetch. If the last batch is cut off, leave it out.
 
-    :raises UnsafeState: a batch has an older format, whose header tells less.
+    :raises UnsafeState: a batch has an older format. The header of such a batch tells less.
     """
     at = 0
     while at + _HEADER.size <= len(data):
@@ -84,7 +86,7 @@ def batches_of(data: bytes) -> Iterator[Batch]:
                 f"record batch at offset {first}",
                 found=f"message format {magic}",
                 expected="format 2, which Kafka writes since 0.11",
-                remedy="Raise the brokers' message format; what is in the topic is rewritten by and by.",
+                remedy="Raise the brokers' message format. The batches in the topic are then rewritten over time.",
             )
         if at + _LENGTH_COUNTS_FROM + length > len(data):
             return
@@ -95,7 +97,7 @@ def batches_of(data: bytes) -> Iterator[Batch]:
 
 
 def usual_codec(batches: Iterable[Batch]) -> str:
-    """Return the codec of most records of some batches; empty if most are not compressed, or there are none."""
+    """Return the codec of most records of these batches. Empty if most have none, or there are no records."""
     records = Counter[str]()
     for batch in batches:
         if not batch.is_control:
@@ -106,8 +108,8 @@ def usual_codec(batches: Iterable[Batch]) -> str:
 def ends_within_batch(data: bytes) -> bool:
     """Return whether the last batch of an answer is cut off.
 
-    Brokers answer a fetch from one log segment, up to the size asked for. So an answer without a cut has come to
-    the end of the segment, or of the log.
+    Brokers answer a fetch from one log segment, up to the size that the fetch asks for. So if an answer is not cut
+    off, it has reached the end of the segment, or of the log.
     """
     at = 0
     while at + _LENGTH_COUNTS_FROM <= len(data):

@@ -1,7 +1,7 @@
-"""The brokers' limits for records that are written to a topic again, by the configs of the topic.
+"""The limits that the configs of a topic set for records which are written to the topic again.
 
-Brokers have accepted these records before, but perhaps compressed, or when they were new, or before a limit was
-set.
+The brokers have accepted these records before. But then the records may have been compressed or new, or the topic
+may have had no such limit.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ from kafka_rescale.core.errors import Finding, UnsafeState
 
 LARGEST, SEGMENT = "max.message.bytes", "segment.bytes"
 BEFORE, AFTER, EITHER = (f"message.timestamp.{which}.max.ms" for which in ("before", "after", "difference"))
-"""The last is that of brokers before Kafka 4.0, for both sides."""
+"""``EITHER`` is the config of brokers before Kafka 4.0. It limits both sides."""
 
 AFTER_VERIFY = "until verify has passed; then trigger again."
 
 UNLIMITED = 2**63 - 1
 DEFAULT_BYTES = 1_048_588
 LATEST_MS = UNLIMITED // 1000
-"""Spark counts µs: a later timestamp, such as one in ns, makes every scan of its topic fail."""
+"""The latest timestamp that Spark can read, because Spark counts in µs. If a topic has a later timestamp, such as
+one in ns, every scan of the topic fails."""
 
 
 @dataclass(frozen=True)
 class RecordLimits:
     """The limits of one topic.
 
-    :param batch_bytes: of the largest batch.
-    :param oldest_ms: timestamp of the oldest record.
-    :param newest_ms: timestamp of the newest record.
+    :param batch_bytes: the size of the largest batch that brokers accept.
+    :param oldest_ms: the oldest timestamp that brokers accept.
+    :param newest_ms: the newest timestamp that brokers accept.
     :param size_config: the config that limits the batch.
-    :param has_to_be_keyed: whether records without a key are refused.
+    :param has_to_be_keyed: whether brokers refuse records without a key.
     """
 
     topic: str
@@ -45,11 +46,11 @@ class RecordLimits:
     def of(cls, topic: TopicDescription, now_ms: int, within_ms: int) -> RecordLimits:
         """Return the limits of a topic for records that are written soon.
 
-        :param now_ms: wall clock, since the epoch.
-        :param within_ms: how long it takes at most until they are written.
+        :param now_ms: the wall clock in ms since the epoch.
+        :param within_ms: the longest time until the records are written.
         """
         configs = topic.configs
-        # Brokers overwrite any other kind of timestamp, without looking at it.
+        # With any other kind of timestamp, brokers set the timestamp themselves and don't check it.
         is_checked = configs.get("message.timestamp.type", "CreateTime") == "CreateTime"
         before, after = (
             min(int(configs.get(name, UNLIMITED)) for name in (side, EITHER)) if is_checked else UNLIMITED
@@ -75,9 +76,10 @@ class RecordLimits:
         """Refuse a record that the brokers would refuse.
 
         :param where: the place of the record.
-        :param batch_bytes: of a batch with this record alone, without compression.
-        :param until: how long a limit has to be raised, and what to do then; the end of a sentence.
-        :raises UnsafeState: its size or its timestamp is beyond a limit, or it has no key.
+        :param batch_bytes: the size of a batch with this record alone, without compression.
+        :param until: the end of the sentence "Set the limit …": how long the limit has to stay raised, and what to
+            do then.
+        :raises UnsafeState: the size or the timestamp of the record is beyond a limit, or the record needs a key.
         """
         if finding := self.finding(where, timestamp_ms, batch_bytes, until, has_key=has_key):
             raise UnsafeState.of(finding)
@@ -85,7 +87,7 @@ class RecordLimits:
     def finding(
         self, where: str, timestamp_ms: int, batch_bytes: int, until: str = AFTER_VERIFY, *, has_key: bool = True
     ) -> Finding | None:
-        """Return the reason why brokers would refuse a record; see ``check``."""
+        """Return the reason why brokers would refuse a record. The parameters are those of ``check``."""
         if batch_bytes > self.batch_bytes:
             return Finding(
                 where,
@@ -114,11 +116,11 @@ class RecordLimits:
 
 
 def retention_ms(topic: TopicDescription) -> int | None:
-    """Return how long a topic keeps records by their timestamp, ``None`` if it doesn't delete by age."""
+    """Return how long a topic keeps records, counted from their timestamps. ``None``: it doesn't delete by age."""
     kept = int(topic.configs.get("retention.ms", "-1"))
     return kept if "delete" in topic.cleanup_policy and kept >= 0 else None
 
 
 def compaction_lag_ms(topic: TopicDescription) -> int:
-    """Return for how long compaction keeps every record of a topic, by the records' own timestamps."""
+    """Return how long compaction keeps every record of a topic, counted from the records' own timestamps."""
     return int(topic.configs.get("min.compaction.lag.ms", "0"))

@@ -1,7 +1,7 @@
-"""Can a changelog record be of a store type? The key's parts, the value's layout and the headers tell.
+"""The check whether a changelog record can be of a store type: by parts of the key, the value, and the headers.
 
-The contents of some types prove the type (suppress buffers, foreign-key subscriptions, the lists of outer joins).
-Of other types, only times in the key can be told from other bytes.
+For some types, the contents prove the type: for suppress buffers, foreign-key subscriptions, and the lists of
+outer joins. For other types, only the times in the key differ from other bytes.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from kafka_rescale.core.formats.subscription_wrapper import parse
 from kafka_rescale.core.formats.suppress_buffer import HEADER, version_of
 
 LATEST_PLAUSIBLE_MS = 1 << 43
-"""The year 2248: a larger number in the place of a timestamp is no timestamp."""
+"""The year 2248. If a number in the place of a timestamp is not below this limit, it is no timestamp."""
 
 _SUPPRESS_VERSIONS = (b"\x01", b"\x02", b"\x03")
 _NO_DUPLICATES = ("window", "timestamped-window")
 
 
 def why_not(form: ChangelogFormat, key: bytes) -> str:
-    """Return why a key can't be of a format, for a message; an empty text if it can."""
+    """Return the reason why a key can't be of a format, for a message. Empty if it can be of this format."""
     if form.layout.extract([key])[0] is None:
         return f"{len(key)} bytes, instead of {form.layout.expected}"
     times = times_in(form, key)
@@ -38,7 +38,7 @@ def why_not(form: ChangelogFormat, key: bytes) -> str:
 
 
 def failure(form: ChangelogFormat, key: bytes) -> UnsafeState | None:
-    """Return the error of a user's function that fails to find the partitioning key; None if it doesn't fail."""
+    """Return the error of a user's function that fails on a key. None if it does not fail, or there is none."""
     try:
         form.layout.extract([key])
     except UnsafeState as error:
@@ -73,8 +73,11 @@ def _value_fits(form: ChangelogFormat, key: bytes, sample: Sample) -> bool:
 
 
 def _is_list(value: bytes) -> bool:
-    """``ListSerde``: 1 for elements of different sizes, their number, each with its size; an element begins with 1
-    (left) or 0."""
+    """Return whether a value has the format of ``ListSerde``.
+
+    The value begins with the byte 1 (elements of different sizes) and the number of elements. Before each element
+    stands its size. An element begins with 1 (left) or 0 (right).
+    """
     if value[:1] != b"\x01" or len(value) < 5:
         return False
     at = 5
@@ -87,7 +90,7 @@ def _is_list(value: bytes) -> bool:
 
 
 def proven_types(samples: Sequence[Sample]) -> list[str]:
-    """Return the store types that the contents of all samples show; most types can't be told this way."""
+    """Return the store types that the contents of all samples prove. For most types, contents prove nothing."""
     live = [s for s in samples if s.value is not None]
     if not live:
         return []
@@ -108,7 +111,7 @@ def _is_labelled(sample: Sample) -> bool:
 
 
 def types_that_fit(samples: Sequence[Sample], declared: ChangelogFormat) -> list[str]:
-    """Return the other types that fit the samples of the store."""
+    """Return the types that fit the samples of a store whose declared type does not fit."""
     if proven := proven_types(samples):
         return proven
     timed = [

@@ -1,4 +1,4 @@
-"""Records that preflight has looked at, and how a message names one."""
+"""Records that preflight has looked at, and their names in messages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sample:
-    """One record's coordinates, key and contents.
+    """The place, the key and the contents of one record.
 
     :param timestamp_ms: the record's own timestamp.
     :param value: ``None`` for a tombstone, or if no check needs the value.
-    :param batch_bytes: of a batch with this record alone, without compression.
+    :param batch_bytes: the size of a batch with this record alone, without compression.
     """
 
     topic: str
@@ -30,7 +30,7 @@ def at(sample: Sample) -> str:
 
 
 def shown(key: bytes | None) -> str:
-    """Return a key for a message: as text if it is printable, else in hex; a long key is cut."""
+    """Return a key for a message: as text if it is printable, else in hex. A long key is cut."""
     if key is None:
         return "null"
     text = key[:40].decode("utf-8", errors="replace")

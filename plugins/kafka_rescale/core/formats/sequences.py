@@ -1,4 +1,4 @@
-"""Per-key sequences of records as digests: equal if the same records came in the same order per key."""
+"""A digest of the sequence of records of each key. It is equal if the same records came in the same order."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _Key = tuple[int, bytes | None]
 class Sequences:
     """The records of a topic, in memory proportional to the number of keys.
 
-    No reader can rely on the order of records without a key, so these are added up.
+    No reader can rely on the order of records without a key. So the digest of these records is a sum, which does
+    not depend on the order.
 
-    :param digests: per (partition, key): number of records and a digest of their sequence.
+    :param digests: by partition and key, the number of records and the digest of their sequence.
     """
 
     digests: dict[_Key, tuple[int, int]] = field(default_factory=dict)
@@ -34,7 +35,7 @@ class Sequences:
     ) -> None:
         """Add the next record.
 
-        :param partition: the partition that it is in, or has to be in.
+        :param partition: the partition where the record is, or where it has to be.
         """
         count, before = self.digests.get((partition, key), (0, 0))
         digest = int.from_bytes(hashlib.blake2b(_encoded(value, timestamp_ms, headers), digest_size=16).digest())
@@ -48,7 +49,7 @@ class Sequences:
 
 
 def differences(expected: Sequences, found: Sequences) -> list[str]:
-    """Return the differences in a few lines; empty if both are the same."""
+    """Return the differences in a few lines. Empty if both are the same."""
     wrong = [
         _difference(key, expected.digests.get(key, (0, 0)), found.digests.get(key, (0, 0)))
         for key in sorted({*expected.digests, *found.digests}, key=repr)
@@ -71,7 +72,7 @@ def _encoded(value: bytes | None, timestamp_ms: int, headers: Sequence[Header] |
 
 
 def encoded_headers(headers: Sequence[Header] | None) -> bytes:
-    """Return headers as bytes that no other headers, and no other order of them, have."""
+    """Return headers as bytes. Other headers, or the same headers in another order, give other bytes."""
     return _joined([part for name, content in headers or () for part in (name.encode(), content)])
 
 

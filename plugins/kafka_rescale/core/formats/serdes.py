@@ -1,7 +1,8 @@
 """Serdes: string, long, JSON, and Avro with or without a schema registry's frame.
 
-The bytes are those of Kafka's ``StringSerializer`` (UTF-8) and ``LongSerializer`` (8 bytes, big-endian), of any
-JSON serializer in UTF-8, and Avro's binary encoding, with or without the five bytes of a schema registry in front.
+A serde reads and writes the bytes of Kafka's ``StringSerializer`` (UTF-8), of ``LongSerializer`` (8 bytes,
+big-endian), of any JSON serializer in UTF-8, or of Avro's binary encoding. Avro may have the five bytes of a
+schema registry in front.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ _PLAIN = (NONE, STRING, LONG, JSON)
 
 @dataclass(frozen=True)
 class Serde:
-    """One declared serde; its schema is parsed when it is needed.
+    """One declared serde. It parses its schema when it first needs it.
 
     :param kind: its name without the schema.
-    :param schema: of an Avro serde, as JSON text.
-    :param registered_id: of the schema in a registry, for the frame that is written. If it is given, frames with
-        an unknown id are an error; else every frame is taken for a frame of ``schema``.
-    :param earlier: other schemas by their registered id, as JSON text. Values of these schemas are read as
+    :param schema: the schema of an Avro serde, as JSON text.
+    :param registered_id: the id of the schema in a registry, for the frame that is written. If it is given, a
+        frame with an unknown id is an error. If not, every frame counts as a frame of ``schema``.
+    :param earlier: other schemas by their registered ids, as JSON text. Values of these schemas are read as
         ``schema`` by Avro's rules of schema resolution.
     """
 
@@ -41,12 +42,12 @@ class Serde:
     def decode(self, data: bytes) -> Any:
         """Return the value of bytes: a text (also for JSON), a number, or a value of an Avro schema.
 
-        :raises ValueError: the bytes aren't of this serde.
+        :raises ValueError: this serde can't read the bytes.
         """
         return self._decoder(data)
 
     def encode(self, value: Any) -> bytes:
-        """Return the bytes that ``decode`` takes for this value.
+        """Return the bytes from which ``decode`` makes this value.
 
         :raises ValueError: the serde can't encode the value.
         """
@@ -139,7 +140,7 @@ class Serde:
 def serde_named(text: str) -> Serde:
     """Return a declared serde.
 
-    :param text: as in an application file.
+    :param text: the serde as an application file declares it.
     :raises InvalidInput: there is no serde of this name, or an Avro schema is missing.
     """
     kind, _, schema = text.partition(":")

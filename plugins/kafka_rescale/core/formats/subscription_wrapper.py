@@ -1,9 +1,10 @@
-"""The value of a foreign-key subscription, which names the left table's partition that the answer goes to.
+"""The value of a foreign-key subscription. It names the left table's partition to which the answer goes.
 
-``SubscriptionWrapperSerde``: byte 0 is the version, with the highest bit set if there is no hash; byte 1 the
-instruction; 16 bytes of hash if there is one; the primary key; and in version 1 the primary partition in 4 bytes.
-The response sink sends to that partition verbatim (KAFKA-13769), so a copy with another count must rewrite it.
-Version 0 (before 3.4, or ``upgrade.from`` at most 3.3) has none and its answers are partitioned by key.
+``SubscriptionWrapperSerde`` writes these parts: byte 0 is the version, with the highest bit set if there is no
+hash; byte 1 is the instruction; then 16 bytes of hash, if there is one; then the primary key; in version 1, the
+primary partition in 4 bytes. The response sink sends to exactly this partition (KAFKA-13769), so a copy with
+another count must rewrite it. Version 0 (before 3.4, or ``upgrade.from`` at most 3.3) has no partition, and its
+answers are partitioned by key.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Subscription(NamedTuple):
 
 
 def parse(value: bytes) -> Subscription | None:
-    """Return the contents of a wrapper; ``None`` if the bytes are not a wrapper."""
+    """Return the contents of a wrapper. ``None`` if the bytes are no wrapper."""
     if len(value) < 2 or value[0] & ~NO_HASH not in VERSIONS or value[1] not in INSTRUCTIONS:
         return None
     begin = 2 if value[0] & NO_HASH else 2 + HASH_BYTES
@@ -49,7 +50,7 @@ def parse(value: bytes) -> Subscription | None:
 def rewritten(values: Sequence[bytes | None], left: LeftTable, *, where: str) -> list[bytes | None]:
     """Return wrappers with the partitions that their primary keys have in the new generation's left table.
 
-    :param values: tombstones stay.
+    :param values: the values of records. Tombstones (``None``) stay as they are.
     :param where: the topic and partition, for errors.
     :raises UnsafeState: a value is no wrapper, or names another partition than the left table's partitioner.
     """
@@ -66,8 +67,8 @@ def rewritten(values: Sequence[bytes | None], left: LeftTable, *, where: str) ->
                 where,
                 found=f"a subscription of primary key 0x{key.hex()} that names partition {partition}",
                 expected=f"partition {home} of {left.source_partitions}, where {left.partitioner} puts that key",
-                remedy="Declare the partitioner of the left table's topics; if its key serde writes other bytes "
-                "here than there, the join can't be moved.",
+                remedy="Declare the partitioner of the left table's topics. If the key serde writes other bytes "
+                "here than in the left table, the join can't be moved.",
             )
         result[index] = (values[index] or b"")[:-PARTITION_BYTES] + target.to_bytes(PARTITION_BYTES, "big")
     return result
@@ -86,11 +87,12 @@ def _parsed(value: bytes, where: str) -> Subscription:
 
 
 class LeftTable(Value):
-    """The left table of a foreign-key join, whose partition every subscription names.
+    """The left table of a foreign-key join. Every subscription names a partition of this table.
 
-    :param key_topic: the topic name that is passed to a user's partitioner, as in the topology.
-    :param source_partitions: count of its topics in the running generation.
-    :param target_partitions: count in the new one.
+    :param partitioner: the declared partitioner of the table's topics.
+    :param key_topic: the topic name that a user's partitioner gets, as in the topology.
+    :param source_partitions: the partition count of its topics in the running generation.
+    :param target_partitions: the partition count in the new generation.
     """
 
     partitioner: str

@@ -1,9 +1,9 @@
-"""Which version of its value format a suppress buffer's changelog record has.
+"""The version of the value format of a suppress buffer's changelog record.
 
-Written without a header (V0) before 2.3, with header ``v`` = 1, 2 or 3 after; 2.4.0, 2.4.1 and 2.5.0 wrote the
-third under the number 2. Copies keep bytes and headers as they are, so the version only matters for telling
-buffers from other stores. Source: ``InMemoryTimeOrderedKeyValueChangeBuffer`` and its changelog deserialization
-helper.
+Kafka Streams before 2.3 wrote no header (version 0). Later versions write the header ``v`` = 1, 2 or 3. But 2.4.0,
+2.4.1 and 2.5.0 wrote version 3 with the number 2. Copies keep bytes and headers as they are, so the version
+matters only to tell buffers from other stores. Source: ``InMemoryTimeOrderedKeyValueChangeBuffer`` and its
+changelog deserialization helper.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _Malformed(Exception):
 
 
 class _Reader:
-    """Walks through a value; every step raises if there are not enough bytes."""
+    """Walks through a value. Every step raises an error if there are not enough bytes."""
 
     def __init__(self, value: bytes) -> None:
         self._value, self._at = value, 0
@@ -38,7 +38,7 @@ class _Reader:
         return int.from_bytes(self._value[self._at - 4 : self._at], "big", signed=True)
 
     def sized(self, *others: int) -> None:
-        """Read a length and so many bytes; ``_NULL`` and the values of ``others`` mean no bytes."""
+        """Read a length and this number of bytes. ``_NULL`` and the values of ``others`` stand for no bytes."""
         length = self.number()
         if length not in {_NULL, *others}:
             self.skip(length)
@@ -49,7 +49,7 @@ class _Reader:
 
 
 def version_of(headers: Headers, value: bytes) -> int | None:
-    """Return the version that the bytes really have, 0 to 3; ``None`` if this is no value of a suppress buffer."""
+    """Return the version that the bytes really have, 0 to 3. ``None`` if no suppress buffer wrote them."""
     numbers = [content for name, content in headers if name == HEADER]
     labelled = numbers[-1] if numbers else b"\x00"
     candidates = {b"\x00": (0,), b"\x01": (1,), b"\x02": (2, 3), b"\x03": (3,)}.get(labelled or b"", ())

@@ -1,1 +1,1 @@
-"""What does the page show of an application?"""
+"""The contents of the page about an application."""

@@ -22,10 +22,11 @@ class SubtopologyParallelism(Value):
 
 
 class AutoscalingState(Value):
-    """What the watch reports.
+    """The report of the watch.
 
     :param failures: ``num-autoscaling-failures`` (KIP-878).
-    :param outcome: of the last look that changed anything; empty before the first. ``said`` gives its reason.
+    :param outcome: the outcome of the last look that changed anything. Empty before the first such look.
+    :param said: the reason of this outcome.
     """
 
     enabled: bool
@@ -40,7 +41,7 @@ def autoscaling_state(
 ) -> AutoscalingState:
     """Return the state of an application's autoscaling.
 
-    :param found: the running generation's topics and group.
+    :param found: the topics and the group of the running generation.
     """
     observed = observe(Described(application, topology, application.partitions, control, found))
     look = control.results.get(WATCH)

@@ -1,4 +1,4 @@
-"""Which topics stand for an input of the topology: the topic that is read, and the other topic of its bridge."""
+"""The topics that stand for an input of the topology: the topic that is read, and the bridge's other topic."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from kafka_rescale.core.values import Value
 
 
 class CarriedInput(Value):
-    """An input that is read under another name than the topology's, or that has a bridge now or soon.
+    """An input that is read under another name than in the topology, or that has a bridge now or soon.
 
-    :param declared: as the topology names it.
-    :param read: what the running generation reads.
-    :param old: what its bridge reads; empty if there is no bridge, or if it has ended.
-    :param new: what the bridge writes to.
-    :param counts: partitions of ``old`` and of ``new``.
+    :param declared: the name in the topology.
+    :param read: the topic that the running generation reads.
+    :param old: the topic that the bridge reads. Empty if there is no bridge, or if the bridge has ended.
+    :param new: the topic that the bridge writes.
+    :param counts: the partition counts of ``old`` and of ``new``.
     """
 
     declared: str

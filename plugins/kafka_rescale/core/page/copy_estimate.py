@@ -1,4 +1,4 @@
-"""How far each job of an expansion is, and when it will be done at its present pace."""
+"""The progress of each job of an expansion, and the time that the job still needs at its present pace."""
 
 from __future__ import annotations
 
@@ -39,18 +39,20 @@ STEPS: dict[Phase, str] = {
 
 
 class JobProgress(Value):
-    """One job or gate.
+    """The progress of one job or gate.
 
-    :param task_id: its task in ``run``, ``<dag_id>/<run_id>``.
-    :param stage: counting from 1 at the most downstream stage; None for a job of all stages.
-    :param copied: how many offsets of the sources have been copied. None if that is not known yet, or means
-        nothing for the job; the same holds for ``total`` and ``lag``.
+    :param run: the run of the job, ``<dag_id>/<run_id>``.
+    :param task_id: the task of the job in this run.
+    :param stage: the number of the stage, counting from 1 at the most downstream stage. None for a job of all
+        stages.
+    :param copied: how many offsets of the sources have been copied. None if the number is not known yet or has no
+        meaning for the job. The same holds for ``total`` and ``lag``.
     :param total: how many offsets the sources have.
     :param lag: how many offsets are left.
-    :param share: how much of its work is done, from 0 to 1; None if that is not known yet. A job that is done
+    :param share: the part of the work that is done, from 0 to 1. None if this is not known yet. A job that is done
         stays at 1, however many records have come into the sources since.
-    :param eta_seconds: until it is done at the present pace; None if it is done, if the lag does not shrink, or if
-        the pace is not known yet.
+    :param eta_seconds: the time until the job is done at the present pace. None if the job is not at work, if the
+        lag does not shrink, or if the pace is not known yet.
     :param has_pace: whether the pace is known.
     """
 
@@ -74,10 +76,11 @@ class JobProgress(Value):
 
 
 class Work(Value):
-    """What an expansion is doing.
+    """The present work of an expansion.
 
-    :param step: a job's name, ``cutover``, ``start``, ``verify`` or ``callback``; empty if nothing is being done.
-    :param stages: indexes of the stages that the step works on.
+    :param step: the name of a job or task, such as ``cutover``, ``start``, ``verify`` or ``callback``. Empty if no
+        expansion is in progress.
+    :param stages: the indexes of the stages that the step works on.
     """
 
     step: str = ""
@@ -85,10 +88,10 @@ class Work(Value):
 
 
 def job_progress(result: JobResult, plan: Plan, *, is_promoted: bool = True) -> JobProgress:
-    """Return the progress of one job from what it has left in the control topic.
+    """Return the progress of one job, from its result in the control topic.
 
-    :param plan: names the stages, which are the task groups of the run.
-    :param is_promoted: whether a bridge has begun to copy; before the promotion it has a position but no work.
+    :param plan: the plan. It names the stages, which are the task groups of the run.
+    :param is_promoted: whether the promotion is done. Before it, a bridge has a position, but copies nothing.
     """
     step, _, stage = result.job.partition("/")
     groups = plan.stages if step in IN_GROUPS else ()
@@ -128,12 +131,12 @@ def _share(state: str, copied: int | None, total: int | None) -> float | None:
 
 
 def in_order(results: Iterable[JobResult]) -> list[JobResult]:
-    """Return the results of a run's jobs in its order: stage by stage, then the jobs of all stages."""
+    """Return the results of jobs in the order of a run: first stage by stage, then the jobs of all stages."""
     return sorted((r for r in results if r.job.partition("/")[0] in ORDER), key=_place)
 
 
 def work_of(control: ControlState) -> Work:
-    """Return what an expansion is doing. The journal's phase tells it; while warming, the newest jobs do."""
+    """Return the present work of an expansion: by the journal's phase, or, while warming, by the newest job."""
     journal = control.journal
     if journal is None or not journal.in_progress:
         return Work()

@@ -1,4 +1,4 @@
-"""Is an application well? The answer is one word and one sentence."""
+"""The health of an application: its state, a level, and one sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_rescale.core.values import Value
 
 
 class State(StrEnum):
-    """What an application does."""
+    """The state of an application."""
 
     RUNNING = "running"
     RESCALING = "rescaling"
@@ -21,7 +21,7 @@ class State(StrEnum):
 
 
 class Level(StrEnum):
-    """Whether a person has to look."""
+    """The level of a state: it says whether a user has to look."""
 
     GOOD = "good"
     WORKING = "working"
@@ -30,7 +30,7 @@ class Level(StrEnum):
 
 
 class Health(Value):
-    """An application's state, and the reason why a person has to look, if there is one."""
+    """An application's state and level, and the reason for both in one sentence."""
 
     state: State
     level: Level
@@ -40,7 +40,7 @@ class Health(Value):
 def health_of(control: ControlState, group: GroupDescription) -> Health:
     """Return the health of an application.
 
-    :param group: of the generation that owns the inputs.
+    :param group: the group of the generation that owns the inputs.
     """
     journal = control.journal
     state = _state(journal, group)

@@ -1,4 +1,4 @@
-"""What people see of the attempts that have ended."""
+"""The table of the attempts that have ended."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ HEADER = (
 
 
 def history_rows(history: Iterable[PastExpansion]) -> tuple[tuple[str | int | None, ...], ...]:
-    """Return a row per attempt under ``HEADER``, the newest first; what is not known is a dash."""
+    """Return a row per attempt with the columns of ``HEADER``, the newest first. Unknown values are None."""
     return tuple(_row(past) for past in newest_first(history))
 
 
 def pause_text(past: PastExpansion) -> str:
-    """Return the parts of its pause, the longest first; empty without a pause."""
+    """Return the parts of an attempt's pause in words, the longest part first. Empty without a pause."""
     parts = sorted(parts_of(past.timings), key=lambda part: -part.seconds)
     return ", ".join(f"{part.name} {part.seconds:.1f} s" for part in parts)
 

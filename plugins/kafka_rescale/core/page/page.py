@@ -34,16 +34,17 @@ class JobLags(Value):
 
 
 class TopicLags(Value):
-    """The newest reading of a topic's lags, by partition; ``NO_POSITION`` where the copy has not begun."""
+    """The newest lags of a topic, by partition. ``NO_POSITION`` for a partition whose copy has not begun."""
 
     topic: str
     lags: tuple[int, ...]
 
 
 class Proof(Value):
-    """The verification report's summary; the report itself is read on its own.
+    """The summary of the verification report. The page reads the report itself separately.
 
-    :param accepted: how many findings a person has accepted.
+    :param current: whether the report belongs to the plan of the journal.
+    :param accepted: how many findings a user has accepted.
     """
 
     passed: bool
@@ -59,10 +60,12 @@ class Proof(Value):
 class ProvenBefore(Value):
     """The proof of the copies before the promotion.
 
-    :param current: whether it is of the journal's attempt, so that a promotion may rely on it.
-    :param excused: keys that the application had written since its fence, and that it has left out.
-    :param since_ms: up to when the job that copies has compared what was written since; None if it has not yet.
-    :param since_records: how many records of both generations that were.
+    :param current: whether the proof is of the journal's attempt, so that a promotion may rely on it.
+    :param excused: the number of keys that the proof has left out, because the application had written them since
+        the fence.
+    :param since_ms: the time up to which the job that copies has compared the records written after the proof.
+        None if it has not compared any yet.
+    :param since_records: how many records of both generations this job has compared.
     :param since_findings: how many violations it has found in them.
     """
 
@@ -87,17 +90,18 @@ class PastExpansions(Value):
 
 
 class ApplicationPage(Value):
-    """Everything about one application but its verification report.
+    """Everything about one application, except its verification report.
 
-    :param threshold: acceptable recovery lag of the gates, in offsets per partition.
-    :param lags: per job or gate, in the order of a run; those of a bridge once it copies.
-    :param lags_now: the newest reading.
-    :param measured_by: the job or gate that took it.
-    :param measured_ms: when it was taken, ms since the epoch.
-    :param is_gated: whether a gate measures the same partitions, so that one of them can keep it closed.
-    :param cutover: what the cutover of the expansion in progress will do, until it is promoted.
-    :param pace: what limits or pauses the copy, and how fast each job may be now; empty if nothing does.
-    :param switch: what the switch waits for, and for how long; empty if none is to come.
+    :param threshold: the acceptable recovery lag of the gates, in offsets per partition.
+    :param lags: the history of lags of each job or gate, in the order of a run. A bridge is among them once it
+        copies.
+    :param lags_now: the newest measurement of lags.
+    :param measured_by: the job or gate that has made this measurement.
+    :param measured_ms: the time of this measurement, in ms since the epoch.
+    :param is_gated: whether a gate measures these partitions, so that a lag of one of them can keep it closed.
+    :param cutover: the steps that the cutover of the expansion in progress will take, until it is promoted.
+    :param pace: in words, what limits or pauses the copy, and how fast each job may be now. Empty without a limit.
+    :param switch: in words, what the switch waits for, and for how long. Empty if no switch is to come.
     """
 
     summary: Summary
@@ -127,14 +131,15 @@ def application_page(
 ) -> ApplicationPage:
     """Return everything about one application.
 
-    :param found: the running generation's topics and group.
-    :param now_ms: when that was read, ms since the epoch.
+    :param found: the topics and the group of the running generation.
+    :param now_ms: the time at which all this was read, in ms since the epoch.
     """
     journal = control.journal
     plan = journal.plan if journal is not None and journal.in_progress else None
     results = in_order(control.results.values()) if journal is not None else []
     is_promoted = journal is not None and journal.is_promoted
-    # A bridge's topics keep no gate closed, and before the promotion the bridge copies nothing. No proof lags.
+    # The lags of a bridge keep no gate closed, and before the promotion a bridge copies nothing. A proof has no
+    # lag.
     read = [r for r in results if r.lags.samples and r.job != PROVE and (is_promoted or r.job != BRIDGE)]
     measured = max(read, key=_measured, default=None)
     report = Report.model_validate(control.report) if control.report else None
@@ -169,7 +174,7 @@ def application_page(
 
 
 def _proven_before(control: ControlState) -> ProvenBefore | None:
-    """Return the proof of the expansion in progress, until it is promoted."""
+    """Return the proof of the expansion in progress. None if there is no proof, or after the promotion."""
     journal = control.journal
     if journal is None or journal.is_promoted or not is_of(control.proof, journal):
         return None

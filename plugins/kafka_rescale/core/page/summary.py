@@ -1,4 +1,4 @@
-"""An application in one line, for the list of applications and the head of its own page."""
+"""The summary of an application in one line, for the list of applications and the head of its own page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_rescale.core.values import Value
 
 
 class Run(Value):
-    """A DAG run; ``run_id`` is empty for the DAG itself."""
+    """A DAG run. ``run_id`` is empty for the DAG itself."""
 
     dag_id: str
     run_id: str = ""
@@ -25,11 +25,11 @@ class Summary(Value):
 
     :param application: the base name.
     :param running: the ``application.id`` of the running generation.
-    :param partitions: of the running generation.
-    :param wanted: partitions that the application file asks for.
-    :param target: partitions that the expansion in progress leads to.
-    :param lag: offsets of the inputs that the running generation has not committed.
-    :param run: the run that holds the lease, else the expansion's DAG.
+    :param partitions: the partition count of the running generation.
+    :param wanted: the partition count that the application file asks for.
+    :param target: the partition count to which the expansion in progress leads.
+    :param lag: how many offsets of the inputs the running generation has not committed yet.
+    :param run: the run that the journal names as its owner. If it names none, the DAG of the expansion.
     """
 
     application: str
@@ -48,9 +48,9 @@ class Summary(Value):
 def summary(
     application: Application, topology: Topology, control: ControlState, found: ClusterDescription
 ) -> Summary:
-    """Return an application's line.
+    """Return the summary of an application.
 
-    :param found: the running generation's topics and group.
+    :param found: the topics and the group of the running generation.
     """
     journal, generations = control.journal, control.generations
     changing = journal is not None and journal.in_progress
@@ -80,7 +80,7 @@ def summary(
 
 
 def unknown(application_id: str, reason: str) -> Summary:
-    """Return the line of an application whose file can't be used, or whose cluster doesn't answer.
+    """Return the summary of an application whose file can't be used, or whose cluster doesn't answer.
 
     :param reason: the error in words.
     """
@@ -100,7 +100,7 @@ def unknown(application_id: str, reason: str) -> Summary:
 
 
 def dag_of(application_id: str) -> str:
-    """Return the DAG whose permissions decide who sees an application."""
+    """Return the id of the DAG whose permissions decide which users see an application."""
     return f"expand_{application_id}"
 
 

@@ -12,7 +12,7 @@ from kafka_rescale.core.values import Value
 
 
 class NodeKind(StrEnum):
-    """What a node of the graph is."""
+    """The kind of a node of the graph."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -22,7 +22,11 @@ class NodeKind(StrEnum):
 
 
 class StoreCount(Value):
-    """A store with its changelog's partitions ``now``, and ``then`` if an expansion is about to change them."""
+    """A store and the partitions of its changelog.
+
+    :param now: the partition count now. None if the changelog does not exist.
+    :param then: the partition count after the expansion in progress. None if no expansion changes it.
+    """
 
     name: str
     now: int | None
@@ -32,10 +36,12 @@ class StoreCount(Value):
 class Node(Value):
     """A topic or a sub-topology.
 
-    :param name: a topic's, without the application id; for an input, the topic that is read in its place.
-    :param now: partitions, or tasks of a sub-topology; None if the topic does not exist.
-    :param then: the same after the expansion in progress; None without an expansion, or if it changes nothing.
-    :param stage: index of the stage of an expansion that builds a sub-topology's topics; None without a plan.
+    :param name: the name of a topic without the application id, or of a sub-topology. For an input, the topic that
+        is read in its place.
+    :param now: the partitions of a topic, or the tasks of a sub-topology. None if the topic does not exist.
+    :param then: the same after the expansion in progress. None without an expansion, or if it changes nothing.
+    :param stage: the index of the stage of an expansion that builds the topics of a sub-topology. None without
+        such a stage.
     """
 
     id: str
@@ -50,7 +56,10 @@ class Node(Value):
 
 
 class Graph(Value):
-    """Nodes in columns from the inputs to the outputs, and ``(from, to)`` by their ids."""
+    """A graph with columns from the inputs to the outputs.
+
+    :param edges: ``(from, to)``, by the ids of the nodes.
+    """
 
     nodes: tuple[Node, ...]
     edges: tuple[tuple[str, str], ...]
@@ -64,9 +73,10 @@ def topology_graph(
 ) -> Graph:
     """Return the graph of a topology.
 
-    :param counts: present partitions per topic, by the topology's name, and per store those of its changelog.
-    :param plan: of an expansion in progress.
-    :param carried: inputs that are read under another name, or have a bridge.
+    :param counts: the present partition counts: of each topic, by its name in the topology, and of each store's
+        changelog, by the name of the store.
+    :param plan: the plan of the expansion in progress.
+    :param carried: the inputs that are read under another name, or that have a bridge.
     """
     upstream_first = topology.downstream_first()[::-1]
     columns = _columns(topology, upstream_first)
@@ -83,7 +93,7 @@ def topology_graph(
 
 
 def _with_bridges(graph: Graph, carried: Sequence[CarriedInput]) -> Graph:
-    """Name each input by the topic that is read, and put its bridge's other topic before or behind it."""
+    """Name each input by the topic that is read, and put the bridge's other topic before or behind the input."""
     reads = {each.declared: each.read for each in carried}
     nodes = [n.model_copy(update={"name": reads.get(n.id, n.name)}) for n in graph.nodes]
     edges = list(graph.edges)
@@ -111,9 +121,9 @@ def _id(subtopology: SubTopology) -> str:
 
 
 def _columns(topology: Topology, upstream_first: tuple[SubTopology, ...]) -> dict[str, int]:
-    """Return the length of the longest way to each node, inputs right before their first reader.
+    """Return the column of each node: the length of the longest way to it. Inputs stand before their first reader.
 
-    The answers of foreign-key joins lead back.
+    The answers of foreign-key joins lead to a column before.
     """
     columns = dict.fromkeys(topology.inputs, 0)
     for each in upstream_first:
@@ -133,7 +143,7 @@ def _edges(topology: Topology) -> tuple[tuple[str, str], ...]:
 
 
 def _rows(columns: Mapping[str, int], edges: tuple[tuple[str, str], ...]) -> dict[str, int]:
-    """Return a row per node. Each column is ordered by the rows of the predecessors, so that few edges cross."""
+    """Return the row of each node. The rows of the predecessors order a column, so that few edges cross."""
     rows: dict[str, int] = {}
     for column in range(max(columns.values(), default=0) + 1):
         here = [node for node, at in columns.items() if at == column]
@@ -144,7 +154,7 @@ def _rows(columns: Mapping[str, int], edges: tuple[tuple[str, str], ...]) -> dic
 
 
 def _after(plan: Plan) -> dict[str, int]:
-    """Return the counts that an expansion leads to, by the names of the topology."""
+    """Return the partition counts after an expansion, by the names of the topology."""
     grown = {g.topic: g.target for stage in plan.stages for g in stage.grow_outputs}
     inputs = {i.declared: i.target for i in plan.inputs}
     internal = {m.store: m.target_partitions for m in plan.moves if m.kind is not MoveKind.INPUT}

@@ -1,1 +1,1 @@
-"""Which partition, and which processor, does a key belong to?"""
+"""The partition and the processor that a key belongs to."""

@@ -1,7 +1,7 @@
 """Linear hashing over an initial partition count, as KIP-253 and KIP-287 propose it.
 
-One partition is split at a time: growing from ``n`` to ``n + 1`` moves keys of a single partition, and only to the
-new one. Partitions that are not split keep every key, so that their state stays where it is.
+Linear hashing splits one partition at a time. Growth from ``n`` to ``n + 1`` moves keys of a single partition, and
+only to the new partition. All other partitions keep every key, and so their state.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from kafka_rescale.core.partitioning.murmur2 import murmur2, murmur2_batch
 
 
 def doubled(initial: int, n: int) -> int:
-    """Return the largest ``initial * 2 ** k`` that is not above ``n``: the count when the present round began."""
+    """Return the largest ``initial * 2 ** k`` that is not above ``n``.
+
+    This is the count at which the present round began. A round splits every partition that was there at its begin.
+    """
     return initial << (n // initial).bit_length() - 1
 
 
 def coarser(partition: int, n: int, initial: int) -> int:
     """Return the bucket, out of ``n``, that a partition belongs to.
 
-    If ``n`` is an earlier partition count, this is where its keys were then. If ``n`` is the number of processors,
-    of which there are at most as many as partitions, this is KIP-287's partition → processor mapping: growing the
-    partitions leaves every key with its processor.
+    If ``n`` is an earlier partition count, the bucket is the partition where the keys were then. If ``n`` is the
+    number of processors, the bucket is the processor of the partition (KIP-287). There are at most as many
+    processors as partitions. If the partitions grow, every key keeps its processor.
 
-    :param initial: count at the very beginning, of partitions and of processors.
+    :param initial: the count at the very beginning, of partitions and of processors.
     """
     while partition >= n:
         partition -= doubled(initial, partition)
@@ -34,9 +37,9 @@ def coarser(partition: int, n: int, initial: int) -> int:
 
 
 def ancestors(partition: int, initial: int) -> tuple[int, ...]:
-    """Return the partitions that keys of this one were in before it was split off, the latest first.
+    """Return the partitions where the keys of this partition were before it was split off, the latest one first.
 
-    :param initial: count at the very beginning.
+    :param initial: the count at the very beginning.
     """
     found = []
     while partition >= initial:
@@ -46,9 +49,9 @@ def ancestors(partition: int, initial: int) -> tuple[int, ...]:
 
 
 class LinearHashing:
-    """murmur2, addressed by linear hashing.
+    """Linear hashing over the murmur2 hash of a key.
 
-    :param initial: partition count that the topic was created with; it must never be forgotten.
+    :param initial: the partition count that the topic was created with. It must never be forgotten.
     """
 
     is_modulo = False

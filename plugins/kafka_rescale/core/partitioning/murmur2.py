@@ -33,10 +33,10 @@ def murmur2(data: bytes) -> int:
 
 
 def murmur2_batch(keys: Sequence[bytes]) -> npt.NDArray[np.uint32]:
-    """Return murmur2 of many keys; numpy works on all keys of one length at a time.
+    """Return murmur2 of many keys. numpy works on all keys of one length at a time.
 
-    Per-key Python costs microseconds and would be the slowest stage of the copy; grouping by length makes each
-    step of the hash one array operation.
+    In Python, a key costs microseconds, and hashing would be the slowest stage of the copy. With keys grouped by
+    length, each step of the hash is one array operation.
     """
     hashes = np.empty(len(keys), dtype=np.uint32)
     by_length: dict[int, list[int]] = {}

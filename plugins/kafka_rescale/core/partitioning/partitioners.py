@@ -1,4 +1,4 @@
-"""Key bytes to partition number, one by one and in batches.
+"""Partitioners: from the bytes of a key to the number of its partition, for one key and for batches.
 
 Sources: ``BuiltInPartitioner.partitionForKey`` (the Java clients' default), librdkafka's ``consistent`` (CRC32,
 the default of every librdkafka producer), KIP-287's linear hashing, KIP-878's static partitioners.
@@ -21,9 +21,10 @@ from kafka_rescale.core.partitioning.user_function import NOT_THERE, Declared, N
 class Partitioner(Protocol):
     """Maps a partitioning key to a partition of ``n``, for the records of one topic.
 
-    ``is_modulo``: a hash modulo ``n``, so that ``k * n`` partitions split every partition and mix none.
+    ``is_modulo``: the partitioner takes a hash modulo ``n``. So with ``k * n`` partitions, each partition has keys
+    of only one of the former partitions.
     ``is_static``: a key keeps its partition whatever ``n`` becomes (KIP-878).
-    ``fewest_partitions``: the smallest ``n`` that it is defined for.
+    ``fewest_partitions``: the smallest ``n`` for which the partitioner is defined.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Murmur2(Modulo):
     name = "murmur2"
 
     def partition(self, key: bytes, n: int) -> int:
-        """Return ``toPositive(murmur2(key)) % n``; ``abs()`` would be wrong for negative hashes."""
+        """Return ``toPositive(murmur2(key)) % n``. ``abs()`` would be wrong for negative hashes."""
         return (murmur2(key) & 0x7FFFFFFF) % n
 
     def partition_batch(self, keys: Sequence[bytes], n: int) -> list[int]:
@@ -78,11 +79,12 @@ class Crc32(Modulo):
 
 
 def earlier_homes(partitioner: Partitioner, keys: Sequence[bytes], earlier: int) -> list[int]:
-    """Return the partitions of keys by a count that a topic had before it grew.
+    """Return the partitions that keys have with a count that a topic had before it grew.
 
-    A static partitioner has put some of the keys into partitions that are younger than this count: ``NOT_THERE``.
+    A static partitioner may put a key into a partition that the topic did not have at this count. Then the result
+    for this key is ``NOT_THERE``.
 
-    :raises UnsafeState: a user's function fails, or gives an answer that no count makes a partition.
+    :raises UnsafeState: a user's function fails, or gives an answer that is no partition with any count.
     """
     if not partitioner.is_static:
         return partitioner.partition_batch(keys, earlier)
@@ -103,8 +105,8 @@ PARTITIONERS: dict[str, Partitioner] = {p.name: p for p in (Murmur2(), Crc32())}
 def known_partitioners(partitions: int) -> Iterator[Partitioner]:
     """Yield every partitioner that a topic of this many partitions could have, except a user's own function.
 
-    Initial counts that differ by a power of two place keys alike. If the count is such a multiple itself, linear
-    hashing places keys as murmur2 does.
+    Two initial counts place keys alike if one is the other times a power of two. If the topic's own count is such
+    a multiple of an initial count, linear hashing places keys as murmur2 does.
     """
     yield from PARTITIONERS.values()
     seen = {partitions}
@@ -119,7 +121,8 @@ def partitioner_named(name: str, topic: str = "") -> Partitioner:
 
     :param name: ``murmur2``, ``crc32``, ``linear-hashing:<initial count>``, ``module:function`` (with topic, key
         and count) or ``static:module:function`` (KIP-878).
-    :param topic: passed to a user's function: an input's name, or a repartition topic's without application id.
+    :param topic: the name that a user's function gets: an input's name, or that of a repartition topic without the
+        application id.
     :raises InvalidInput: there is no such partitioner, or the function can't be imported.
     """
     kind, _, rest = name.partition(":")

@@ -1,7 +1,8 @@
-"""The processor that consumes a partition. Growing either moves no state between processors (KIP-287).
+"""The processor that consumes a partition (KIP-287).
 
-A processor is a consumer with its local state. Its partitions follow by linear hashing from the number of
-processors that the job began with. This number must never be forgotten.
+More partitions or more processors move no state between existing processors. A processor is a consumer with its
+local state. Its partitions follow by linear hashing from the number of processors with which the job began. This
+number must never be forgotten.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from kafka_rescale.core.partitioning.linear_hashing import ancestors, coarser
 class Processors:
     """The partitions of a job's input, and the processors that consume them.
 
-    :param initial: partitions, and processors, at the very beginning.
-    :param count: processors now, numbered from 0; never fewer than at the beginning.
-    :param partitions: partitions now; never fewer than processors.
-    :raises Refused: one of these does not hold.
+    :param initial: the number of partitions, and of processors, at the very beginning.
+    :param count: the number of processors now. They are numbered from 0. There are never fewer than at the
+        beginning.
+    :param partitions: the number of partitions now. There are never fewer partitions than processors.
+    :raises Refused: there are fewer processors than at the beginning, or fewer partitions than processors.
     """
 
     initial: int
@@ -33,7 +35,7 @@ class Processors:
                 "processors",
                 found=f"{self.count}",
                 expected=f"at least the initial {self.initial}, which is 1 or more",
-                remedy="State can't be merged by linear hashing: keep the processors that the job began with.",
+                remedy="Linear hashing can't merge state. Keep the processors that the job began with.",
             )
         if self.partitions < self.count:
             raise Refused(
@@ -49,7 +51,7 @@ class Processors:
         return cls(partitions, partitions, partitions)
 
     def with_partitions(self, partitions: int) -> Self:
-        """Return the same processors after the input topic has grown.
+        """Return the same processors with the partitions that the input topic has after it has grown.
 
         :raises Refused: the input topic would shrink.
         """
@@ -65,14 +67,14 @@ class Processors:
     def with_count(self, count: int) -> Self:
         """Return more processors for the same partitions.
 
-        :raises Refused: fewer than now, or more than partitions.
+        :raises Refused: the count is less than now, or more than the number of partitions.
         """
         if count < self.count:
             raise Refused(
                 "processors",
                 found=f"{count}",
                 expected=f"at least the present {self.count}",
-                remedy="State would have to move between existing processors: keep them.",
+                remedy="With fewer processors, state would have to move between them. Keep those that there are.",
             )
         return replace(self, count=count)
 
@@ -87,10 +89,11 @@ class Processors:
 
 @dataclass(frozen=True)
 class NewProcessor:
-    """A processor that builds its state while others still do its work.
+    """A new processor that builds its state while other processors still do its work.
 
-    :param consumes: S1, partitions that it will consume.
-    :param reads: S2, partitions that may have records with the keys of S1: itself and what it was split from.
+    :param consumes: S1, the partitions that it will consume.
+    :param reads: S2, the partitions that may have records with the keys of S1: the partitions of S1 themselves,
+        and the partitions from which they were split.
     """
 
     number: int
@@ -101,15 +104,16 @@ class NewProcessor:
 def new_processors(before: Processors, after: Processors) -> tuple[NewProcessor, ...]:
     """Return the processors that an expansion adds, and the partitions that each has to read.
 
-    :param before: with the same partitions as ``after``: they have grown first.
-    :raises Refused: the partitions are not the same, or the job is another one.
+    :param before: the processors before the expansion. They have the same partitions as ``after``, because the
+        partitions have to grow first.
+    :raises Refused: the partitions are not the same, or the two belong to different jobs.
     """
     if (before.initial, before.partitions) != (after.initial, after.partitions):
         raise Refused(
             "expansion of processors",
             found=f"{before} and {after}",
             expected="one job with as many partitions before as after",
-            remedy="Expand the partitions first, and let every processor see them.",
+            remedy="Expand the partitions first, and let every processor see the new partitions.",
         )
     return tuple(_new(after, number) for number in range(before.count, after.count))
 

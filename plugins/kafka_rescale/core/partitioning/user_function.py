@@ -1,4 +1,7 @@
-"""A user's own function ``(topic, key, n) -> partition``: the Python twin of a ``StreamPartitioner``."""
+"""A partitioner that is the user's own function ``(topic, key, n) -> partition``.
+
+The function is the Python twin of a ``StreamPartitioner``: it has to give the same partitions.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +13,28 @@ from kafka_rescale.core.callables import named
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 
 ASKED_TWICE = 4
-"""Keys per batch for which the function is called again, to find a function whose answer changes."""
+"""The number of keys per batch for which the function is called twice, to find a changing answer."""
 
 Function = Callable[[str, bytes, int], Any]
 
 NOT_THERE = -1
-"""Instead of a partition: a topic of so few partitions does not have the one that the key belongs to."""
+"""Stands in place of a partition if a topic has too few partitions to have the partition of the key."""
 
 
 class NotThereYet(UnsafeState):
-    """A static partitioner names a partition that the topic did not have when it was counted.
+    """A static partitioner names a partition that the topic did not have when its partitions were counted.
 
-    It is KIP-878's ``TaskMigratedException``: the topic may have grown since. Count again, and refuse only if the
-    answer is outside of the topic still.
+    KIP-878 has ``TaskMigratedException`` for this: the topic may have grown since. The caller has to count the
+    partitions again, and to refuse the answer only if the topic still lacks the partition.
     """
 
 
 class Declared:
-    """A function whose twin Kafka's producers or Kafka Streams use.
+    """A function of the user. Producers or Kafka Streams use its twin.
 
-    :param name: as the application file writes it.
+    :param name: the name as in the application file.
     :param function: ``(topic, key, n) -> partition``.
-    :param topic: the topic name that it is called with.
+    :param topic: the topic name that the function gets.
     """
 
     is_modulo = False
@@ -45,7 +48,7 @@ class Declared:
     def imported(cls, name: str, topic: str) -> Self:
         """Return the partitioner of ``module:function``.
 
-        :raises InvalidInput: it can't be imported or called.
+        :raises InvalidInput: the name can't be imported, or it is no function.
         """
         found = named("partitioner", name, "an importable function (topic, key, n) -> partition")
         if not callable(found):
@@ -60,7 +63,7 @@ class Declared:
     def partition(self, key: bytes, n: int) -> int:
         """Return the partition in ``[0, n)`` of one key.
 
-        :raises UnsafeState: the function fails, or returns something else.
+        :raises UnsafeState: the function fails, or returns something that is no partition.
         """
         try:
             answer = self._function(self._topic, key, n)
@@ -77,7 +80,8 @@ class Declared:
     def partition_batch(self, keys: Sequence[bytes], n: int) -> list[int]:
         """Return the partitions of many keys, in their order.
 
-        :raises UnsafeState: the function fails, returns something else, or another answer when asked again.
+        :raises UnsafeState: the function fails, returns something that is no partition, or gives another answer
+            when it is called again.
         """
         partitions = [self.partition(key, n) for key in keys]
         for key, first in zip(keys[:ASKED_TWICE], partitions, strict=False):
@@ -98,12 +102,12 @@ class Declared:
 
 
 class Static(Declared):
-    """KIP-878's ``staticPartition(topic, key, n)``: every key keeps the partition that it has been given."""
+    """KIP-878's ``staticPartition(topic, key, n)``. Every key keeps the partition that it has got."""
 
     is_static = True
 
     def _outside(self, key: bytes, n: int, answer: object) -> UnsafeState:
-        # bool is an int: True is no partition number, and no later count makes it one.
+        # In Python, bool is an int. But True is no partition number, with any count.
         is_later = isinstance(answer, int) and not isinstance(answer, bool) and answer >= n
         return self._wrong(key, n, str(answer), NotThereYet if is_later else UnsafeState)
 

@@ -1,7 +1,8 @@
-"""Stateful pipelines in the words of the Kafka Streams DSL, and the work of one task on its records.
+"""Stateful pipelines with the methods of the Kafka Streams DSL, and the work of one task on its records.
 
 A pipeline file makes a :class:`StreamsBuilder`, adds operations, and calls ``build()``. The module
-:mod:`kafka_rescale.core.pipeline.task` says what a runner of tasks needs to know.
+:mod:`kafka_rescale.core.pipeline.task` is for the author of a runner: it lists the promises between a pipeline and
+the runner of its tasks.
 """
 
 from kafka_rescale.core.pipeline.builder import Pipeline, StreamsBuilder

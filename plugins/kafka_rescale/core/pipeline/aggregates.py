@@ -35,12 +35,12 @@ def reducing(reducer: Callable[[Any, Any], Any]) -> Aggregation:
 
 
 def unchanged(aggregate: Any, again: Callable[[], Any]) -> Any:
-    """Return an old aggregate that nobody changes any more.
+    """Return an old aggregate that the aggregator can't change later.
 
-    An aggregator may change the aggregate that it gets. If this aggregate can be changed, the result is a second
-    copy of it.
+    An aggregator may change the aggregate that it gets. If the aggregate is a mutable object, this function
+    returns a second copy of it. Otherwise it returns the aggregate itself.
 
-    :param again: makes the second copy. It is called only for an aggregate that can be changed.
+    :param again: makes the second copy. This function calls it only for a mutable aggregate.
     """
     return aggregate if isinstance(aggregate, _UNCHANGING) else again()
 
@@ -51,7 +51,7 @@ _UNCHANGING = (int, float, str, bytes, type(None))
 class StreamAggregate(TableProcessor):
     """Aggregates a stream without windows, as ``KStreamAggregate`` and ``KStreamReduce`` do.
 
-    :param sends_old: whether an operation behind this one needs the old value.
+    :param sends_old: whether a later operation needs the old value.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The begin of a pipeline, in the words of ``StreamsBuilder``."""
+"""The start of a pipeline, with the methods of ``StreamsBuilder``, and the pipeline that is built."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class StreamsBuilder:
         """Read an input topic as a table. Every record is the new value of its key; a tombstone deletes the key.
 
         :param store: the name of the table's store. Without a name, the table has a store only if an operation
-            needs it.
+            needs one.
         """
         graph = self._graph
         definition = StoreDefinition(store or graph.new_store_name(f"{topic}-"), "timestamped-key-value")
@@ -94,7 +94,7 @@ class StreamsBuilder:
 class Pipeline:
     """A pipeline that can be described and run.
 
-    :param copartitioned: sets of topics that are joined. The topics of a set must have equally many partitions.
+    :param copartitioned: sets of topics that are joined. The topics of one set must have equally many partitions.
     """
 
     nodes: Nodes
@@ -106,11 +106,11 @@ class Pipeline:
 
     @cached_property
     def topology(self) -> Topology:
-        """The pipeline in the form in which the planners of an expansion know applications."""
+        """The pipeline's topology. The planning of an expansion uses the same form for applications."""
         return parse_describe(self.describe())
 
     def sub_topologies(self) -> tuple[BuiltSubTopology, ...]:
-        """Return the sub-topologies by their ids."""
+        """Return the sub-topologies in the order of their ids."""
         stores = self.nodes.stores
         return tuple(
             BuiltSubTopology(
@@ -122,9 +122,9 @@ class Pipeline:
         )
 
     def check_copartitioned(self, counts: Mapping[str, int]) -> None:
-        """Refuse partition counts with which two records that shall be joined would be in different tasks.
+        """Refuse partition counts that would bring two records of one join into different tasks.
 
-        :param counts: partition counts by topic. Repartition topics stand without the application id.
+        :param counts: partition counts by topic. The names of repartition topics have no application id in front.
         :raises Refused: topics that are joined have different counts (``CopartitionedTopicsEnforcer``).
         """
         for topics in self.copartitioned:
@@ -138,5 +138,5 @@ class Pipeline:
 
     @property
     def enforced_partitions(self) -> dict[str, int]:
-        """The partition counts that the program asks for, by repartition topic without the application id."""
+        """The partition counts that the program asks for, by repartition topic (without the application id)."""
         return {topic: n for topic, n in self.nodes.repartitions.items() if n is not None}

@@ -1,4 +1,4 @@
-"""The connected processors of one task, and the values that have to survive its restart beside its stores."""
+"""The connected processors of one task, and the values outside its stores that have to survive a restart."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class BuiltTask:
     def process(self, record: Record) -> list[Emitted]:
         """Process one record completely and return the records for the sinks, in order.
 
-        :raises InvalidInput: the declared serde can't read the record's bytes, or the record has no timestamp.
+        :raises InvalidInput: the declared serde can't read the record's bytes, the record has no timestamp, or the
+            task does not read its topic.
         :raises Exception: a function of the pipeline has raised this error. It carries a note about the record.
         """
         try:
@@ -71,7 +72,7 @@ class BuiltTask:
         return self._take()
 
     def process_batch(self, records: Sequence[Record]) -> list[Emitted]:
-        """Return what ``process`` returns for each record, in order.
+        """Process records and return the records for the sinks, as a call of ``process`` per record would.
 
         Vectorised functions see many records at once.
         """
@@ -109,20 +110,20 @@ class BuiltTask:
         return self._context.dropped
 
     def checkpoint(self) -> str:
-        """Return the stream times and counters, which have to survive a restart beside the stores, as JSON."""
+        """Return as JSON the stream times and counters. They have to survive a restart, as the stores do."""
         return json.dumps({name: mark.value for name, mark in self._marks().items()}, separators=(",", ":"))
 
     def restore(self, checkpoint: str) -> None:
-        """Go on from the text that ``checkpoint`` returned. An empty text means the beginning.
+        """Continue from the text that ``checkpoint`` returned. An empty text stands for a task that never ran.
 
-        The task ignores names that this pipeline doesn't know, and marks that the text lacks begin anew. So an
-        operation can be added to a pipeline.
+        The task ignores names that this pipeline doesn't know. Marks that the text lacks keep their initial
+        values. Therefore an operation can be added to a pipeline that has run already.
 
         Earlier checkpoints had marks under other names, which contain generated numbers of nodes. Another program
         gives the same numbers to other operations. Therefore the former names count only if the text has all of
         them, in their order, and no other name.
 
-        :raises InvalidInput: ``checkpoint`` has not returned the text.
+        :raises InvalidInput: the text is not one that ``checkpoint`` returns.
         """
         try:
             found = json.loads(checkpoint) if checkpoint else {}
@@ -157,9 +158,9 @@ class BuiltTask:
         return {place: (batch, row) for batch in batches.values() for row, place in enumerate(batch.places)}
 
     def _culprit(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Return the first record that makes the vectorised functions fail when they get it alone.
+        """Return the first record that makes the vectorised functions fail when they get this record alone.
 
-        If no record does, return all records that the functions got.
+        If no single record makes them fail, return all records that the functions got.
         """
         for record in records:
             try:
@@ -201,9 +202,9 @@ class BuiltTask:
 
 
 def _vectorized_chain(source: Source, successors: dict[Processor, list[Processor]]) -> list[Columnar]:
-    """Return the operations behind a source through which whole batches go.
+    """Return the operations behind a source that process whole batches.
 
-    The last of them is the last vectorised operation.
+    The list ends with the last vectorised operation. Without a vectorised operation, the list is empty.
     """
     chain: list[Columnar] = []
     here: Processor = source

@@ -14,19 +14,19 @@ Compute = Callable[[Any, Any], Any]
 
 
 class Change(NamedTuple):
-    """An update of a table. ``old`` is set only if a later operation has asked for old values."""
+    """An update of a table. ``old`` is set only if a later operation needs old values."""
 
     new: Any
     old: Any
 
 
 class TableProcessor(Processor):
-    """Hands updates of a table on: at once, or when the cache of the table's store writes them.
+    """Hands on the updates of a table: at once, or when the cache of the table's store writes them.
 
     ``TimestampedTupleForwarder`` and ``TimestampedCacheFlushListener`` of Kafka Streams do the same.
 
     :param kept: the store of the table, or ``None`` if the table has no store.
-    :param sends_old: whether an operation behind this one needs the old values.
+    :param sends_old: whether a later operation needs the old values.
     """
 
     def __init__(self, kept: TableStore | None, sends_old: bool) -> None:
@@ -36,7 +36,7 @@ class TableProcessor(Processor):
             kept.listen(self._written, sends_old=sends_old)
 
     def hand_on(self, key: Any, change: Change, timestamp: int, headers: Headers) -> None:
-        """Forward an update that was put into the store. If the store has a cache, the cache does this later."""
+        """Forward an update that was put into the store. If the store has a cache, the cache forwards it later."""
         if not self._waits:
             self.forward(key, change, timestamp, headers)
 
@@ -53,7 +53,8 @@ class TableSource(TableProcessor):
     def __init__(self, context: TaskContext, store: TimestampedKeyValueStore | None, sends_old: bool) -> None:
         super().__init__(store, sends_old)
         self._context, self._store = context, store
-        # Kafka Streams always reads the old value. Only with a cache does this have an effect that can be seen.
+        # Kafka Streams always reads the old value. Only with a cache is there a visible effect: the read decides
+        # which entries the cache drops first.
         self._reads_old = sends_old or self._waits
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -72,7 +73,8 @@ class TableCompute(TableProcessor):
     """Computes a table from another one, as ``KTableFilter`` and ``KTableMapValues`` do.
 
     :param store: the store of the result, or ``None`` if the result isn't materialized.
-    :param skips_nothing: whether to drop updates of which both the old and the new value are missing. Filters do.
+    :param skips_nothing: whether to drop an update that has neither an old nor a new value, as filters do. This
+        works only with ``sends_old``: without it, the old value is not known.
     """
 
     def __init__(
@@ -98,7 +100,7 @@ class TableCompute(TableProcessor):
 
 
 class ToStream(Processor):
-    """Hands on only the new values of a table, tombstones among them, as ``KTable#toStream`` does."""
+    """Hands on the new values of a table, also tombstones, without the old values, as ``KTable#toStream`` does."""
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         self.forward(key, value.new, timestamp, headers)

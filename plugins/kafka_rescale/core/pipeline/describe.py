@@ -1,8 +1,9 @@
 """The text that ``Topology#describe()`` prints.
 
 Kafka Streams sorts the nodes by the number of nodes behind them, then by name. It sorts the neighbours of a node
-by the numbers that they had at the moment when they were connected
-(``InternalTopologyBuilder#describeSubtopology``). Therefore this module takes the same steps in the same order.
+in the same way, but by the numbers at the moment when it connected them
+(``InternalTopologyBuilder#describeSubtopology``). These numbers depend on the order in which nodes are connected.
+Therefore this module takes the same steps in the same order.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes
 class _Described:
     """A node with its neighbours in the order of ``NodeComparator``.
 
-    :param size: number of nodes of the sub-topology that begins at this node, including this node.
+    :param size: number of nodes behind this node, plus one for this node. A node that can be reached in two ways
+        counts twice.
     """
 
     node: Node
@@ -26,7 +28,7 @@ class _Described:
     successors: TreeOrder[_Described] = field(default_factory=lambda: TreeOrder(_compare))
 
     def grow(self, by: int) -> None:
-        """Add to the size of this node, and to the sizes of all nodes that are connected in front of it so far."""
+        """Add to the size of this node, and to the sizes of all nodes that have been connected in front of it."""
         self.size += by
         for predecessor in self.predecessors:
             predecessor.grow(by)

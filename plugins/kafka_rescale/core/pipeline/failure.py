@@ -1,4 +1,4 @@
-"""Errors of the pipeline's functions, told with the record at which the function failed."""
+"""Errors of the pipeline's functions, reported with the record at which the function failed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _FLUSHED = "kafka_rescale_flushed"
 
 
 def note(error: Exception, task: str, records: Sequence[Record]) -> None:
-    """Add a note to an error that names the records which were being processed.
+    """Add a note to an error. The note names the records that the task was processing.
 
-    The type of the error does not change, because errors that a store has with its brokers come here as well.
+    The error keeps its type, because this function also gets errors of a store, for example of its brokers.
 
     :param task: the id of the task.
     :param records: the records that were handed to the function that has failed.
@@ -29,9 +29,9 @@ def note(error: Exception, task: str, records: Sequence[Record]) -> None:
 
 
 def note_flush(error: Exception, task: str) -> None:
-    """Add a note to an error that it came up while the record cache was written.
+    """Add a note to an error. The note says that the task was writing its record cache.
 
-    The record that caused such an error came long before.
+    The note names no record, because the task processed the record that caused the error long before.
 
     :param task: the id of the task.
     """
@@ -40,12 +40,12 @@ def note_flush(error: Exception, task: str) -> None:
 
 
 def came_of_cache(error: Exception) -> bool:
-    """Return whether an error came up with updates that the record cache had kept back."""
+    """Return whether the error was raised while a task wrote its record cache (``note_flush``)."""
     return bool(error.__dict__.get(_FLUSHED))
 
 
 def blame(error: Exception, record: Record) -> None:
-    """Note at an error the record that has caused it."""
+    """Attach to an error the record that has caused it."""
     error.__dict__[_CULPRIT] = record
 
 
@@ -58,8 +58,8 @@ def culprit(error: Exception) -> Record | None:
 def told(error: Exception) -> RescaleError | None:
     """Return the message about an error that has a note of this module, or None for any other error.
 
-    The message is a plain ``RescaleError``, which may be retried: nobody knows here whether the function fails
-    again.
+    The message is a plain ``RescaleError``, which may be retried: this module can't know whether the function
+    fails again.
     """
     noted = [text for text in getattr(error, "__notes__", ()) if text.startswith(_HEAD)]
     if not noted:

@@ -75,8 +75,8 @@ class Graph:
     def new_name(self, prefix: str, chosen: str = "") -> str:
         """Return the prefix with the next index, which has ten digits.
 
-        :param chosen: the user's own name. If it is given, it is returned, and the index counts as used all the
-            same.
+        :param chosen: the user's own name. If it is given, the method returns it instead. The index counts as used
+            in both cases.
         """
         self._index += 1
         return chosen or f"{prefix}{self._index - 1:010d}"
@@ -86,12 +86,12 @@ class Graph:
         return self.new_name(f"{prefix}STATE-STORE-")
 
     def copartition(self, *sources: frozenset[str]) -> frozenset[str]:
-        """Note that the topics of these sources must have equally many partitions. Return all these sources."""
+        """Note that the topics of these sources must have equal partition counts. Return all sources as a set."""
         self._copartitioned.append(frozenset().union(*sources))
         return self._copartitioned[-1]
 
     def reads(self, source: str, *topics: str) -> frozenset[str]:
-        """Note the topics that a source reads. Return the source as a set, in which a stream keeps its sources."""
+        """Note the topics that a source reads. Return the source as a set, since streams keep sets of sources."""
         self._topics[source] = topics
         return frozenset({source})
 
@@ -136,7 +136,7 @@ class Graph:
         return nodes
 
     def _merge_sources(self) -> None:
-        """Merge sources of the same topics, because only one source can read a topic."""
+        """Merge the sources that read the same topics, because only one source can read a topic."""
         by_topic: dict[str, GraphNode] = {}
         for node in [n for n in self._root.children.values() if n.topics]:
             first = by_topic.setdefault(node.topics[0], node)

@@ -1,4 +1,4 @@
-"""Streams grouped by key, in the words of ``KGroupedStream``."""
+"""Streams grouped by key, with the methods of ``KGroupedStream``."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from kafka_rescale.core.pipeline.windows import SessionWindows, TimeWindows
 class KGroupedStream:
     """A stream grouped by key. Its methods aggregate it.
 
-    A parameter ``store`` is the name of the state store, and so of its changelog. Without it, a name is generated.
+    A parameter ``store`` is the name of the state store. The name of its changelog follows from it. Without
+    ``store``, the name is generated.
 
-    :param window_bytes: number of bytes at the end of the keys that did not decide the partitions of the records.
+    :param window_bytes: number of bytes at the end of each key that did not decide the partition of its record.
     """
 
     graph: Graph
@@ -48,7 +49,7 @@ class KGroupedStream:
     ) -> KTable:
         """Combine the values of every key by ``reducer(aggregate, value)``.
 
-        The first value of a key is its first aggregate.
+        The first value of a key becomes its first aggregate.
         """
         return self._aggregated(REDUCE, reducing(reducer), store, value or self.value, name)
 
@@ -63,13 +64,14 @@ class KGroupedStream:
     ) -> KTable:
         """Add the values of every key to ``initializer()`` by ``aggregator(key, value, aggregate)``.
 
-        :param aggregator: may change the aggregate that it gets, and return it, also in windows.
+        :param aggregator: returns the new aggregate. It may change the aggregate that it gets and return this one,
+            also in windows.
         :param value: the serde of the aggregates.
         """
         return self._aggregated(AGGREGATE, Aggregation(initializer, aggregator), store, value, name)
 
     def windowed_by(self, windows: TimeWindows | SessionWindows) -> WindowedKStream:
-        """Return the stream in windows of time or in sessions. Its methods aggregate it."""
+        """Divide the stream into windows of time or sessions. The methods of the result aggregate the stream."""
         return WindowedKStream(self, windows)
 
     def _aggregated(self, prefix: str, how: Aggregation, store: str, value: Serde | None, name: str) -> KTable:
@@ -83,9 +85,10 @@ class KGroupedStream:
     def add_aggregation(
         self, name: str, store: StoreDefinition, supplier: Supplier
     ) -> tuple[GraphNode, frozenset[str]]:
-        """Add an aggregation with its store, behind a repartition topic if that is needed.
+        """Add an aggregation with its store. If the keys may have been changed, put a repartition topic before it.
 
-        As in ``GroupedStreamAggregateBuilder``, all aggregations share a repartition topic that has a name.
+        As in ``GroupedStreamAggregateBuilder``, all aggregations of this stream share the repartition topic if the
+        user has named it. Otherwise, each aggregation has its own repartition topic, with the name of its store.
 
         :returns: the node of the aggregation, and the sources of its sub-topology.
         """
@@ -107,7 +110,7 @@ class KGroupedStream:
 
 
 class StreamTable(MaterializedTable):
-    """The table that an aggregation without windows makes. This table always has a store."""
+    """The table that an aggregation without windows makes. It always has a store."""
 
     def __init__(self, store: StoreDefinition, serdes: StoreSerdes, how: Aggregation) -> None:
         super().__init__(store, serdes)

@@ -1,4 +1,4 @@
-"""The orders in which Java's collections return their elements. The text of a topology depends on them."""
+"""The orders in which Java's collections return their elements. The text of a topology depends on these orders."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ T = TypeVar("T")
 
 
 def hash_order(names: Iterable[str]) -> list[str]:
-    """Return strings in the order of a ``HashMap`` or ``HashSet`` to which they were added in the given order.
+    """Return strings in the order in which a ``HashMap`` or ``HashSet`` returns them.
 
-    Entries of one bucket keep their order when the table grows. A bucket with eight collisions becomes a tree;
-    names of nodes, topics and stores do not collide that often.
+    Entries of one bucket keep their order when the table grows. Java turns a bucket with more than eight entries
+    into a tree, which may have another order. Names of nodes, topics and stores do not collide that often.
+
+    :param names: the strings in the order in which they are added.
     """
     distinct = list(dict.fromkeys(names))
     capacity = 16
@@ -30,9 +32,9 @@ def _spread_hash(name: str) -> int:
 
 
 class TreeOrder(Generic[T]):
-    """A ``TreeSet`` whose elements may change their order after they were added.
+    """A ``TreeSet`` whose elements may compare differently after they were added.
 
-    Elements that are in the tree stay where they are. The new order decides only where later elements go.
+    Elements in the tree keep their places. The changed order decides only the places of elements that come later.
 
     :param compare: takes two elements; returns a number below 0 if the first one comes before the second one.
     """

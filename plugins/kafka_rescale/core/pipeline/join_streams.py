@@ -24,7 +24,11 @@ _OUTER = "KSTREAM-OUTERTHIS-"
 
 @dataclass(frozen=True)
 class _Half:
-    """One side of a join: the node that keeps its records, the node that joins them, and its store."""
+    """One side of a join: the node that keeps the side's records, the node that joins them, and the store.
+
+    :param windowed: the name of the node that keeps the records.
+    :param join: the name of the node that joins the records.
+    """
 
     windowed: str
     join: str
@@ -46,7 +50,7 @@ class StreamJoin:
     """A join of two streams.
 
     :param merge: the name of the node where the results of both sides meet.
-    :param lonely: the store of records without a partner, or ``None`` in an inner join.
+    :param lonely: the store of the records without a partner, or ``None`` in an inner join.
     """
 
     merge: str
@@ -97,9 +101,9 @@ def stream_join(
     """Return a join with the names that Kafka Streams gives it.
 
     :param serdes: the serdes of the left and the right store.
-    :param window_bytes: number of bytes at the end of the keys that did not decide the partitions of the records.
-    :param store: the begin of the stores' names.
-    :param name: the begin of the nodes' names.
+    :param window_bytes: number of bytes at the end of each key that did not decide the partition of its record.
+    :param store: the prefix of the stores' names. If it is empty, the names are generated.
+    :param name: the prefix of the nodes' names. If it is empty, the names are generated.
     """
     is_left, is_outer = side is not Side.INNER, side is Side.OUTER
     this_suffix = "-outer-this-join" if is_outer else "-this-join"

@@ -12,9 +12,10 @@ EXPECTED = "a pipeline as StreamsBuilder#build returns it, or a function without
 
 
 def pipeline_named(name: str) -> Pipeline:
-    """Return the pipeline that ``module:name`` names. The name may also be that of a function that returns it.
+    """Return the pipeline that ``module:name`` names. ``name`` may also be a function that returns the pipeline.
 
-    :raises InvalidInput: the name can't be imported, it is neither of both, or the function fails.
+    :raises InvalidInput: the name can't be imported, it names neither a pipeline nor such a function, or the
+        function fails.
     """
     found = named("pipeline", name, EXPECTED)
     if not isinstance(found, Pipeline) and callable(found):

@@ -85,20 +85,24 @@ class Nodes:
             self.connect(user, (store.name,))
 
     def connect(self, user: str, stores: Iterable[str]) -> None:
-        """Let a node use stores that have been added."""
+        """Let a node use stores that have been added before."""
         self.by_name[user].stores.update(dict.fromkeys(stores))
 
     def add_repartition(self, topic: str, partitions: int | None) -> None:
         """Add a repartition topic.
 
-        :param partitions: the number of partitions that the program asks for, or None if it does not.
+        :param partitions: the number of partitions that the program asks for, or None if it asks for no number.
         """
         if topic in self.repartitions:
             raise _named_twice("repartition topic", topic)
         self.repartitions[topic] = partitions
 
     def groups(self) -> list[list[Node]]:
-        """Return the nodes of every sub-topology. Sub-topologies and nodes come in their order."""
+        """Return the nodes of every sub-topology.
+
+        The nodes of a sub-topology keep the order in which they were added. Sub-topologies come in the order of
+        their first nodes.
+        """
         root = {name: name for name in self.by_name}
 
         def find(name: str) -> str:
@@ -151,8 +155,8 @@ class SinkTarget:
     """The topic of a sink, and the serdes with which the sink writes it.
 
     :param key: the serde of the keys, or ``None`` if none is declared. The same holds for ``value``.
-    :param is_output: whether the topic is an output. Only there does the key without its window decide the
-        partition of a windowed key (``StreamSinkNode``).
+    :param is_output: whether the topic is an output. If the key is windowed, the key without its window decides
+        the partition of an output (``StreamSinkNode``). In a repartition topic, the whole key decides.
     """
 
     topic: str

@@ -1,4 +1,4 @@
-"""The interface of every node of a task, and the things that a node can reach while it processes a record."""
+"""The interface of every node of a task, and the objects that the nodes of one task share."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Mark:
 
 @dataclass
 class TaskContext:
-    """The things that the processors of one task share.
+    """The objects that the processors of one task share.
 
     :param views: the stores by name.
     :param cache: the cache in which the stores of tables keep updates back. Without a cache (``None``), each
         update is written at once.
     :param emitted: the records that the sinks have written since the runner last took them.
-    :param marks: the numbers that have to survive a restart. Their names are made of names of stores, which stay
-        the same when an operation is added to the program.
-    :param former: the names that marks had in earlier checkpoints, by their present names.
-    :param lowest: by store, a key before which the store has no entry. A range that begins there doesn't have to
-        pass the deleted keys again.
+    :param marks: the numbers that have to survive a restart. Each mark is named after a store. Names of stores
+        that the user has chosen stay the same when an operation is added to the program.
+    :param former: by the present name of each mark, its name in earlier checkpoints.
+    :param lowest: by store, a key before which the store has no entry. A range that starts at this key doesn't
+        have to pass the deleted keys again.
     :param stream_time: the highest timestamp of all records of the task.
     :param dropped: number of records that the task has dropped.
     """
@@ -61,8 +61,8 @@ class TaskContext:
         """Return the stream time that an operation has seen.
 
         :param store: the store that the operation fills.
-        :param node: the node of the operation, by which earlier checkpoints named the mark. Generated names of
-            nodes change when the program changes; therefore the mark is named by the store now.
+        :param node: the node of the operation. Earlier checkpoints named the mark after this node. Generated names
+            of nodes change when the program changes; therefore the mark is now named after the store.
         """
         return self.mark(f"~{store}", former=node)
 

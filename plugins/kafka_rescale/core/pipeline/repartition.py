@@ -1,4 +1,4 @@
-"""Repartition topics: a filter and a sink end one sub-topology, and a source begins another one."""
+"""Repartition topics. A filter and a sink end one sub-topology, and a source begins the next one."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def add_repartition(
 ) -> GraphNode:
     """Add a repartition topic behind an operation and return the node that reads it.
 
-    As in ``KStreamImpl#createRepartitionedSource``, this uses up three indexes, even if the names are made of the
-    prefix.
+    As in ``KStreamImpl#createRepartitionedSource``, the three nodes use up three indexes, even if their names are
+    made from the prefix.
 
-    :param prefix: the begin of the topic's name.
-    :param partitions: the number of partitions that the program asks for, or None if it does not.
+    :param prefix: the prefix of the topic's name.
+    :param partitions: the number of partitions that the program asks for, or None if it asks for no number.
     """
     node = repartition_node(graph, prefix, key, value, partitions)
     graph.add(node, parent)
@@ -38,7 +38,7 @@ def add_repartition(
 def repartition_node(
     graph: Graph, prefix: str, key: Serde | None, value: Serde | None, partitions: int | None = None
 ) -> GraphNode:
-    """Return a repartition topic's node, which has no parent yet."""
+    """Return the node that reads a repartition topic. The node has no parent yet."""
     topic = prefix if prefix.endswith(REPARTITION_SUFFIX) else f"{prefix}{REPARTITION_SUFFIX}"
     sink = graph.new_name("KSTREAM-SINK-")
     null_filter = graph.new_name("KSTREAM-FILTER-")

@@ -77,9 +77,9 @@ _COLUMNS = ((STRING, "string"), (LONG, "integer"), (INTEGER, "integer"), (DOUBLE
 
 
 def column_kind(serde: Serde | None) -> str:
-    """Return the kind of values that a serde reads. The values of a given batch do not change it.
+    """Return the kind of all values that a serde reads. The kind does not depend on the values of a batch.
 
-    :returns: ``string``, ``integer``, ``float`` or ``bytes``, or an empty text if only the values themselves tell.
+    :returns: ``string``, ``integer``, ``float`` or ``bytes``. An empty text if the kind depends on the values.
     """
     return next((kind for known, kind in _COLUMNS if known == serde), "")
 
@@ -88,10 +88,10 @@ def avro(schema: str, *, registered_id: int | None = None, earlier: Mapping[int,
     """Return a serde of Avro's binary encoding.
 
     :param schema: the schema as JSON text.
-    :param registered_id: the id of the schema in a registry. If it is given, every value has the registry's frame
-        in front, both when it is written and when it is read.
+    :param registered_id: the id of the schema in a registry. If it is given, the serde writes the registry's frame
+        in front of every value, and expects the frame in front of every value that it reads.
     :param earlier: other schemas that the registry has for the subject, by id. A value that was written by one of
-        them is read as ``schema``. Any other id is an error.
+        these schemas is read as ``schema``. Any other id is an error.
     :raises InvalidInput: there are earlier schemas, but no id. Then nothing tells which schema wrote a value.
     """
     if earlier and registered_id is None:

@@ -61,7 +61,7 @@ class Sink(Processor):
 
 
 class Columnar(Processor):
-    """An operation that a whole batch can go through."""
+    """An operation that can process a whole batch of records at once."""
 
     function: Callable[..., Any] | None = None
 
@@ -117,7 +117,7 @@ class SelectKey(Columnar):
 
 
 class WithKey(Processor):
-    """Drops records without a key before they reach a repartition topic: there, they would go to any partition."""
+    """Drops records without a key in front of a repartition topic, where they would go to any partition."""
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is not None:
@@ -125,7 +125,11 @@ class WithKey(Processor):
 
 
 class PassThrough(Processor):
-    """Hands every record on, where several inputs meet, as ``PassThrough`` does."""
+    """Hands on every record, as ``PassThrough`` does.
+
+    It stands where the results of several nodes meet, and before a repartition topic that keeps records without a
+    key.
+    """
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         self.forward(key, value, timestamp, headers)

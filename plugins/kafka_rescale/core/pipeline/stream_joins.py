@@ -1,8 +1,9 @@
 """Joins of two streams: the work on a record of one side.
 
-Kafka Streams looks once in a second of the wall clock for records that stay without a partner. Here this happens
-whenever the stream time advances (``__emit.interval.ms.kstreams.outer.join.spurious.results.fix__`` = 0). So the
-results depend on nothing but the records.
+Kafka Streams looks once per second of the wall clock for records that stay without a partner. This module looks
+whenever it gets a record that is at least as late as all earlier records, as Kafka Streams does with
+``__emit.interval.ms.kstreams.outer.join.spurious.results.fix__`` = 0. Therefore the results depend only on the
+records, not on the clock.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from kafka_rescale.core.pipeline.windows import JoinWindows
 
 NEVER = 2**63 - 1
 UNKNOWN = -NEVER
-"""Stands for a time that a checkpoint lacks. The time may have any value, so the store has to be searched."""
+"""Stands for a time that a checkpoint lacks. The real time may have any value, so the store has to be searched."""
 
 
 class TimeTracker(NamedTuple):
     """The times that both sides of a join share.
 
     :param stream_time: the highest timestamp of both sides.
-    :param earliest: the lowest timestamp of the records without a partner, as far as it is known. It is ``NEVER``
-        if there is no such record.
+    :param earliest: the lowest timestamp of the records without a partner, as far as the join knows it. It is
+        ``NEVER`` if there is no such record.
     """
 
     stream_time: Mark
@@ -47,7 +48,7 @@ class JoinSide(NamedTuple):
     """The properties of one side of a join.
 
     :param is_left: whether this is the left side.
-    :param is_outer: whether records of this side come out without a partner as well.
+    :param is_outer: whether the join also emits records of this side that have no partner.
     :param joiner: takes the left and the right value; returns the joined value.
     """
 
@@ -68,7 +69,7 @@ class JoinSide(NamedTuple):
 
 
 class JoinWindow(Processor):
-    """Lets a record be joined first, then keeps it for the other side, as ``KStreamJoinWindow`` does."""
+    """First hands a record to the join, then keeps it for the other side, as ``KStreamJoinWindow`` does."""
 
     def __init__(self, store: JoinWindowStore) -> None:
         self._store = store
@@ -83,7 +84,7 @@ class StreamStreamJoin(Processor):
     """Joins the records of one side with those of the other side, as ``KStreamKStreamJoin`` does.
 
     :param other: the store in which the other side has kept its records.
-    :param lonely: the records of both sides that have found no partner, or ``None`` in an inner join.
+    :param lonely: the store of the records of both sides that have found no partner, or ``None`` in an inner join.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class StreamStreamJoin(Processor):
     def _emit_lonely(self, store: OuterJoinStore, timestamp: int, headers: Headers) -> None:
         """Emit the records whose windows have closed without a partner.
 
-        As in Kafka Streams, the timestamp of the last record that this search looks at becomes the earliest one.
+        As in Kafka Streams, ``earliest`` becomes the timestamp of the last record that this search looks at.
         """
         earliest, closed = self._tracker.earliest, self._tracker.stream_time.value - self._side.windows.grace_ms
         if earliest.value + self._side.after_ms >= closed:

@@ -1,4 +1,4 @@
-"""Streams of records, in the words of ``KStream``."""
+"""Streams of records, with the methods of ``KStream``."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class HowJoined:
     """The optional arguments of a join.
 
     :param key: the serde of the keys where they are stored or repartitioned. ``value`` and ``other_value`` are the
-        serdes of the values of this stream and of the other one.
-    :param store: the begin of the names of a stream-stream join's stores.
-    :param name: the name of a join with a table, or the begin of the names of a stream-stream join's nodes. It is
-        also the begin of the names of repartition topics: ``<name>-repartition``, ``<name>-left-repartition``,
-        ``<name>-right-repartition``.
+        serdes of the values of this stream and of the other stream.
+    :param store: in a join of two streams, the prefix of the names of the stores.
+    :param name: in a join with a table, the name of the join's node; in a join of two streams, the prefix of the
+        names of the nodes. It is also the prefix of the names of repartition topics: ``<name>-repartition`` in a
+        join with a table, ``<name>-left-repartition`` and ``<name>-right-repartition`` in a join of two streams.
     """
 
     key: Serde | None = None
@@ -45,14 +45,15 @@ class HowJoined:
 
 @dataclass(frozen=True)
 class KStream:
-    """A stream of records. Every method adds an operation to the pipeline and returns the stream behind it.
+    """A stream of records. Every method adds an operation to the pipeline and returns the operation's results.
 
     A parameter ``name`` is the operation's name in ``describe()``. Without it, a name is generated.
 
     :param key: the serde with which keys are written. It is ``None`` behind an operation that may have changed the
-        keys.
-    :param window_bytes: number of bytes at the end of the keys that did not decide the partitions of the records.
-        Updates of a windowed table have such bytes, up to the next repartition topic, where whole keys decide.
+        keys, unless this operation names the serde of the new keys.
+    :param window_bytes: number of bytes at the end of each key that did not decide the partition of its record.
+        Updates of a windowed table have such bytes: those of the window. The next repartition topic ends this,
+        because there the whole key decides.
     """
 
     graph: Graph
@@ -67,7 +68,8 @@ class KStream:
     def filter(self, predicate: Callable[[Any, Any], object], *, name: str = "") -> KStream:
         """Keep the records for which ``predicate(key, value)`` is true.
 
-        :param predicate: a function that may be vectorised, as those of ``map_values`` and ``select_key`` may.
+        :param predicate: a function. It may be vectorised, as may the functions of ``map_values`` and
+            ``select_key``.
         """
         name = self.graph.new_name("KSTREAM-FILTER-", name)
         typed = with_serdes(predicate, self.key, self.value)
@@ -106,10 +108,11 @@ class KStream:
         value: Serde | None = None,
         partitions: int | None = None,
     ) -> KStream:
-        """Write the stream to an internal topic and go on behind it.
+        """Write the stream to an internal topic and return the stream that reads this topic.
 
-        :param name: the begin of the topic's name ``<name>-repartition``.
-        :param partitions: the topic's number of partitions. Without it, the topic gets as many as the inputs have.
+        :param name: the prefix of the topic's name ``<name>-repartition``.
+        :param partitions: the topic's number of partitions. Without it, the topic gets as many partitions as the
+            largest topic that the writing sub-topology reads.
         """
         name = name or self.graph.new_name("KSTREAM-REPARTITION-")
         keys, values = key or self.key, value or self.value
@@ -119,10 +122,10 @@ class KStream:
     def group_by_key(
         self, *, name: str = "", key: Serde | None = None, value: Serde | None = None
     ) -> KGroupedStream:
-        """Group the records by their key, behind a repartition topic if the keys may have been changed.
+        """Group the records by their key. If the keys may have been changed, a repartition topic comes first.
 
-        :param name: the begin of the repartition topic's name ``<name>-repartition``. Without it, the topic's name
-            begins with that of the store.
+        :param name: the prefix of the repartition topic's name ``<name>-repartition``. Without it, the name of the
+            store is the prefix.
         """
         return KGroupedStream(
             self.graph,
@@ -138,9 +141,9 @@ class KStream:
     def join(
         self, other: KTable | KStream, joiner: Joiner, windows: JoinWindows | None = None, **how: Any
     ) -> KStream:
-        """Join every record with the table's value of its key, or with another stream's records near in time.
+        """Join every record with the table's value of the same key, or with records of another stream.
 
-        :param joiner: ``joiner(value, other_value)``.
+        :param joiner: ``joiner(value, other_value)`` returns the joined value.
         :param windows: how far apart in time two records of streams may be. A join with a table has no windows.
         :param how: see :class:`HowJoined`.
         """
@@ -149,11 +152,14 @@ class KStream:
     def left_join(
         self, other: KTable | KStream, joiner: Joiner, windows: JoinWindows | None = None, **how: Any
     ) -> KStream:
-        """Join as ``join`` does. A record without a partner comes out as well, with ``None`` as the partner."""
+        """Join as ``join`` does, and also emit each record without a partner. ``joiner`` gets ``None`` for it."""
         return self._joined(other, joiner, Side.LEFT, windows, HowJoined(**how))
 
     def outer_join(self, other: KStream, joiner: Joiner, windows: JoinWindows, **how: Any) -> KStream:
-        """Join two streams. A record of either side without a partner comes out as well, with ``None`` for it."""
+        """Join two streams, and also emit each record of either side that has no partner.
+
+        ``joiner`` gets ``None`` in place of the missing partner.
+        """
         return self._joined(other, joiner, Side.OUTER, windows, HowJoined(**how))
 
     def to(self, topic: str, *, key: Serde | None = None, value: Serde | None = None, name: str = "") -> None:
@@ -208,9 +214,10 @@ class KStream:
         return KStream(self.graph, node, key, None, sources, window_bytes=left.window_bytes)
 
     def _by_key(self, prefix: str, key: Serde | None, value: Serde | None) -> KStream:
-        """Return the stream by key. If its keys may have been changed, it comes from a repartition topic.
+        """Return this stream with every record in the partition of its key.
 
-        As in ``KStreamImpl#repartitionForJoin``, all joins of this stream that have no name share one such topic.
+        If the keys may have been changed, this is a stream behind a repartition topic. As in
+        ``KStreamImpl#repartitionForJoin``, all joins of this stream that have no name share one such topic.
         """
         if not self.repartition_required:
             return self

@@ -23,12 +23,12 @@ class BuiltSubTopology:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The topics that it reads: inputs, and repartition topics without the application id."""
+        """The topics that this sub-topology reads: inputs, and repartition topics without the application id."""
         return self._topics(Kind.SOURCE)
 
     @property
     def sinks(self) -> tuple[str, ...]:
-        """The topics that it writes: outputs, and repartition topics without the application id."""
+        """The topics that this sub-topology writes: outputs, and repartition topics without the application id."""
         return self._topics(Kind.SINK)
 
     def processor(
@@ -37,8 +37,8 @@ class BuiltSubTopology:
         """Return the processor of the task of this partition.
 
         :param stores: all stores of ``self.stores``, by name.
-        :param cache: the cache in which tables keep updates back until the task is flushed. Without a cache, each
-            update is written at once.
+        :param cache: the cache in which tables keep updates back until the runner flushes the task. Without a
+            cache, each update is written at once.
         :raises InvalidInput: a store is missing.
         """
         if missing := [store.name for store in self.stores if store.name not in stores]:

@@ -1,4 +1,4 @@
-"""Joins with tables: a record of a stream with the present value of a table, and two tables update by update."""
+"""Joins with tables: of a stream's record with a table's present value, and of two tables at each update."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Joiner = Callable[[Any, Any], Any]
 
 
 class Side(Enum):
-    """The kind of join that the updates of one table go through."""
+    """The kind of a join, as seen from the table whose update is being joined."""
 
     INNER = "both sides have to be there"
     LEFT = "the other side may be missing"
@@ -26,7 +26,7 @@ class Side(Enum):
 
 
 class StreamTableJoin(Processor):
-    """Joins a stream with a table, as ``KStreamKTableJoinProcessor`` without a grace period does."""
+    """Joins a stream with a table, as ``KStreamKTableJoinProcessor`` does without a grace period."""
 
     def __init__(self, context: TaskContext, get: Getter, joiner: Joiner, is_left: bool) -> None:
         self._context, self._get, self._joiner, self._is_left = context, get, joiner, is_left
@@ -46,7 +46,7 @@ class TableTableJoin(Processor):
     :param get: reads the other table.
     :param joiner: takes this side's value and the other side's value.
     :param side: the kind of join, as seen from this side.
-    :param sends_old: whether an operation behind the join needs the old values.
+    :param sends_old: whether a later operation needs the old values.
     """
 
     def __init__(self, context: TaskContext, get: Getter, joiner: Joiner, side: Side, sends_old: bool) -> None:
@@ -86,7 +86,7 @@ class JoinMerge(TableProcessor):
 
 
 class JoinedTable(TableLogic):
-    """The table that a join of tables makes. It has a store only if the store has a name."""
+    """The table that a join of tables makes. It has a store only if the user has named the store."""
 
     def __init__(
         self, left: TableLogic, right: TableLogic, joiner: Joiner, side: Side, kept: MaterializedTable | None

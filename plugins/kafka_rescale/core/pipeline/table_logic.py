@@ -1,7 +1,8 @@
-"""How tables are stored, how joins read them, and how their updates come to name the old values.
+"""How tables are stored, how joins read them, and when their updates carry the old values.
 
-Only a complete program tells whether a table has a store. A table that is read from a topic gets a store when an
-operation reads it by key. A filter or a mapping is computed from its table when that is enough (``KTableImpl``).
+Only the complete program decides whether a table has a store. A table that is read from a topic gets a store when
+an operation reads the table by key. The result of a filter or a mapping needs no store of its own: it can be
+computed from the table in front (``KTableImpl``).
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ class Reader(NamedTuple):
 
 
 class TableLogic(ABC):
-    """A table. ``sends_old`` says whether its updates name the old values."""
+    """A table. ``sends_old`` says whether its updates carry the old values."""
 
     sends_old = False
 
     @abstractmethod
     def reader(self) -> Reader:
-        """Return the access to the table by key, and make sure that the table can be read so."""
+        """Return the access to the table by key. If this needs a store, give the table a store."""
 
     def send_old(self, *, force: bool = True) -> bool:
-        """Let the updates of the table name the old values, and return whether they do.
+        """Let the updates of the table carry the old values, and return whether they carry them.
 
-        :param force: whether to give the table a store if that is needed.
+        :param force: whether to give the table a store if the old values need one.
         """
         self.sends_old = True
         return True
@@ -67,7 +68,7 @@ class MaterializedTable(TableLogic):
 
 
 class SourceTable(MaterializedTable):
-    """A table that is read from a topic. It has a store if the store has a name, or if an operation needs it."""
+    """A table that is read from a topic. It has a store if the user has named one or an operation needs one."""
 
     def __init__(self, store: StoreDefinition, serdes: StoreSerdes, is_materialized: bool) -> None:
         super().__init__(store, serdes)
@@ -88,9 +89,9 @@ class SourceTable(MaterializedTable):
 
 
 class ComputedTable(TableLogic):
-    """A table that is computed from another one (``KTableFilter``, ``KTableMapValues``).
+    """A table that is computed from another table (``KTableFilter``, ``KTableMapValues``).
 
-    It has a store only if the store has a name.
+    It has a store only if the user has named the store.
     """
 
     def __init__(
@@ -98,7 +99,8 @@ class ComputedTable(TableLogic):
     ) -> None:
         self._parent, self._compute, self._kept, self._is_filter = parent, compute, kept, is_filter
         if is_filter:
-            # Without old values, the filter would hand on a tombstone for every key that it leaves out.
+            # Old values show whether the key was in the result before. Without them, the filter would hand on a
+            # tombstone for every update that it leaves out.
             self.sends_old = parent.send_old(force=False)
 
     def reader(self) -> Reader:

@@ -1,4 +1,4 @@
-"""Tables, in the words of ``KTable``."""
+"""Tables, with the methods of ``KTable``."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 class KTable:
     """A table: the latest value of every key. Every method adds an operation to the pipeline.
 
-    A parameter ``store`` is the name of the state store, and so of its changelog. Without it, the result has a
-    store only if an operation needs it.
+    A parameter ``store`` is the name of the state store. The name of its changelog follows from it. Without
+    ``store``, the result of the method has no store.
 
-    :param window_bytes: number of bytes at the end of the keys that did not decide the partitions of the records:
-        the bytes of the windows.
+    :param window_bytes: number of bytes at the end of each key that did not decide the partition of its record:
+        the bytes of the window.
     """
 
     graph: Graph
@@ -40,7 +40,7 @@ class KTable:
     window_bytes: int = 0
 
     def filter(self, predicate: Callable[[Any, Any], object], *, store: str = "", name: str = "") -> KTable:
-        """Keep the entries for which ``predicate(key, value)`` is true. All other entries count as deleted."""
+        """Keep the entries for which ``predicate(key, value)`` is true. The result lacks all other entries."""
         name = self.graph.new_name("KTABLE-FILTER-", name)
         return self._computed(
             name, lambda key, value: value if predicate(key, value) else None, store, self.value, is_filter=True
@@ -66,7 +66,7 @@ class KTable:
     def join(
         self, other: KTable, joiner: Joiner, *, store: str = "", value: Serde | None = None, name: str = ""
     ) -> KTable:
-        """Join the values of the keys that both tables have, by ``joiner(left, right)``."""
+        """Join the two values of every key that both tables have, by ``joiner(left, right)``."""
         return self._joined(other, joiner, Side.INNER, store, value, name)
 
     def left_join(
@@ -106,7 +106,7 @@ class KTable:
         return KTable(self.graph, node, self.key, value, self.sources, logic, self.window_bytes)
 
     def _kept_in(self, store: str, value: Serde | None) -> MaterializedTable | None:
-        """Return a table with the same keys that has a store of this name, or None if there is no name."""
+        """Return the definition of a table that has these keys and a store of this name. None without a name."""
         if not store:
             return None
         definition = StoreDefinition(store, "timestamped-key-value", window_bytes=self.window_bytes)

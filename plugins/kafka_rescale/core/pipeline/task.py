@@ -1,18 +1,18 @@
 """The promises between a pipeline and the runner of its tasks.
 
-Everywhere here, internal topics have their names of ``Topology#describe()``, **without the application id**. The
-runner puts ``<application.id>-`` in front of the names of repartition and changelog topics. Before it hands over a
-record, it takes this prefix off again. The runner promises:
+Here, internal topics have the names that ``Topology#describe()`` prints, **without the application id**. The
+runner puts ``<application.id>-`` in front of the names of repartition and changelog topics. It removes this prefix
+again before it hands a record to a task. The runner promises:
 
-* It hands each task the records of its source partitions in offset order. It merges several partitions: of the
-  first records of all partitions, the one with the lowest timestamp comes next (``PartitionGroup``). Of equal
-  timestamps, the first topic by name comes next.
-* It keeps for each store the content of the store's changelog. It writes every ``put`` to the changelog, in order,
-  with the given key, value and timestamp, to the partition of the task.
+* It hands each task the records of its source partitions in offset order. If a task has several partitions, the
+  runner compares their next records and takes the record with the lowest timestamp first (``PartitionGroup``). If
+  timestamps are equal, the topic whose name sorts first comes first.
+* For each store, it keeps the content of the store's changelog. It writes every ``put`` to the changelog, in
+  order, with the given key, value and timestamp, to the partition of the task.
 * It calls :meth:`TaskProcessor.flush` before a commit, and writes the records that this call emits as well.
 * It writes emitted records in their order. It commits them, the changelogs, the input offsets and the text of
   :meth:`TaskProcessor.checkpoint` in one transaction.
-* After any failure it makes a new processor and lets it :meth:`TaskProcessor.restore` the committed text. A
+* After any failure, it makes a new processor and calls :meth:`TaskProcessor.restore` with the committed text. A
   processor whose ``process`` has raised an error is in an undefined state.
 
 The pipeline promises three things. A task has no state except its stores and its checkpoint. A task is
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from kafka_rescale.core.pipeline.stores.record_cache import RecordCache
 
 CHECKPOINT_CHARACTERS = 3_000
-"""Most characters of a checkpoint. With a frame they fit into ``offset.metadata.max.bytes`` (4,096 by default)."""
+"""Most characters of a checkpoint. The runner adds a frame to the checkpoint. Both together fit into
+``offset.metadata.max.bytes`` (4,096 by default)."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -116,13 +117,12 @@ class StoreDefinition:
 
     :param kind: a name of ``changelog_formats.FORMATS``.
     :param retention_ms: the retention time of a store that has times in its keys (starts of windows, ends of
-        sessions). Take the latest time that this task has ever put, minus the retention time: entries of that time
-        or older are gone for the pipeline. The runner may drop them without a record in the changelog. ``None``
-        stands for a store that keeps everything.
+        sessions). The limit is the latest time that this task has ever put, minus the retention time. The pipeline
+        does not read entries whose time is at or before this limit. The runner may drop them without a record in
+        the changelog. ``None`` stands for a store that keeps everything.
     :param is_logged: whether the store has a changelog.
-    :param window_bytes: number of bytes of the windows at the end of the store's keys, if these are the keys of a
-        windowed table. Only the bytes before them decided the partitions of the records from which the entries
-        are made.
+    :param window_bytes: number of bytes of the window at the end of each key, if the keys come from a windowed
+        table. Only the bytes before the window decided the partition of the record from which the entry was made.
     """
 
     name: str
@@ -156,7 +156,7 @@ class TaskProcessor(Protocol):
         ...
 
     def process_batch(self, records: Sequence[Record]) -> list[Emitted]:
-        """Return what ``process`` returns for each record, in order.
+        """Process records and return the records for the sinks, as a call of ``process`` per record would.
 
         Vectorised functions see many records at once.
         """
@@ -178,7 +178,7 @@ class TaskProcessor(Protocol):
         ...
 
     def checkpoint(self) -> str:
-        """Return the stream times and counters that have to survive, in at most ``CHECKPOINT_CHARACTERS``.
+        """Return the times and counters that have to survive a restart, in at most ``CHECKPOINT_CHARACTERS``.
 
         The runner commits this text as the metadata of the task's input offsets. Kafka Streams keeps its partition
         times in the same place.
@@ -186,9 +186,9 @@ class TaskProcessor(Protocol):
         ...
 
     def restore(self, checkpoint: str) -> None:
-        """Go on from the text that ``checkpoint`` returned. An empty text means the beginning.
+        """Continue from the text that ``checkpoint`` returned. An empty text stands for a task that never ran.
 
-        :raises InvalidInput: the text comes from something else than ``checkpoint``.
+        :raises InvalidInput: the text is not one that ``checkpoint`` returns.
         """
         ...
 
@@ -203,12 +203,12 @@ class SubTopology(Protocol):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The topics that it reads: inputs, and repartition topics without the application id."""
+        """The topics that this sub-topology reads: inputs, and repartition topics without the application id."""
         ...
 
     @property
     def sinks(self) -> tuple[str, ...]:
-        """The topics that it writes: outputs, and repartition topics without the application id."""
+        """The topics that this sub-topology writes: outputs, and repartition topics without the application id."""
         ...
 
     @property
@@ -222,7 +222,7 @@ class SubTopology(Protocol):
         """Return the processor of the task of this partition.
 
         :param stores: all stores of ``self.stores``, by name.
-        :param cache: the cache in which tables keep updates back until the task is flushed. Without a cache, each
-            update is written at once.
+        :param cache: the cache in which tables keep updates back until the runner flushes the task. Without a
+            cache, each update is written at once.
         """
         ...

@@ -1,11 +1,11 @@
-"""Functions of the user's that take a whole batch of records instead of one record.
+"""User functions that take a whole batch of records instead of one record.
 
 A batch goes from a source through filters, mappings and new keys, where nothing depends on the order of single
-records. It ends at the first place where the stream branches, or where records are stored, joined or written.
-Behind that place, a vectorised function gets one record at a time.
+records. The batch ends at the first place where the stream branches, or where records are stored, joined or
+written. Behind that place, a vectorised function gets one record at a time.
 
-The results are the same in both cases. For that reason, records share a call only if the shared columns have the
-types that each of these records would give them alone.
+The results are the same in both cases. To make sure of this, records share a call only if the shared columns have
+the types that each of these records would give the columns alone.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Vectorized:
 
     :param function: takes a column of values, or a column of keys and a column of values. It returns a column of
         the same length.
-    :param to_column: takes a list and its kind (``column_kind``); returns a column. So the type of a column never
-        depends on the values of a batch.
+    :param to_column: takes a list and its kind (``column_kind``); returns a column. If the kind is given, it
+        decides the type of the column, so that the type does not depend on the values of a batch.
     :param to_list: takes a column; returns a list.
     :param alike: takes a list and its kind; returns a mark for every cell, or ``None`` if all cells are alike.
         Only cells with equal marks may share a column.
@@ -69,7 +69,10 @@ class Vectorized:
         return results
 
     def _together(self, columns: Sequence[list[Any]], kinds: Sequence[str]) -> list[Any]:
-        """Return the results of one call for all records. A record with a doubtful result gets its own call."""
+        """Call the function once for all records and return its results.
+
+        If the result of a record is doubtful, this method calls the function again for this record alone.
+        """
         made = self.function(*map(self.to_column, columns, kinds))
         found = self.to_list(made)
         if len(found) != len(columns[0]):
@@ -89,9 +92,9 @@ class Vectorized:
 def with_serdes(
     function: Callable[..., Any], *serdes: Serde | None, result: Serde | None = None
 ) -> Callable[..., Any]:
-    """Return a function that knows the serdes of its columns and results.
+    """Return the function with the serdes of its columns and results.
 
-    A function that is not vectorised needs no serdes; it is returned as it is.
+    A function that is not vectorised needs no serdes, and is returned unchanged.
     """
     return replace(function, serdes=serdes, result=result) if isinstance(function, Vectorized) else function
 
@@ -100,7 +103,7 @@ def with_serdes(
 class Batch:
     """Records that go through the pipeline together, as columns.
 
-    :param places: the place of each record in the records that the runner has handed over.
+    :param places: the place of each record among the records that the runner has handed over.
     """
 
     keys: list[Any] = field(default_factory=list)
@@ -118,7 +121,7 @@ class Batch:
         self.places.append(place)
 
     def keep(self, chosen: Sequence[object]) -> None:
-        """Keep the records for which ``chosen`` has a true value. Leave out the others."""
+        """Keep the records for which ``chosen`` has a true value. Remove the others."""
         for column in (self.keys, self.values, self.timestamps, self.headers, self.places):
             column[:] = [cell for cell, is_chosen in zip(column, chosen, strict=True) if is_chosen]
 

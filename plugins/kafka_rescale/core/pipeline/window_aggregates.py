@@ -20,7 +20,7 @@ Merger = Callable[[Any, Any, Any], Any]
 class WindowAggregate(TableProcessor):
     """Aggregates in windows of time and emits every update, as ``KStreamWindowAggregate`` does.
 
-    :param observed: the stream time that this processor has seen. It decides which records are late.
+    :param observed: the highest timestamp that this processor has seen. It decides which records are late.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class WindowAggregate(TableProcessor):
 class SessionAggregate(TableProcessor):
     """Aggregates in sessions and emits every update, as ``KStreamSessionWindowAggregate`` does.
 
-    :param observed: the stream time that this processor has seen. It decides which records are late.
+    :param observed: the highest timestamp that this processor has seen. It decides which records are late.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Grouped streams in windows, in the words of ``TimeWindowedKStream`` and ``SessionWindowedKStream``."""
+"""Grouped streams in windows, with the methods of ``TimeWindowedKStream`` and ``SessionWindowedKStream``."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ class WindowedKStream:
 
     The keys of the resulting tables are :class:`Windowed`.
 
-    A parameter ``store`` is the name of the state store, and so of its changelog. Without it, a name is generated.
-    ``retention`` is the time for which windows are kept. It must be at least the time in which they can change.
+    A parameter ``store`` is the name of the state store. The name of its changelog follows from it. Without
+    ``store``, the name is generated. A parameter ``retention`` is the time for which the store keeps windows. It
+    must be at least the time in which a window can change.
     """
 
     grouped: KGroupedStream
@@ -74,7 +75,7 @@ class WindowedKStream:
     ) -> KTable:
         """Add the values of every key and window to ``initializer()`` by ``aggregator(key, value, aggregate)``.
 
-        :param merger: ``merger(key, one, two)``, which makes one aggregate of two. Sessions need it; windows of
+        :param merger: ``merger(key, one, two)`` makes one aggregate of two. Sessions need a merger; windows of
             time do not allow it.
         :param value: the serde of the aggregates.
         """

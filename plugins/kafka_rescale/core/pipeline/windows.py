@@ -30,7 +30,8 @@ class Windowed(NamedTuple):
 class TimeWindows:
     """Windows of one size: tumbling windows, or hopping windows if ``advance`` is given (``TimeWindows``).
 
-    :param grace: the time after its end in which a window takes late records.
+    :param advance: the time between the starts of two windows.
+    :param grace: the time after a window's end in which the window still takes late records.
     """
 
     size: timedelta
@@ -55,7 +56,7 @@ class TimeWindows:
 
     @cached_property
     def grace_ms(self) -> int:
-        """The time after its end in which a window takes late records, in ms."""
+        """The time in ms after a window's end in which the window still takes late records."""
         return self.grace // _MILLISECOND
 
     @property
@@ -65,7 +66,7 @@ class TimeWindows:
 
     @property
     def retention_ms(self) -> int:
-        """The time in ms for which a window has to be kept, from its start on."""
+        """The time in ms for which a store has to keep a window, counted from the window's start."""
         return self.size_ms + self.grace_ms
 
     def starts(self, timestamp: int) -> Iterator[int]:
@@ -80,10 +81,10 @@ class TimeWindows:
 
 @dataclass(frozen=True)
 class SessionWindows:
-    """Windows that last as long as records come without a gap (``SessionWindows``).
+    """Windows that last as long as records follow each other without a long pause (``SessionWindows``).
 
-    :param gap: the least time without a record that ends a session.
-    :param grace: the time after the gap in which a session takes late records.
+    :param gap: the longest pause between two records of one session. A longer pause ends the session.
+    :param grace: the time after the gap in which a session still takes late records.
     """
 
     gap: timedelta
@@ -95,12 +96,12 @@ class SessionWindows:
 
     @cached_property
     def gap_ms(self) -> int:
-        """The least time without a record that ends a session, in ms."""
+        """The longest pause in ms between two records of one session."""
         return self.gap // _MILLISECOND
 
     @cached_property
     def grace_ms(self) -> int:
-        """The time after the gap in which a session takes late records, in ms."""
+        """The time in ms after the gap in which a session still takes late records."""
         return self.grace // _MILLISECOND
 
     @property
@@ -110,7 +111,7 @@ class SessionWindows:
 
     @property
     def retention_ms(self) -> int:
-        """The time in ms for which a session has to be kept, from its end on."""
+        """The time in ms for which a store has to keep a session, counted from the session's end."""
         return self.gap_ms + self.grace_ms
 
     def serde(self, inner: Serde | None) -> Serde | None:
@@ -120,11 +121,11 @@ class SessionWindows:
 
 @dataclass(frozen=True)
 class JoinWindows:
-    """The distance in time that two joined records may have (``JoinWindows``).
+    """How far apart in time two joined records may be (``JoinWindows``).
 
-    :param before: the time by which the other side's record may be earlier.
-    :param after: the time by which the other side's record may be later.
-    :param grace: the time after that in which late records are still joined.
+    :param before: the time by which the right side's record may be earlier than the left side's.
+    :param after: the time by which the right side's record may be later than the left side's.
+    :param grace: the time after the end of the window in which late records are still joined.
     """
 
     before: timedelta
@@ -141,12 +142,12 @@ class JoinWindows:
 
     @cached_property
     def before_ms(self) -> int:
-        """The time in ms by which the other side's record may be earlier."""
+        """The time in ms by which the right side's record may be earlier than the left side's."""
         return self.before // _MILLISECOND
 
     @cached_property
     def after_ms(self) -> int:
-        """The time in ms by which the other side's record may be later."""
+        """The time in ms by which the right side's record may be later than the left side's."""
         return self.after // _MILLISECOND
 
     @cached_property
@@ -156,12 +157,12 @@ class JoinWindows:
 
     @property
     def retention_ms(self) -> int:
-        """The time in ms for which records have to be kept."""
+        """The time in ms for which the stores of a join have to keep records."""
         return self.before_ms + self.after_ms + self.grace_ms
 
 
 class _TimeWindowed:
-    """Writes the key and 8 bytes of the start, as ``TimeWindowedSerializer`` does."""
+    """Writes the key, then the window's start in 8 bytes, as ``TimeWindowedSerializer`` does."""
 
     def __init__(self, inner: Serde, size_ms: int) -> None:
         self.inner, self._size_ms = inner, size_ms
@@ -175,7 +176,7 @@ class _TimeWindowed:
 
 
 class _SessionWindowed:
-    """Writes the key, 8 bytes of the end and 8 bytes of the start, as ``SessionWindowedSerializer`` does."""
+    """Writes the key, then the session's end and start in 8 bytes each, as ``SessionWindowedSerializer`` does."""
 
     def __init__(self, inner: Serde) -> None:
         self.inner = inner

@@ -1,4 +1,4 @@
-"""What a person asks for when triggering a run: more or fewer threads, clients and processors."""
+"""The changes that a user asks for when triggering a run: more or fewer threads, clients and processors."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ EXPAND_PROCESSORS = "expand_processors"
 class Adjustments:
     """Changes before a rebalance.
 
-    :param add_to: client that gets a stream thread.
-    :param remove_from: client that loses a stream thread.
-    :param timeout_seconds: how long to wait for the end of a thread that may still be at work; None to not wait.
-    :param remove: client that is given up.
-    :param start: client that is started again.
-    :param processors: number of processors that every sub-topology shall have.
+    :param add_to: the client that gets a stream thread.
+    :param remove_from: the client that loses a stream thread.
+    :param timeout_seconds: how long the run waits for the end of a removed thread that may still be at work. None:
+        the run does not wait.
+    :param remove: the client that ends.
+    :param start: the client that starts again.
+    :param processors: the number of processors that every sub-topology shall have.
     """
 
     add_to: str | None = None
@@ -51,16 +52,18 @@ class Adjustments:
 
 NOTHING_ASKED = Adjustments()
 REMEMBERED = 500
-"""How many runs with changes are remembered: an older run is not cleared any more."""
+"""How many runs with changes the record remembers. If an older run is cleared, it makes its changes again."""
 
 
 def still_asked(processing: Processing | None, run: str, asked: Adjustments) -> Adjustments:
-    """Return the changes of a run that are still to be made: none if any attempt at the run has made them."""
+    """Return the changes that a run still has to make. If an attempt at the run has made them, none are left."""
     return NOTHING_ASKED if processing is not None and run in processing.adjusted_by else asked
 
 
 def adjusted(processing: Processing, run: str, asked: Adjustments) -> Processing:
-    """Return the clients after the changes of a run, which are made once; the next rebalance goes by the result.
+    """Return the clients after the changes of a run. If an attempt at the run has made them, change nothing.
+
+    The next rebalance begins with the result.
 
     :raises InvalidInput: there is no such client.
     :raises Refused: no client would be left.
@@ -85,9 +88,9 @@ def _adjusted(processing: Processing, asked: Adjustments) -> Processing:
 
 
 def thread_added(processing: Processing, client_id: str | None) -> tuple[Processing, str | None]:
-    """Add a thread, and return its name; None if the client is not running.
+    """Add a thread, and return the changed record and the thread's name. The name is None if no thread was added.
 
-    :param client_id: None is the only client.
+    :param client_id: the client. None stands for the only client.
     """
     record = processing.the_client(client_id)
     client, name = record.client.add_stream_thread()
@@ -95,9 +98,11 @@ def thread_added(processing: Processing, client_id: str | None) -> tuple[Process
 
 
 def thread_removed(processing: Processing, client_id: str | None) -> tuple[Processing, str | None]:
-    """Ask a thread to end, and return its name; None if the client has no thread or can't lose one.
+    """Ask a thread to end, and return the changed record and the thread's name.
 
-    :param client_id: None is the only client.
+    The name is None if the client has no thread or can't lose one.
+
+    :param client_id: the client. None stands for the only client.
     """
     record = processing.the_client(client_id)
     client, name = record.client.remove_stream_thread()
@@ -105,7 +110,7 @@ def thread_removed(processing: Processing, client_id: str | None) -> tuple[Proce
 
 
 def clients_removed(processing: Processing, ids: Collection[str]) -> Processing:
-    """Give clients up; clients that have already ended stay as they are.
+    """Shut clients down. Clients that have already ended stay as they are.
 
     :raises Refused: no client would be left.
     """
@@ -116,16 +121,16 @@ def clients_removed(processing: Processing, ids: Collection[str]) -> Processing:
             "clients of the pipeline",
             found=f"{', '.join(sorted(ended))}, which are all that are left",
             expected="another client that is running",
-            remedy="Start another one first; or pause the DAG, if the pipeline shall stop.",
+            remedy="Start another client first. Or pause the DAG, if the pipeline shall stop.",
         )
     closed = (c.with_client(c.client.close()) for c in processing.clients if c.client_id in ended)
     return processing.with_clients(*closed)
 
 
 def clients_started(processing: Processing, ids: Collection[str]) -> Processing:
-    """Let clients that have ended or are absent begin anew; running clients go on.
+    """Start clients again that have ended or are absent. Running clients stay as they are.
 
-    An absent client joins without the state that it had: its directory is made again.
+    An absent client joins without the state that it had: it makes a new directory for its state.
     """
     again = (
         ClientRecord(client_id=c.client_id, state_dir="" if c.absent else c.state_dir)

@@ -14,13 +14,13 @@ from kafka_rescale.core.pipeline.task import SubTopology
 
 @dataclass(frozen=True)
 class Scaling:
-    """What a run makes of inputs that have grown.
+    """The decision of a run about inputs that have grown.
 
-    :param record: what is to be remembered.
-    :param parallelism: of every sub-topology.
-    :param targets: processors to ask for now, by sub-topology.
-    :param messages: for a person.
-    :param warns: whether somebody should look.
+    :param record: the record that the control topic has to keep.
+    :param parallelism: the present and the expected number of processors of every sub-topology.
+    :param targets: by sub-topology, the number of processors to ask for now.
+    :param messages: what the run tells the user.
+    :param warns: whether the messages are warnings.
     """
 
     record: Autoscaling
@@ -30,13 +30,16 @@ class Scaling:
     warns: bool = False
 
     def failed(self, error: RescaleError, now_ms: int) -> Scaling:
-        """Return what is left when the brokers would not grow the internal topics: the run goes on as it was."""
+        """Return the decision after the brokers have refused to grow the internal topics.
+
+        The run goes on with the processors that it has.
+        """
         told = f"the internal topics could not be grown, and the next run tries again: {error}"
         return replace(self, record=self.record.failed(now_ms), targets={}, messages=(told,), warns=True)
 
 
 NOT_LOOKED = Scaling(Autoscaling())
-"""Of a backfill, which reads what there was."""
+"""The decision of a backfill. It reads past records, so it does not look whether inputs have grown."""
 
 
 def parallelism_of(
@@ -45,15 +48,16 @@ def parallelism_of(
     counts: Mapping[str, int],
     repartitions: Collection[str],
 ) -> tuple[Parallelism, ...]:
-    """Return the processors of every sub-topology, and how many follow from its inputs: one per partition.
+    """Return how many processors every sub-topology has, and how many follow from its inputs: one per partition.
 
-    :param counts: partitions of every source topic, as they follow from the inputs.
-    :param repartitions: topics that the pipeline writes itself, and that grow with their readers.
+    :param counts: by source topic, the number of partitions that follows from the inputs.
+    :param repartitions: the topics that the pipeline writes itself. They grow with the sub-topologies that read
+        them.
     """
     found = []
     for part in parts:
         now = processors.sub_topologies[part.id].count
-        # A processor without a partition in one of the inputs would have nothing to join with.
+        # If an input had no partition for a processor, the processor would have nothing to join with.
         external = [counts[topic] for topic in part.sources if topic not in repartitions]
         expected = min(external) if external else max(counts[topic] for topic in part.sources)
         found.append(Parallelism(part.id, now, max(now, expected)))
@@ -68,10 +72,11 @@ def scaling(
     partitions: int,
     now_ms: int,
 ) -> Scaling:
-    """Decide what a run asks for.
+    """Decide how many processors a run asks for.
 
-    :param known: what earlier runs have left.
-    :param partitions: of all internal topics together. An attempt that was refused may have grown some of them.
+    :param known: the record of earlier runs.
+    :param partitions: the number of partitions of all internal topics together. An attempt that the brokers have
+        refused may have grown some of these topics.
     :param now_ms: wall clock, in ms since the epoch.
     """
     short = {p.subtopology: p.expected for p in parallelism if p.current < p.expected}
@@ -87,7 +92,7 @@ def scaling(
         record = record.model_copy(update={"grown_from": before, "attempts": record.attempts + 1})
     wanted = {number: count for number, count in short.items() if number not in processors.expanding}
     if not wanted:
-        return Scaling(record, parallelism)  # they warm up, which is told elsewhere
+        return Scaling(record, parallelism)  # The new processors are warming up. Another message says so.
     if record.given_up or record.is_exceeded(now_ms, application.autoscaling_timeout_ms):
         return Scaling(record.gave_up(), parallelism, messages=(_gave_up(application, target),), warns=True)
     return Scaling(record, parallelism, wanted)
@@ -102,14 +107,16 @@ def _described(parallelism: Iterable[Parallelism]) -> str:
 
 def _switched_off(application: PipelineApplication, parallelism: Iterable[Parallelism]) -> str:
     return (
-        f"{_described(parallelism)}, which these go on to read. `python -m kafka_rescale expand-processors` of "
-        f"{application.application_id} adds some, and with `partition.autoscaling.enabled: true` a run does"
+        f"{_described(parallelism)}; the present processors read all partitions. To add processors to "
+        f"{application.application_id}, run `python -m kafka_rescale expand-processors`, or let runs add them by "
+        "`partition.autoscaling.enabled: true`"
     )
 
 
 def _gave_up(application: PipelineApplication, target: int) -> str:
     return (
         f"gave up growing {application.application_id} to {target} processors: nothing has succeeded for "
-        f"partition.autoscaling.timeout.ms ({application.autoscaling_timeout_ms}) since the first failure. Mend "
-        "what the logs of `assign` say, then ask for them by `python -m kafka_rescale expand-processors`"
+        f"partition.autoscaling.timeout.ms ({application.autoscaling_timeout_ms}) since the first failure. The "
+        "logs of `assign` say what failed. Mend this, then ask for the processors by `python -m kafka_rescale "
+        "expand-processors`"
     )

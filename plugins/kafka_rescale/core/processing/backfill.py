@@ -1,10 +1,11 @@
-"""A past interval that is processed once more, by a generation of its own beside the generation at work.
+"""A past interval that is processed once more, by a separate generation beside the generation at work.
 
-A changelog can't tell the state as of the start of the interval: it is compacted, and tells the present state. So
-a backfill replays the log: it processes all records with times before the end of the interval, in the order of the
-log. It writes a result if the result's time is not before the start of the interval, or if the record that made it
-is not. Records that came late, with a time in the interval but behind others in the log, belong to the interval.
-So inputs are read to their present ends.
+A changelog can't give the state as of the start of the interval: it is compacted, and gives the present state. So
+a backfill replays the inputs: it processes all records with times before the end of the interval, in the order of
+the log. It writes a result if the time of the result is at or after the start of the interval. It also writes a
+result if the time of the record that made it is at or after this start. A late record has a time in the interval,
+but lies in the log behind records of later times. Late records belong to the interval, so a backfill reads the
+inputs up to their present ends.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from kafka_rescale.core.values import Value
 class Backfill(Value):
     """The interval that is processed once more, and the topics that its results go to.
 
-    :param start_ms: of the interval, by the timestamps of records.
-    :param end_ms: of the interval, exclusive.
-    :param history_ms: how far before the start the replay begins; None is the beginning of the log.
-    :param outputs: full names of the topics that are written, by the pipeline's own names.
+    :param start_ms: the start of the interval, by the timestamps of records.
+    :param end_ms: the end of the interval, exclusive.
+    :param history_ms: how long before the start the replay begins. None: it begins at the beginning of the log.
+    :param outputs: by the pipeline's own name of an output, the full name of the topic that the backfill writes.
     """
 
     start_ms: int
@@ -35,26 +36,26 @@ class Backfill(Value):
 
     @property
     def replayed_from_ms(self) -> int | None:
-        """The time of the first record that is needed; None needs them all."""
+        """The time of the first record that the backfill needs. None: it needs all records."""
         return None if self.history_ms is None else self.start_ms - self.history_ms
 
     def generation(self, application_id: str) -> str:
-        """Return the id of the generation: its group, and the prefix of transactional ids and internal topics."""
+        """Return the id of the generation: its group's name, and the prefix of transactional ids and topics."""
         return f"{application_id}-backfill-{_compact(self.start_ms)}-{_compact(self.end_ms)}"
 
     def application(self, generation: str) -> str:
-        """Return the id of the application that a generation for it belongs to."""
+        """Return the id of the application, from the id of a generation of this backfill."""
         return generation.removesuffix(self.generation(""))
 
 
 def backfill_of(application: PipelineApplication, topology: Topology, start: str, end: str) -> Backfill:
     """Return the backfill of a run for a past interval.
 
-    :param start: ISO 8601 with an offset, as Airflow renders ``data_interval_start``.
-    :param end: exclusive.
-    :raises InvalidInput: a time can't be read.
-    :raises Refused: the file doesn't say where outputs go, they would go where the pipeline's own go, or the
-        interval is empty.
+    :param start: the start, in ISO 8601 with an offset, as Airflow renders ``data_interval_start``.
+    :param end: the end (exclusive), in the same form.
+    :raises InvalidInput: the start or the end can't be read as a time.
+    :raises Refused: the file doesn't say where the outputs go, an output would go to a topic that the pipeline
+        itself reads or writes, or the interval is empty.
     """
     start_ms, end_ms = _ms(start), _ms(end)
     if start_ms >= end_ms:
@@ -87,10 +88,13 @@ def backfill_of(application: PipelineApplication, topology: Topology, start: str
 
 
 def require_history(source: str, backfill: Backfill, coverage: Coverage, *, is_compacted: bool) -> None:
-    """Refuse an input without all records that make the interval's results and the state before it.
+    """Refuse an input that lacks records which the backfill needs.
+
+    The backfill needs all records that make the results of the interval and the state before it.
 
     :param source: ``<topic>-<partition>``.
-    :param coverage: of the log from the offset where the replay begins; read closely if the topic is compacted.
+    :param coverage: the coverage of the log from the offset where the replay begins. For a compacted topic, it
+        must come from a close reading.
     :raises Refused: records were deleted or compacted away.
     """
     if not (coverage.is_headless or (is_compacted and not coverage.is_whole)):
@@ -103,16 +107,18 @@ def require_history(source: str, backfill: Backfill, coverage: Coverage, *, is_c
         if coverage.is_headless
         else f"records compacted away before offset {coverage.hole_end}",
         expected=f"every record since {needed}, from which the state at the start follows",
-        remedy="Choose a later interval. If the state goes back only so far, as that of windows does, say so by "
-        "`backfill.history_seconds`; of a compacted topic everything is needed.",
+        remedy="Choose a later interval. If the state depends only on recent records, as that of windows does, "
+        "declare how recent by `backfill.history_seconds`. A compacted topic is always needed from its beginning.",
     )
 
 
 def first_needed(begin: int, first_since: int | None, *, is_compacted: bool) -> int:
-    """Return the offset at which the replay of a partition begins; if it is gone, an offset below the log start.
+    """Return the offset at which the replay of a partition has to begin.
 
-    :param begin: log start.
-    :param first_since: offset of the first remaining record whose time is needed; None if all are needed.
+    If records from there on may have been deleted, the result is below the log start.
+
+    :param begin: the log start.
+    :param first_since: the offset of the first remaining record whose time is needed. None: all are needed.
     """
     if first_since is None or is_compacted:
         return 0
@@ -120,7 +126,7 @@ def first_needed(begin: int, first_since: int | None, *, is_compacted: bool) -> 
 
 
 def topics_of(topology: Topology, backfill: Backfill | None) -> Collection[str]:
-    """Return the topics that have to be there before a run."""
+    """Return the inputs and outputs, which have to exist before a run."""
     moved = {} if backfill is None else backfill.outputs
     return {*topology.inputs, *(moved.get(topic, topic) for topic in topology.outputs)}
 

@@ -1,7 +1,7 @@
-"""What happens after a stream thread died of an error, by the handler's decision (KIP-663, KIP-671).
+"""The record after a stream thread has died of an error, as the handler has decided (KIP-663, KIP-671).
 
-A client whose Spark is gone would have its threads replaced in run after run. So it is put out, as a member of a
-consumer group that no longer responds.
+If a client has lost its Spark, its threads would die and be replaced in every run. So the run puts this client
+out, as a consumer group removes a member that no longer responds.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from kafka_rescale.core.processing.rebalance import started
 
 
 def thread_died(processing: Processing, name: str, decision: Decision) -> Processing:
-    """Return the record after the death of a thread; as it was if there is no such thread (any more).
+    """Return the record after the death of a thread. If the record has no such thread (any more), change nothing.
 
-    A thread that replaces another one takes over all of its tasks at once. A client that is shut down keeps its
-    tasks for the rest of this run, as no other client may have them meanwhile; the next run's rebalance gives them
-    to others. A thread that was asked to end also keeps its tasks: what is left of its work is done in its own
-    name, and no thread takes its place.
+    A thread that replaces another one takes over all its tasks at once. A client that is shut down keeps its tasks
+    for the rest of this run, because no other client may have them meanwhile. The rebalance of the next run gives
+    them to other clients. A thread that was asked to end also keeps its tasks if it dies: no thread replaces it,
+    and the rest of its work is done under its own name.
     """
     record = processing.client(client_of(name))
     states = {thread.name: thread.state for thread in record.threads} if record is not None else {}
@@ -43,14 +43,14 @@ def thread_died(processing: Processing, name: str, decision: Decision) -> Proces
 def has_lost_its_spark(
     processing: Processing, job: str, last: JobResult | None, results: Mapping[str, JobResult]
 ) -> bool:
-    """Return whether a client's Spark begins no task any more, while that of another client does.
+    """Return whether a client's Spark begins no task any more, while the Spark of another client does.
 
-    If no client's Spark has begun a task in this run, the reason may be common to all of them. Then this is false,
-    and so it is false for the last client.
+    If no client's Spark has begun a task in this run, all clients may have the same problem. Then the answer is
+    false. For this reason, the answer is also false for the last client.
 
     :param job: a job of the client that has failed in all its attempts, by the name of its result.
-    :param last: what the last attempt has left; None if it has left nothing.
-    :param results: of all jobs of the application, by name.
+    :param last: the result of the last attempt. None if it has left no result.
+    :param results: the results of all jobs of the application, by name.
     """
     if last is not None and (last.progressed_ms or not _is_foreign(last)):
         return False
@@ -61,7 +61,7 @@ def has_lost_its_spark(
 
 
 def _is_foreign(result: JobResult) -> bool:
-    """Whether a job has failed by an error that is none of ours, or without a word: Spark's errors are foreign."""
+    """Whether a job has failed by an error that is not of this project, such as Spark's, or without any report."""
     return result.failure is None or result.failure.kind == RescaleError.__name__
 
 
@@ -70,7 +70,7 @@ def _client_of_job(job: str) -> str:
 
 
 def put_out(processing: Processing, name: str, why: str) -> Processing:
-    """Return the record after the death of a thread whose client is put out, from the next run on."""
+    """Return the record after the death of a thread whose client is put out: the next run leaves it out."""
     after = thread_died(processing, name, Decision.SHUTDOWN_CLIENT)
     record = after.client(client_of(name))
     return after if record is None else after.with_clients(record.model_copy(update={"put_out": why}))
@@ -83,7 +83,8 @@ def _with_replaced(record: ClientRecord, client: StreamsClient, dead: str) -> Cl
 
 def _threads(before: ClientRecord, after: ClientRecord, dead: str) -> Iterator[ThreadRecord]:
     known = {thread.name: thread for thread in before.threads}
-    # Names are used again, so the record refers to threads by the names that they began the run with.
+    # A new thread may get the name of a dead one. So the record refers to threads by their names at the begin of
+    # the run.
     begun = known[dead].replaces or dead
     for thread in after.threads:
         is_new = thread.name not in known

@@ -1,4 +1,4 @@
-"""The handler of uncaught exceptions: it decides what happens after a thread died (KIP-663, KIP-671)."""
+"""The handler of uncaught exceptions. It decides what happens after a thread has died (KIP-663, KIP-671)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Handler = Callable[[Exception], Decision]
 def exception_handler(declared: str) -> Handler:
     """Return the handler that an application file declares.
 
-    :param declared: a decision that is taken after every error, or ``module:name`` of a function that decides.
+    :param declared: a decision, which holds for every error, or ``module:name`` of a function that decides.
     :raises InvalidInput: there is no such function.
     """
     if ":" not in declared:
@@ -37,7 +37,7 @@ def exception_handler(declared: str) -> Handler:
 
 
 def _decision(name: str, function: Callable[[Exception], object], exception: Exception) -> Decision:
-    """Ask a user's function. If it fails, the client ends, as the function may have meant just that."""
+    """Ask a user's function. If the function fails, shut the client down: this may have been its decision."""
     try:
         return Decision(str(function(exception)))
     except Exception:

@@ -1,9 +1,10 @@
 """A source topic that has grown: where its keys were and are, and which records are read first (KIP-253).
 
-After the growth, a producer that does not know the new partitions yet still writes to the old ones. So no offset
-at the time of the growth separates earlier records from later ones. Timestamps don't either, as records may be
-late. The order of two questions does: ask for the end of a new partition first. All that its producers had written
-to old partitions before then lies below the ends of the old partitions **that are asked for afterwards**.
+After the growth, a producer that does not know the new partitions yet still writes to the old ones. So the end
+offsets at the time of the growth do not separate earlier records from later ones. Timestamps do not separate them
+either, because records may be late. The order of two requests does: ask for the end of a new partition first, then
+for the ends of the old partitions. Everything that the producers of the new partition wrote to old partitions
+before then lies below the ends **that are asked for second**.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from kafka_rescale.core.partitioning.linear_hashing import LinearHashing, ancest
 
 @dataclass(frozen=True)
 class GrownTopic:
-    """A topic whose keys are placed by linear hashing, and which has more partitions than at the beginning.
+    """A topic that has more partitions than at the beginning, and whose keys are placed by linear hashing.
 
-    :param topic: full name.
-    :param initial: partitions at the very beginning.
-    :param processors: of the sub-topology that reads it.
-    :param settled: by partition, the offset from which on all producers knew all partitions; empty if unknown.
+    :param topic: the full name.
+    :param initial: the number of partitions at the very beginning.
+    :param partitions: the number of partitions now.
+    :param processors: the number of processors of the sub-topology that reads the topic.
+    :param settled: by partition, an offset. The records from this offset on come from producers that knew all
+        partitions. Empty if these offsets are not known yet.
     """
 
     topic: str
@@ -32,34 +35,37 @@ class GrownTopic:
     settled: Mapping[int, int] = field(default_factory=dict)
 
     def ancestors(self, partition: int) -> tuple[int, ...]:
-        """Return the partitions in which keys of this one may have been, the latest first."""
+        """Return the partitions where the keys of this partition may have been before, the latest one first."""
         return ancestors(partition, self.initial)
 
     def homes(self, keys: Sequence[bytes]) -> list[int]:
-        """Return where producers that know all partitions put these keys."""
+        """Return the partitions to which producers that know all partitions send these keys."""
         return LinearHashing(self.initial).partition_batch(keys, self.partitions)
 
     def until(self, partition: int, end: int) -> int:
-        """Return the offset up to which there may be records whose keys have moved to other partitions.
+        """Return the offset below which there may be records whose keys have moved to other partitions.
 
-        :param end: end of the range to be read (exclusive).
+        :param end: the end of the range to read (exclusive).
         """
         return min(end, self.settled.get(partition, end))
 
     def fence(self, partition: int, records: Iterable[tuple[int, bytes | None]]) -> int:
-        """Return the offset behind the last record whose key belongs elsewhere by now; 0 without such a record.
+        """Return the offset behind the last record whose key now belongs to another partition, else 0.
 
-        :param records: offset and key of the records of a partition that are still to be read.
+        :param records: offset and key of the records of one partition that have not been read yet.
         """
         keyed = [(offset, key) for offset, key in records if key is not None]
         homes = self.homes([key for _, key in keyed])
         return max((at + 1 for (at, _), home in zip(keyed, homes, strict=True) if home != partition), default=0)
 
     def check(self, records: Iterable[tuple[int, int, bytes | None]]) -> None:
-        """Refuse records that are not where their keys belong, or belonged until all producers knew the growth.
+        """Refuse records that are in a wrong partition.
+
+        A record is right in the partition of its key. Below ``settled``, a record is also right in a partition
+        where its key was before, if the processor of the key reads this partition.
 
         :param records: partition, offset and key.
-        :raises UnsafeState: a record is elsewhere; the error names it.
+        :raises UnsafeState: a record is in a wrong partition. The error names the record.
         """
         keyed = [(partition, offset, key) for partition, offset, key in records if key is not None]
         for (partition, offset, key), home in zip(keyed, self.homes([k for *_, k in keyed]), strict=True):

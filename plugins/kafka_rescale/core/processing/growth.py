@@ -1,4 +1,4 @@
-"""How a pipeline reacts to partition counts that have changed (KIP-287)."""
+"""The reaction of a pipeline to partition counts that have changed (KIP-287)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BEGIN_ANEW = "to begin anew, delete the changelogs and the committed offsets of 
 
 @dataclass(frozen=True)
 class Declared:
-    """How the keys of topics are placed, as far as that is known.
+    """The rules that place the keys of topics, as far as they are known.
 
-    :param linear: the inputs that are placed by linear hashing, with the count that each was created with.
-    :param repartitions: topics that the pipeline writes itself, and therefore always by linear hashing.
-    :param static: the inputs that have a static partitioner, with its function.
+    :param linear: by topic whose keys are placed by linear hashing, the partition count at its creation.
+    :param repartitions: the topics that the pipeline writes itself, always by linear hashing.
+    :param static: by input that has a static partitioner, the function of this partitioner.
     """
 
     linear: Mapping[str, int]
@@ -30,16 +30,20 @@ class Declared:
     static: Mapping[str, str] = field(default_factory=dict)
 
     def placement(self, part: SubTopology, processors: PipelineProcessors) -> Placement:
-        """Return which processor of a sub-topology has the state of a key."""
+        """Return the rule by which the processors of a sub-topology have the states of keys."""
         counts = {topic: processors.topics[topic].partitions for topic in part.sources}
         # All static inputs of a sub-topology have the same function.
         static = next(iter(static_topics(self.static, part, counts)), None)
         return Placement(processors.sub_topologies[part.id].initial, static)
 
     def initial_of(self, part: SubTopology, counts: Mapping[str, int]) -> int:
-        """Return how many processors a sub-topology begins with: the partitions that its inputs began with.
+        """Return how many processors a sub-topology begins with.
 
-        :raises InvalidInput: inputs that are read together began with different counts, or have fewer now.
+        This is the declared initial count of the inputs that are placed by linear hashing. If there is no such
+        input, it is the largest partition count of all sources.
+
+        :raises InvalidInput: inputs that are read together have different declared counts, or an input has fewer
+            partitions now than declared.
         """
         found = {self.linear[topic] for topic in part.sources if topic in self.linear}
         if len(found) > 1:
@@ -63,7 +67,7 @@ class Declared:
         return initial
 
     def fits(self, topic: str, initial: int) -> bool:
-        """Whether the keys of a topic are where linear hashing over an initial count would put them."""
+        """Whether linear hashing over this initial count gives the real places of a topic's keys."""
         if topic in self.repartitions:
             return True
         linear = self.linear.get(topic, initial + 1)
@@ -78,12 +82,12 @@ def observed(
     anew: Collection[int],
     at_ms: int,
 ) -> PipelineProcessors:
-    """Return the record as of now: it keeps the initial counts, and notes the topics that have grown.
+    """Return the record as of now. It keeps the initial counts, and notes the topics that have grown.
 
     :param counts: partitions of every source topic, by the pipeline's own names.
-    :param anew: sub-topologies whose state and offsets are all gone, so that they begin as if they had never run.
-    :param at_ms: wall clock.
-    :raises Refused: a topic has changed in a way that would tear keys from their state.
+    :param anew: sub-topologies that have lost all their state and offsets. They begin as if they had never run.
+    :param at_ms: the wall clock.
+    :raises Refused: a topic has changed in a way that would separate keys from their state.
     """
     sub_topologies: dict[int, ProcessorCounts] = {}
     topics: dict[str, SourceTopic] = {}
@@ -118,7 +122,7 @@ def _observed(
             f"partitions of topic {topic!r}",
             found=f"{count}",
             expected=f"at least the {earlier} that it had in the last run",
-            remedy=f"It was made anew. Create it with as many; or, {BEGIN_ANEW}.",
+            remedy=f"It was deleted and made anew. Create it with as many partitions as before; or, {BEGIN_ANEW}.",
         )
     if count > earlier and part.stores and topic not in declared.static:
         _require_linear(topic, earlier, count, processors, declared)
@@ -150,9 +154,9 @@ def _require_linear(topic: str, earlier: int, count: int, processors: ProcessorC
         raise Refused(
             f"input topic {topic!r}",
             found=f"{count} partitions instead of {earlier}, for {processors.count} processors",
-            expected="a topic that began with a partition for each of them",
-            remedy="It is read together with a larger topic, and its keys would change processors: repartition() "
-            "it.",
+            expected="a topic that had a partition for each processor before it grew",
+            remedy="A sub-topology reads it together with a larger topic, and its keys would change processors. "
+            "Call repartition() on it.",
         )
 
 
@@ -161,7 +165,7 @@ def grown_topics(
 ) -> dict[str, GrownTopic]:
     """Return the source topics that have grown and whose keys are placed by linear hashing.
 
-    :param names: full names of topics, by the pipeline's own.
+    :param names: by the pipeline's own name of a topic, its full name.
     """
     counts = processors.sub_topologies[part.id]
     return {
@@ -175,7 +179,7 @@ def grown_topics(
 def grown_static_topics(
     part: SubTopology, processors: PipelineProcessors, declared: Declared
 ) -> dict[str, StaticTopic]:
-    """Return the inputs that have grown and have a static partitioner: their keys are where they were."""
+    """Return the inputs that have grown and have a static partitioner. Their keys have kept their partitions."""
     counts = {topic: processors.topics[topic].partitions for topic in part.sources}
     return {
         found.topic: found
@@ -189,10 +193,11 @@ def initial_counts(
 ) -> dict[str, int]:
     """Return the initial counts of the topics that tasks write by linear hashing, by full names.
 
-    These are outputs for which the file declares it, and all repartition topics. The initial count of a
-    repartition topic is the initial number of processors of the sub-topology that reads it.
+    These are the topics for which the file declares linear hashing, and all repartition topics. The initial count
+    of a repartition topic is the initial number of processors of the sub-topology that reads the topic.
 
-    :param names: full names of topics, by the pipeline's own; others are left out.
+    :param names: by the pipeline's own name of a repartition topic, its full name. The result leaves out the
+        repartition topics that have none.
     """
     read = {
         names[topic]: processors.sub_topologies[part.id].initial

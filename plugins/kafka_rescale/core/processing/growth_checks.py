@@ -1,4 +1,4 @@
-"""What changed counts make impossible: joins whose keys would not meet, backfills without an order."""
+"""Checks after partition counts have changed: of joins whose keys may not meet, of backfills without an order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from kafka_rescale.core.processing.growth import Declared
 def require_copartitioned(
     pipeline: Pipeline, record: PipelineProcessors, counts: Mapping[str, int], declared: Declared
 ) -> None:
-    """Refuse joins of topics whose keys were placed over different counts: matching keys would not meet.
+    """Refuse joins of topics whose keys were placed over different counts, because equal keys would not meet.
 
-    Topics that are placed by linear hashing may have grown at different times: their initial counts are compared.
+    Topics whose keys are placed by linear hashing may have grown at different times. Therefore this check compares
+    their initial counts.
 
     :param counts: partitions of every source topic, by the pipeline's own names.
     :raises Refused: joined topics have different counts.
@@ -37,11 +38,12 @@ def require_copartitioned(
 def require_order(
     live: PipelineProcessors, found: PipelineProcessors, parts: Iterable[SubTopology], declared: Declared
 ) -> None:
-    """Refuse a backfill if keys have moved, and the order in which to read their partitions is unknown.
+    """Refuse a backfill if keys have moved and the order in which to read their partitions is unknown.
 
     :param live: the record of the generation at work.
-    :param found: the record of the backfill, as it would begin.
-    :raises Refused: an input of a sub-topology with state has grown, and isn't placed by linear hashing.
+    :param found: the record with which the backfill would begin.
+    :raises Refused: an input of a sub-topology with state has grown, and its keys are placed neither by linear
+        hashing nor by a static partitioner.
     """
     for part in parts:
         counts = found.sub_topologies[part.id]
@@ -49,13 +51,14 @@ def require_order(
         for topic in sorted(external) if part.stores else ():
             before, now = live.topics[topic], found.topics[topic]
             has_grown = bool(before.grown_at_ms) or before.partitions < now.partitions
-            # Where the partitioner is static, no key has ever been elsewhere.
+            # With a static partitioner, no key has ever been in another partition.
             is_ordered = topic in declared.static or (now.grown_at_ms and declared.fits(topic, counts.initial))
             if has_grown and not is_ordered:
                 raise Refused(
                     f"backfill of input {topic!r}",
                     found=f"{now.partitions} partitions, more than there were, and no declared linear hashing",
-                    expected="linear hashing, by which it is known where keys have been before",
-                    remedy="If its producers use it, declare under `linear_hashing` with how many partitions the "
-                    "topic was created. Otherwise it is unknown which of a key's records came first.",
+                    expected="linear hashing, which tells where keys have been before",
+                    remedy="If its producers use linear hashing, declare under `linear_hashing` with how many "
+                    "partitions the topic was created. Otherwise it is unknown which of a key's records came "
+                    "first.",
                 )

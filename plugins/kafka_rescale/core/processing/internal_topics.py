@@ -1,4 +1,4 @@
-"""The internal topics of a pipeline as Kafka Streams would create them, and the order of its tasks."""
+"""The internal topics of a pipeline, as Kafka Streams would create them, and the order of its sub-topologies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ADDITIONAL_RETENTION_MS = 24 * 3600 * 1000
 """``windowstore.changelog.additional.retention.ms``."""
 
 KEEP_ALL = {"retention.ms": "-1"}
-"""Configs for a backfill: brokers go by the old times of its records, and would delete what is just written."""
+"""Configs for a backfill: the times of its records are old, so brokers with a limit would delete them at once."""
 
 _REPARTITION = {
     "cleanup.policy": "delete",
@@ -27,7 +27,7 @@ _REPARTITION = {
 class InternalTopic:
     """A topic that belongs to the application.
 
-    :param name: full.
+    :param name: the full name.
     """
 
     name: str
@@ -44,8 +44,8 @@ def internal_topics(
 ) -> list[InternalTopic]:
     """Return the repartition topics and changelogs.
 
-    :param counts: partitions of the repartition topics, without the application id.
-    :param tasks: changelog partitions by sub-topology: one per task.
+    :param counts: by repartition topic (without the application id), its number of partitions.
+    :param tasks: by sub-topology, the number of its tasks. A changelog has a partition for each task.
     """
     repartitions = [
         InternalTopic(internal_topic(application_id, topic), counts[topic], _REPARTITION)
@@ -70,9 +70,9 @@ def changelog_configs(store: StoreDefinition) -> dict[str, str]:
 
 
 def levels(topology: Topology) -> tuple[tuple[int, ...], ...]:
-    """Return the ids of the sub-topologies by level; the first level has those that no other one feeds.
+    """Return the ids of the sub-topologies by level. The first level has those that no other sub-topology feeds.
 
-    :raises InvalidInput: they feed each other in a circle.
+    :raises InvalidInput: sub-topologies feed each other in a circle.
     """
     level: dict[int, int] = {}
     for sub_topology in reversed(topology.downstream_first()):

@@ -1,4 +1,4 @@
-"""Whether the topics that a file declares under ``linear_hashing`` can be read and written so."""
+"""The check of the topics that a file declares under ``linear_hashing``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def require_linear_topics(
     moved: Collection[str] = (),
     counts: Mapping[str, int] = MappingProxyType({}),
 ) -> None:
-    """Refuse declarations that would have no effect: a name of another topic, a count that a topic never had.
+    """Refuse a declaration of a topic that the pipeline does not use, or of a count that an output never had.
 
-    :param linear: by topic, the count that it was created with.
-    :param moved: outputs of backfills.
-    :param counts: partitions of topics now, as far as they are known.
-    :raises InvalidInput: a name is no topic of the pipeline, or a topic has fewer partitions than declared.
+    :param linear: by topic, the declared count with which it was created.
+    :param moved: the topics to which backfills write outputs.
+    :param counts: the present partition counts of topics, as far as they are known.
+    :raises InvalidInput: a name is no topic of the pipeline, or an output has fewer partitions than declared.
     """
     outputs = {*topology.outputs, *moved}
     known = {*topology.inputs, *outputs, *topology.repartitions}
@@ -29,7 +29,7 @@ def require_linear_topics(
             "linear_hashing",
             found=", ".join(unknown),
             expected=f"inputs and outputs of the pipeline: {', '.join(sorted(known - topology.repartitions))}",
-            remedy="Correct the name: of a topic that isn't named here, keys count as placed in another way.",
+            remedy="Correct the name. If a topic isn't named here, its keys count as placed in another way.",
         )
     for topic in sorted(linear.keys() & outputs & counts.keys()):
         if counts[topic] < linear[topic]:

@@ -1,7 +1,8 @@
-"""Committed offsets that are missing: a task that has worked before never begins at its log start again.
+"""Missing committed offsets. A task that has worked before must never begin at its log start again.
 
-Committed offsets expire (``offsets.retention.minutes``), or are deleted with their group or their topic. A task
-with state sees by its changelog that it has worked before. A task without state sees it only by this record.
+Committed offsets expire (``offsets.retention.minutes``), or are deleted with their group or their topic. Then a
+task with state finds in its changelog that it has worked before. For a task without state, only the record in the
+control topic says so (``SourceTopic.begun``).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from kafka_rescale.core.errors import Refused, UnsafeState
 
 
 def positions_of(results: Iterable[JobResult]) -> dict[TopicPartition, tuple[int, int]]:
-    """Return what jobs have reported of source partitions: the wall clock in ms, and the next offset to read."""
+    """Return the latest reports of jobs on source partitions: wall clock in ms, and the next offset to read."""
     found: dict[TopicPartition, tuple[int, int]] = {}
     for result in results:
         for at in result.partitions if result.job.startswith("process/") else ():
@@ -32,11 +33,12 @@ def with_begun(
     committed: Iterable[TopicPartition],
     said: Mapping[TopicPartition, tuple[int, int]],
 ) -> PipelineProcessors:
-    """Return the record with a note of every partition for which an offset has been committed.
+    """Return the record with a note of every partition that has, or has had, a committed offset.
 
-    :param names: full names of topics, by the pipeline's own.
-    :param committed: source partitions that have an offset now.
-    :param said: reports of jobs, see ``positions_of``; a report older than the record of a topic is ignored.
+    :param names: by the pipeline's own name of a topic, its full name.
+    :param committed: the source partitions that have an offset now.
+    :param said: the reports of jobs (``positions_of``). A report that is older than the record of its topic does
+        not count.
     """
     present = set(committed)
     for topic, known in record.topics.items():
@@ -55,15 +57,15 @@ def require_offsets(
     begins: PartitionOffsets,
     said: Mapping[TopicPartition, tuple[int, int]],
 ) -> None:
-    """Refuse to begin if records would be processed twice, or be passed over.
+    """Refuse to begin if tasks would process records twice or skip records.
 
-    :param record: see ``with_begun``.
-    :param names: full names of topics, by the pipeline's own.
-    :param committed: source partitions that have an offset now.
-    :param begins: log starts, by full names; a topic that is not among them is not checked for lost records.
-    :param said: reports of jobs, see ``positions_of``.
-    :raises UnsafeState: a partition was processed before and has no offset; or it was added to a topic that was
-        processed before, and its first records are gone.
+    :param record: the record that ``with_begun`` returns.
+    :param names: by the pipeline's own name of a topic, its full name.
+    :param committed: the source partitions that have an offset now.
+    :param begins: log starts, by full names. A topic without log starts is not checked for lost records.
+    :param said: the reports of jobs (``positions_of``).
+    :raises UnsafeState: a partition was processed before and has no offset. Or a partition was added to a topic
+        that was processed before, and the first records of the partition are gone.
     """
     present = set(committed)
     if lost := sorted(set(_begun(record, names)) - present):
@@ -97,9 +99,9 @@ def require_changelogs(
     """Refuse to go on if state is gone: aggregates would begin again in the middle of their input.
 
     :param known: the record of the run before.
-    :param needed: the full names of the topics that a changelog's tasks read, by its own full name.
-    :param existing: changelogs that are there.
-    :param committed: source partitions that have an offset now.
+    :param needed: by the full name of a changelog, the full names of the topics that its tasks read.
+    :param existing: the changelogs that exist.
+    :param committed: the source partitions that have an offset now.
     :raises UnsafeState: a changelog that existed before is gone, although its tasks have offsets.
     """
     processed = {topic for topic, _ in committed}
@@ -120,10 +122,10 @@ def require_changelogs(
 
 
 def require_names(left: Collection[str]) -> None:
-    """Refuse to leave internal topics behind: their contents would be missing without an error.
+    """Refuse a pipeline that has lost internal topics: it would go on without their contents, with no error.
 
-    :param left: full names of topics that the run before had, that exist, and that the pipeline doesn't name any
-        more.
+    :param left: the full names of topics that the run before had, that still exist, and that the pipeline no
+        longer has.
     :raises Refused: there are such topics.
     """
     if left:
@@ -132,9 +134,8 @@ def require_names(left: Collection[str]) -> None:
             f"internal topics {topics}",
             found="in the run before, and on the cluster, but in the pipeline no more",
             expected="every store and repartition topic by the name that it has had",
-            remedy="An operation that is put in or taken out changes generated names: give what keeps state or "
-            "repartitions its former name by `store=` and `name=`. Or delete these topics, if they are "
-            "not needed.",
+            remedy="Adding or removing an operation changes generated names. Give each store and each repartition "
+            "topic its former name by `store=` and `name=`. Or delete these topics, if they are not needed.",
         )
 
 

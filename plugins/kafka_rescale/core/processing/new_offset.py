@@ -1,4 +1,4 @@
-"""The offset from which a person lets a pipeline go on, and the metadata that is kept beside it."""
+"""The offset from which a user lets a pipeline go on, and the metadata that is committed with it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def task_of(
     processors: PipelineProcessors,
     names: Mapping[str, str],
 ) -> tuple[TaskId, list[TopicPartition]]:
-    """Return the task that reads a partition, and all partitions that it reads.
+    """Return the task that reads a partition, and all partitions that this task reads.
 
-    :param names: full names of topics, by the pipeline's own.
-    :raises InvalidInput: no task reads it, or no task has run yet.
+    :param names: by the pipeline's own name of a topic, its full name.
+    :raises InvalidInput: no task reads the partition, or the pipeline has not run yet.
     """
     for part in parts:
         counts = processors.sub_topologies.get(part.id)
@@ -46,11 +46,11 @@ def task_of(
 
 
 def offset_of(source: TopicPartition, to: str, log: LogRange) -> int:
-    """Return the offset that a person means.
+    """Return the offset that a user means.
 
     :param to: a number, ``earliest`` or ``latest``.
-    :param log: of the partition.
-    :raises InvalidInput: it is neither, or the number is not within the log.
+    :param log: the begin and the end of the partition's log.
+    :raises InvalidInput: ``to`` is none of these, or the number is not within the log.
     """
     named = {EARLIEST: log.begin, LATEST: log.end}
     offset = named.get(to, int(to) if to.isdecimal() else -1)
@@ -65,10 +65,10 @@ def offset_of(source: TopicPartition, to: str, log: LogRange) -> int:
 
 
 def kept_mark(task: TaskId, committed: Iterable[str | None], results: Iterable[JobResult]) -> TaskMark:
-    """Return the mark that is committed again beside a task's offsets: the newest that there is.
+    """Return the newest mark of a task. It has to be committed again with the new offset.
 
-    :param committed: metadata of the task's committed offsets.
-    :param results: of jobs; they tell the last mark if no offset is left.
+    :param committed: the metadata of the task's committed offsets.
+    :param results: the results of jobs. They give the last mark if the task has no committed offset any more.
     """
     marks = [TaskMark.of(text) for text in committed]
     if not marks:

@@ -18,12 +18,15 @@ def expanded(
     target: int,
     chosen: Collection[int] = (),
 ) -> PipelineProcessors:
-    """Return the record with more processors asked for; idempotent.
+    """Return the record after a request for more processors. A second call with the same target changes nothing.
 
-    :param counts: partitions of every source topic now; repartition topics grow by themselves.
-    :param chosen: sub-topologies; if empty, all of them.
-    :raises InvalidInput: there is no such sub-topology.
-    :raises Refused: fewer than now, more than partitions, or another expansion is under way.
+    :param counts: the present partition count of every source topic.
+    :param repartitions: the repartition topics. Their counts set no limit, because they grow with the processors.
+    :param target: the number of processors that is asked for.
+    :param chosen: the sub-topologies that get more processors. Empty: all sub-topologies.
+    :raises InvalidInput: there is no such sub-topology, or the pipeline has not run yet.
+    :raises Refused: the target is less than the present number, or more than the inputs have partitions, or
+        another expansion is under way.
     """
     by_number = {part.id: part for part in parts}
     if not known.sub_topologies or set(chosen) - by_number.keys():

@@ -1,8 +1,8 @@
-"""Which thread runs which task in the next run: the rebalance of clients (KIP-429, KIP-441, KIP-663, KIP-708).
+"""The rebalance of clients: which thread runs which task in the next run (KIP-429, KIP-441, KIP-663, KIP-708).
 
-Runs of a pipeline don't overlap, so between two runs no thread should be processing. If a thread has never
-reported its end, it may still be processing: then tasks that move are revoked first, and given away in a second
-rebalance.
+Runs of a pipeline don't overlap, so between two runs no thread should be processing. A thread that has never
+reported its end may still be processing. Then a first rebalance revokes the tasks that have to move away from it,
+and a second rebalance gives them to other threads.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from kafka_rescale.core.errors import Refused
 
 @dataclass(frozen=True)
 class Member:
-    """What a client reports of itself at a rebalance.
+    """The report of a client at a rebalance.
 
-    :param state_dir: where its state lies.
-    :param lags: how many records its state is behind, per stateful task of which it has state.
-    :param absent: why it can't take part; empty if it can.
+    :param state_dir: the directory of the client's state.
+    :param lags: by stateful task of which the client has state, how many records this state is behind.
+    :param absent: the reason why the client can't take part. Empty if it can.
     """
 
     client_id: str
@@ -47,10 +47,10 @@ class Rebalance:
     """One rebalance.
 
     :param run: the run that gets the assignment.
-    :param at_ms: wall clock.
+    :param at_ms: the wall clock.
     :param tasks: all tasks of the pipeline.
-    :param members: every client of the application file; a client that is no longer in the file is gone.
-    :param rack_assignor: a rule of the user's own for the racks of standbys.
+    :param members: every client of the application file. The rebalance forgets all other clients.
+    :param rack_assignor: the user's own rule for the racks of standbys.
     """
 
     run: str
@@ -63,15 +63,15 @@ class Rebalance:
     def of(self, before: Processing | None, at_work: Collection[str] = ()) -> Processing:
         """Return which thread runs which task from now on.
 
-        Added threads get their tasks, removed threads are gone. A client starts anew if the file gives it another
-        number of threads, or if it was away. Threads that were added to it or removed from it are then forgotten
-        (KIP-663).
+        Added threads get tasks, and removed threads are gone. A client starts anew if the file gives it another
+        number of threads, or if it was absent. Then it has as many threads as the file says: the record forgets
+        that threads were added to the client or removed from it (KIP-663).
 
-        :param before: record of the run before; None for the first run.
-        :param at_work: names of threads that may still be processing what ``before`` gave them.
+        :param before: the record of the run before. None for the first run.
+        :param at_work: names of threads that may still be processing the tasks that ``before`` gave them.
         :raises Refused: no client can take part.
         :raises InvalidInput: the user's rule for racks has failed.
-        :raises UnsafeState: the assignor's decision breaks a rule of KIP-924; nothing changes.
+        :raises UnsafeState: the assignor's decision breaks a rule of KIP-924. Then nothing changes.
         """
         before = before or Processing()
         records = {m.client_id: _joined(before.client(m.client_id), m) for m in self.members}
@@ -113,7 +113,7 @@ class Rebalance:
 
 
 _CAN_JOIN = frozenset({State.CREATED, State.REBALANCING, State.RUNNING})
-"""Clients in other states have ended, and take part only when they are started again."""
+"""Clients in other states have ended. They take part again only after a user has started them again."""
 
 
 def _is_member(record: ClientRecord) -> bool:
@@ -121,10 +121,10 @@ def _is_member(record: ClientRecord) -> bool:
 
 
 def _joined(before: ClientRecord | None, member: Member) -> ClientRecord:
-    """Return a client as it comes to a rebalance."""
+    """Return the record of a client at the start of a rebalance."""
     known = before or ClientRecord(client_id=member.client_id)
     if member.absent and known.state in _CAN_JOIN:
-        # An absent client keeps its state_dir: by that it is recognised when it comes back.
+        # An absent client keeps its state_dir in the record. This identifies the client when it comes back.
         gone = {"state": State.CREATED, "threads": (), "standbys": (), "absent": member.absent}
         return known.model_copy(update=gone)
     client, threads = known.client, known.num_stream_threads
@@ -136,14 +136,14 @@ def _joined(before: ClientRecord | None, member: Member) -> ClientRecord:
 
 
 def _given(record: ClientRecord, before: Processing, step: HandOver) -> ClientRecord:
-    """Return a client with what a rebalance gives it."""
+    """Return the record of a client with the tasks that a rebalance gives it."""
     has = step.assigned.get(record.client_id, ClientTasks())
     names = list(record.running)
     known = before.client(record.client_id)
     previous = {t.name: list(map(TaskId.parse, t.tasks)) for t in known.threads} if known else {}
     dealt = over_threads(has.active, names, previous) if names else {}
     client = record.client
-    # A client that has to give tasks back first gets free tasks only in the second rebalance.
+    # If a client has to give tasks back first, it gets free tasks only in the second rebalance.
     if step.revoke.get(record.client_id):
         for name in names:
             client = client.thread_became(name, ThreadState.PARTITIONS_REVOKED)
@@ -152,7 +152,7 @@ def _given(record: ClientRecord, before: Processing, step: HandOver) -> ClientRe
 
 
 def settled(client: StreamsClient) -> StreamsClient:
-    """Return a client without the threads that were asked to end, and with all others running."""
+    """Return a client whose threads all run. Threads that were asked to end are gone."""
     for thread in client.threads:
         if thread.state is ThreadState.PENDING_SHUTDOWN:
             client = client.thread_became(thread.name, ThreadState.DEAD)
@@ -160,7 +160,7 @@ def settled(client: StreamsClient) -> StreamsClient:
 
 
 def started(client: StreamsClient) -> StreamsClient:
-    """Return a client whose starting threads run; threads that were asked to end are left to their end."""
+    """Return a client whose starting threads run. Threads that were asked to end keep their state."""
     for thread in client.threads:
         for state in _TO_RUNNING.get(thread.state, ()):
             client = client.thread_became(thread.name, state)
@@ -179,6 +179,6 @@ def _nobody(records: Collection[ClientRecord]) -> Refused:
         "clients of the pipeline",
         found="; ".join(found),
         expected="one that can take part in the run",
-        remedy="See why they ended in the logs of their threads, then start one: `start-client`. One that is "
-        "absent takes part again as soon as its state.dir is there.",
+        remedy="See in the logs of their threads why they ended, then start a client by `start-client`. An absent "
+        "client takes part again as soon as its state.dir is there.",
     )

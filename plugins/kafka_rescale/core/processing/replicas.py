@@ -1,4 +1,4 @@
-"""How far a client's saved state of a task is behind, and whether a standby has anything to read."""
+"""How many records the state that a client has saved of a task is behind, and whether a standby has work to do."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ StoreLogs = Mapping[str, Changelog]
 
 
 def saved_lag(saved: Mapping[str, Collection[SavedState]], logs: StoreLogs, now_ms: int) -> int | None:
-    """Return how many records saved state is behind, over all stores of a task; None if no state can be used.
+    """Return how many records the saved state of a task is behind, over all its stores. None: no state is usable.
 
-    :param saved: the saved states of each store.
+    :param saved: by store, the saved states of the store.
     """
     ends = positions = 0
     has_any = False
@@ -28,10 +28,10 @@ def saved_lag(saved: Mapping[str, Collection[SavedState]], logs: StoreLogs, now_
 
 
 def is_due(saved: Collection[SavedState], log: Changelog, now_ms: int) -> bool:
-    """Return whether a standby has something to do: read new records, or confirm the age of its state.
+    """Return whether a standby has something to do: read new records, or confirm that its state is current.
 
-    If a state is older than ``delete.retention.ms``, it may lack deletions without anything telling so. Its age is
-    therefore confirmed within half that time.
+    If a state is older than ``delete.retention.ms``, it may lack deletions, and nothing shows this. Therefore a
+    standby confirms its state within half of this time.
     """
     usable = newest(saved, log, now_ms)
     if not usable:

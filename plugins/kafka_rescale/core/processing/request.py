@@ -1,4 +1,4 @@
-"""What a job is asked to process."""
+"""The requests to the jobs of a pipeline."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ if TYPE_CHECKING:
 
 
 class ProcessRequest(Value):
-    """One thread's part in one level of a pipeline.
+    """The part of one thread in one level of a pipeline.
 
     :param pipeline: ``module:name`` of the pipeline.
-    :param state_dir: where state is kept between runs.
+    :param state_dir: the directory that keeps state between runs.
     :param thread: the stream thread.
-    :param began_as: the thread that it replaces in this run, if any: the two share one result.
-    :param level: counting from 1; level 1 are the sub-topologies that no other one feeds.
-    :param backfill: a past interval, processed by a generation of its own.
-    :param cache_bytes: of the record cache of all threads of the thread's client together.
+    :param level: the level, counting from 1. Level 1 has the sub-topologies that no other sub-topology feeds.
+    :param began_as: the thread that ``thread`` replaces in this run. Both share one result. Empty if ``thread``
+        replaces none.
+    :param backfill: the past interval that a separate generation processes. None for a run of the pipeline itself.
+    :param cache_bytes: the size of the record cache of all threads of the client together.
     """
 
     pipeline: str
@@ -41,7 +42,7 @@ class ProcessRequest(Value):
         began_as: str = "",
         backfill: Backfill | None = None,
     ) -> Self:
-        """Return what a declared client's thread is asked to do.
+        """Return the request to a thread of a client that the file declares.
 
         :raises InvalidInput: the file has no such client.
         """
@@ -52,7 +53,8 @@ class ProcessRequest(Value):
             level=level,
             began_as=began_as,
             backfill=backfill,
-            # The results of a backfill are told from those before its interval record by record.
+            # A backfill decides for each record whether its results belong to the interval. A cache would merge
+            # results of several records.
             cache_bytes=0 if backfill is not None else application.statestore_cache_max_bytes,
         )
 
@@ -66,8 +68,8 @@ class ClientRequest(Value):
     """A job on the state that one client keeps.
 
     :param pipeline: ``module:name`` of the pipeline.
-    :param state_dir: where the client keeps its state.
-    :param client_id: of the client.
+    :param state_dir: the directory of the client's state.
+    :param client_id: the id of the client.
     """
 
     job: ClassVar[str]
@@ -77,9 +79,9 @@ class ClientRequest(Value):
 
     @classmethod
     def of(cls, application: PipelineApplication, client_id: str, **further: bool) -> Self:
-        """Return the request to the job of a declared client.
+        """Return the request to the job of a client that the file declares.
 
-        :param further: fields of a kind of request.
+        :param further: the further fields that this kind of request has.
         :raises InvalidInput: the file has no such client.
         """
         state_dir = application.member(client_id).state_dir
@@ -92,16 +94,16 @@ class ClientRequest(Value):
 
 
 class KeepWarmRequest(ClientRequest):
-    """The standbys and warm-ups of one client."""
+    """The request to the job that keeps the standbys and warm-ups of one client up to date."""
 
     job = "keep_warm"
 
 
 class WarmUpRequest(ClientRequest):
-    """The warm-up of the new processors that are split from those of one client.
+    """The request to the job that warms up the new processors which are split from the processors of one client.
 
-    :param follows: whether the job goes on until the threads that write its sources have ended. Then the rest is
-        small enough for the partitions to change hands, however much a run writes.
+    :param follows: whether the job goes on until the threads that write its sources have ended. If it does, few
+        records are left when the partitions change hands, however much a run writes.
     """
 
     job = "warm_up_processors"

@@ -1,4 +1,4 @@
-"""Have the stream threads of a run ended? This is how a job that works beside them tells."""
+"""The end of the stream threads of a run, as a job that works beside them finds it out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.processing import Processing
 
 SILENT_SECONDS = 60.0
-"""Jobs report every few seconds. A job with nothing to do never begins, and a killed job reports no end."""
+"""A run that reports nothing new for so long counts as ended. Jobs at work report every few seconds. But a job
+with nothing to do never begins, and a killed job never reports its end."""
 ENDED = frozenset({"done", "failed"})
 
 
@@ -27,8 +28,8 @@ class RunEnd:
     def look(self, results: Mapping[str, JobResult], now: float) -> bool:
         """Return whether the jobs have ended.
 
-        :param results: of all jobs of the application, by name.
-        :param now: in seconds, by a clock that only goes forward.
+        :param results: the results of all jobs of the application, by name.
+        :param now: the time in seconds, by a clock that only goes forward.
         """
         its = {n: r for n, r in results.items() if r.run == self._run and n.startswith("process/")}
         if self._since is None or its != self._seen:
@@ -39,10 +40,10 @@ class RunEnd:
 
 
 def jobs_of(processing: Processing, levels: Collection[Collection[int]], tasks: Collection[str]) -> set[str]:
-    """Return the names of the results of the jobs that run some tasks.
+    """Return the names of the results of the jobs that run these tasks.
 
     :param levels: the sub-topologies of each level, in order.
-    :param tasks: their ids.
+    :param tasks: the ids of the tasks.
     """
     return {
         f"process/{level}/{thread.replaces or thread.name}"

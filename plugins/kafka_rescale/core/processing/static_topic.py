@@ -1,4 +1,4 @@
-"""A source topic whose partitioner is static: it may grow, and each of its keys stays where it is (KIP-878)."""
+"""A source topic whose partitioner is static: the topic may grow, and each key keeps its partition (KIP-878)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kafka_rescale.core.topology.topology import Topology
 class StaticTopic:
     """An input with a static partitioner, which is a function of the user.
 
-    :param topic: its name, which is passed to the function.
-    :param function: ``module:function`` of topic, key and count.
-    :param partitions: how many the topic has now.
+    :param topic: the name of the topic. The function gets it.
+    :param function: ``module:function``. The function takes topic, key and partition count.
+    :param partitions: the number of partitions that the topic has now.
     """
 
     topic: str
@@ -27,9 +27,9 @@ class StaticTopic:
 
     @property
     def partitioner(self) -> Partitioner:
-        """The function.
+        """The function as a partitioner.
 
-        :raises InvalidInput: it can't be imported.
+        :raises InvalidInput: the function can't be imported.
         """
         return partitioner_named(f"static:{self.function}", self.topic)
 
@@ -41,10 +41,10 @@ class StaticTopic:
         return self.partitioner.partition_batch(keys, self.partitions)
 
     def check(self, records: Iterable[tuple[int, int, bytes | None]]) -> None:
-        """Refuse records that are not where the function puts their keys: then it is not static.
+        """Refuse records that are in another partition than the function gives for their keys.
 
         :param records: partition, offset and key.
-        :raises UnsafeState: a record is elsewhere; the error names it.
+        :raises UnsafeState: a record is in another partition. The error names the record.
         """
         keyed = [(partition, offset, key) for partition, offset, key in records if key is not None]
         for (partition, offset, key), home in zip(keyed, self.homes([k for *_, k in keyed]), strict=True):
@@ -62,10 +62,11 @@ class StaticTopic:
 
 @dataclass(frozen=True)
 class Placement:
-    """Which processor has the state of a key.
+    """The rule that gives the processor with the state of a key.
 
-    :param initial: processors that the sub-topology began with.
-    :param static: an input whose partitioner places the keys; None is linear hashing over the initial count.
+    :param initial: the number of processors with which the sub-topology began.
+    :param static: an input whose partitioner places the keys. None stands for linear hashing over the initial
+        count.
     """
 
     initial: int
@@ -73,7 +74,7 @@ class Placement:
 
     @property
     def rule(self) -> str:
-        """How keys are placed, for messages."""
+        """The rule in words, for messages."""
         if self.static is None:
             return f"linear hashing over the initial {self.initial}"
         return f"the static partitioner {self.static.function}"
@@ -81,7 +82,7 @@ class Placement:
     def owners(self, keys: Sequence[bytes], processors: int) -> list[int]:
         """Return the processor of each key.
 
-        :param processors: how many there are.
+        :param processors: the number of processors.
         """
         if self.static is None:
             return LinearHashing(self.initial).partition_batch(keys, processors)
@@ -100,18 +101,19 @@ def static_topics(static: Mapping[str, str], part: SubTopology, counts: Mapping[
 def require_static_topics(
     static: Mapping[str, str], linear: Mapping[str, int], topology: Topology, parts: Iterable[SubTopology]
 ) -> None:
-    """Refuse static partitioners that can't be used, or that would separate keys that are joined.
+    """Refuse static partitioners that can't be used, or that would separate keys which belong together.
 
     :param static: functions by topic.
-    :param linear: topics that are declared as placed by linear hashing.
-    :raises InvalidInput: a name is no input, or inputs that are read together are placed in different ways.
+    :param linear: the topics that the file declares under ``linear_hashing``.
+    :raises InvalidInput: a name is no input, an input has two rules, a function can't be imported, or inputs that
+        are read together are placed by different rules.
     """
     if unknown := sorted(static.keys() - topology.inputs):
         raise InvalidInput(
             "static_partitioners",
             found=", ".join(unknown),
             expected=f"inputs of the pipeline: {', '.join(sorted(topology.inputs))}",
-            remedy="Correct the name: of an input that isn't named here, keys count as placed in another way.",
+            remedy="Correct the name. If an input isn't named here, its keys count as placed in another way.",
         )
     if doubled := sorted(static.keys() & linear.keys()):
         raise InvalidInput(

@@ -17,11 +17,11 @@ def task_start(
     has_state: bool,
     begins: Mapping[TopicPartition, int] = MappingProxyType({}),
 ) -> dict[TopicPartition, int]:
-    """Return the next offset of every source partition; a partition that was never read begins at its log start.
+    """Return the next offset of every source partition. A partition that was never read begins at its log start.
 
-    :param committed: of the application's group; partitions without an offset are absent.
+    :param committed: the offsets of the application's group. It has no entry for a partition without an offset.
     :param has_state: whether anything was ever written to a changelog of the task, even if it is gone by now.
-    :param begins: offsets where partitions that were never read begin, instead of their log starts.
+    :param begins: by partition, the offset at which it begins if it was never read, instead of its log start.
     :raises UnsafeState: records were deleted before they were processed, the topic was deleted and made anew, or
         the offsets have expired while the state is still there.
     """

@@ -1,7 +1,8 @@
-"""The state of a store that is kept between two runs, and whether the next run can begin with it.
+"""The saved state of a store between two runs, and the question whether the next run can begin with it.
 
-A saved state is a base and deltas on top of it. It stands for an offset of the changelog: it is the state that the
-records below that offset make. It is only a shortcut: if anything is wrong with it, the changelog is read instead.
+A saved state is a base and deltas on top of the base. It stands for an offset of the changelog: it is the state
+that the records below this offset make. A saved state is only a shortcut. If anything is wrong with it, the next
+run reads the changelog instead.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from kafka_rescale.core.values import Value
 
 FORMAT = 1
 LEAST_ROWS = 10_000
-"""If the deltas have fewer rows than this, no new base is written."""
+"""No new base is written as long as the deltas have no more rows than this."""
 MOST_DELTAS = 20
-"""More deltas are written anew as one: each is a file that has to be read, however few rows it has."""
+"""More deltas are written anew as one delta: a run has to read each file, however few rows the file has."""
 
 
 class SavedFile(Value):
     """One Parquet file of a saved state.
 
-    :param sha256: of its bytes.
+    :param sha256: the hash of the file's bytes.
     """
 
     name: str
@@ -34,9 +35,9 @@ class SavedFile(Value):
 class SavedState(Value):
     """The manifest of a saved state.
 
-    :param topic_id: of the changelog; if it was made anew, its offsets are others.
-    :param position: the next offset to read: the files hold the state that the records below it make.
-    :param as_of_ms: wall clock at which no record behind the position had been deleted yet.
+    :param topic_id: the id of the changelog. A changelog that was deleted and made anew has other offsets.
+    :param position: the next offset to read. The files hold the state that the records below it make.
+    :param as_of_ms: a wall clock in ms. At this time, no record at or behind the position had been deleted yet.
     :param files: the base first, then the deltas in their order.
     """
 
@@ -49,9 +50,9 @@ class SavedState(Value):
     files: tuple[SavedFile, ...] = ()
 
     def needs_base(self, rows: int) -> bool:
-        """Return whether everything has to be written anew, because the deltas cost as much to read as a new base.
+        """Return whether the next save has to write a new base, because the deltas are large beside the old one.
 
-        :param rows: of the delta that would be added.
+        :param rows: the number of rows of the delta that would be added.
         """
         if not self.files:
             return True
@@ -59,21 +60,21 @@ class SavedState(Value):
 
     @property
     def is_scattered(self) -> bool:
-        """Whether another delta would be one too many."""
+        """Whether one more delta would be too many. Then the deltas are written anew as one delta."""
         return len(self.files) > MOST_DELTAS
 
 
 MARKER = 1
-"""The end of a transaction takes an offset behind its last record, and is no record itself."""
+"""The offsets that the end of a transaction takes behind its last record. The marker is no record itself."""
 
 
 @dataclass(frozen=True)
 class Changelog:
     """One partition of a changelog, as it is now.
 
-    :param begin: log start.
-    :param end: high watermark, exclusive.
-    :param tombstone_ms: ``delete.retention.ms`` where it is compacted, else None.
+    :param begin: the log start.
+    :param end: the high watermark (exclusive).
+    :param tombstone_ms: ``delete.retention.ms`` if the topic is compacted, else None.
     """
 
     topic: str
@@ -85,9 +86,9 @@ class Changelog:
 
 
 def objection(saved: SavedState, log: Changelog, now_ms: int) -> str:
-    """Return why a saved state and the rest of the changelog would not make the present state; empty if they do.
+    """Return why a saved state and the rest of the changelog do not make the present state. Empty if they do.
 
-    :param now_ms: wall clock.
+    :param now_ms: the wall clock.
     """
     return next(_objections(saved, log, now_ms), "")
 
@@ -110,17 +111,17 @@ def _objections(saved: SavedState, log: Changelog, now_ms: int) -> Iterator[str]
 
 
 def newest(found: Iterable[SavedState], log: Changelog, now_ms: int) -> list[SavedState]:
-    """Return the saved states that a run can begin with, the nearest to the end of the changelog first."""
+    """Return the saved states that a run can begin with. The one nearest to the changelog's end comes first."""
     usable = [saved for saved in found if not objection(saved, log, now_ms)]
     return sorted(usable, key=lambda saved: (saved.position, saved.as_of_ms), reverse=True)
 
 
 class TaskMark(Value):
-    """What is committed as the metadata of a task's input offsets.
+    """The metadata that is committed with a task's input offsets.
 
-    :param at_ms: wall clock of the commit.
-    :param checkpoint: of the task's processor: stream times, counters.
-    :param processors: how many the sub-topology had, if that was more than at the beginning.
+    :param at_ms: the wall clock of the commit.
+    :param checkpoint: the checkpoint of the task's processor: stream times and counters.
+    :param processors: the number of processors that the sub-topology had. 0 if it had as many as at the beginning.
     """
 
     at_ms: int = 0
@@ -129,7 +130,7 @@ class TaskMark(Value):
 
     @classmethod
     def of(cls, metadata: str | None) -> TaskMark:
-        """Return the mark of a committed offset; a mark of the beginning if the metadata is no mark."""
+        """Return the mark of a committed offset. If the metadata is no mark, return the mark of the beginning."""
         try:
             return cls.model_validate_json(metadata or "")
         except ValidationError:

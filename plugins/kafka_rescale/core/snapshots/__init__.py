@@ -1,1 +1,1 @@
-"""What is in a daily snapshot, and may a copy start from it?"""
+"""The contents of a daily snapshot, and the question whether a copy may start from it."""

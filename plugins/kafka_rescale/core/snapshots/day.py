@@ -21,8 +21,8 @@ class SnapshotDay:
     def of_interval(cls, start: str, end: str) -> SnapshotDay:
         """Return the day that a data interval covers.
 
-        :param start: ISO 8601, as Airflow renders ``data_interval_start``.
-        :param end: exclusive.
+        :param start: the start in ISO 8601, as Airflow renders ``data_interval_start``.
+        :param end: the end (exclusive) in the same form.
         :raises InvalidInput: the interval is no whole day in UTC.
         """
         try:
@@ -40,7 +40,7 @@ class SnapshotDay:
     def last_before(cls, moment: datetime) -> SnapshotDay:
         """Return the last day that was over at a moment.
 
-        :param moment: with its time zone.
+        :param moment: the moment, with its time zone.
         """
         return cls(moment.astimezone(UTC).date() - timedelta(days=1))
 
@@ -65,11 +65,11 @@ class SnapshotDay:
 
     @property
     def end_ms(self) -> int:
-        """Its end, exclusive, in ms since the epoch."""
+        """The end of the day (exclusive), in ms since the epoch."""
         return ((self.date - _EPOCH).days + 1) * DAY_MS
 
     def minus(self, days: int) -> SnapshotDay:
-        """Return the day so many days earlier."""
+        """Return the day that is this number of days earlier."""
         return SnapshotDay(self.date - timedelta(days=days))
 
     def __str__(self) -> str:
@@ -81,5 +81,5 @@ def _no_day(start: str, end: str) -> InvalidInput:
         "data interval",
         found=f"{start} to {end}" if end else repr(start),
         expected="a whole day from midnight to midnight, UTC",
-        remedy="Leave the schedule of the snapshot DAG as it is; a manual run takes the last whole day.",
+        remedy="Leave the schedule of the snapshot DAG as it is. A manual run takes the last whole day.",
     )

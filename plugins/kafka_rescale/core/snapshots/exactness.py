@@ -1,15 +1,15 @@
-"""Does a log still have all records that a past state needs? If not, since which moment does it?
+"""The exactness of past states: from which moment on a log still has all records that a state needs.
 
-Log cleaning removes a record once its key comes again in the segments that a pass reads. A state as of a moment
-between the two records may then need the removed record. No API tells how far a pass has read. The remaining
-records don't tell it either: a pass replaces one group of segments after the other. While it is at work, or after
-it was cut short, only the first groups lack records that later groups supersede.
+Log cleaning removes a record once its key comes again in the segments that a cleaning pass reads. A state as of a
+moment between the two records may then need the removed record. No API tells how far a pass has read. The
+remaining records don't tell it either, because a pass replaces one group of segments after the other. While a pass
+is at work, or after it was interrupted, only the first groups lack records that later groups supersede.
 
-But a pass never reads the newest segment, and that segment is never empty: brokers make one to append to it. So
-every removed record was superseded before that segment begins. Within the grace of the snapshots, it is also in
-order with the remaining records: it is older than the newest record up to there, plus the grace. A pass also
-never reads a segment with a record that is younger than the topic's ``min.compaction.lag.ms``; but only people
-know since when the topic has had that setting.
+But a pass never reads the newest segment. This segment is never empty, because brokers make a segment to append a
+record to it. So every removed record was superseded before the newest segment begins. Records are out of order by
+at most the grace of the snapshots. So a removed record is at most by the grace younger than the newest record up
+to the first batch of that segment. A pass also never reads a segment with a record that is younger than the
+topic's ``min.compaction.lag.ms``. But only the user knows since when the topic has had this setting.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from kafka_rescale.core.snapshots.rows import SnapshotRule
 class Coverage:
     """Walks over the batches of a log from ``start`` to ``end``.
 
-    :param start: first offset that should be there.
-    :param end: exclusive.
-    :param begin: the log start offset; if it is above ``start``, the log's beginning was deleted.
-    :param hole_end: the first offset behind all other removed records; None if no other record was removed.
-    :param is_expiring: whether it has deletions for which log cleaning has already set the time of removal.
+    :param start: the first offset that should be there.
+    :param end: the end of the range (exclusive).
+    :param begin: the log start offset. If it is above ``start``, the beginning of the range was deleted.
+    :param hole_end: the first offset behind all records that are missing at or behind ``begin``. None if none is
+        missing there.
+    :param is_expiring: whether the range has deletions for which log cleaning has already set the time of removal.
     """
 
     start: int
@@ -78,30 +79,31 @@ class Coverage:
     def settled_ms(self) -> int | None:
         """The newest time that a removed record, or a record that superseded it, can have, without the grace.
 
-        None means that it is unknown. Ask this when it is closed, and only if every batch was added up to the very
-        end of the log, behind the range as well: a segment that was the newest when the range was chosen may have
-        been cleaned since.
+        None means that this time is unknown. Ask for it after ``close``, and only if every batch up to the very
+        end of the log was added, also behind the range. The reason: a segment that was the newest one when the
+        range was chosen may have been cleaned since.
         """
         hole_end = self.hole_end or 0
         if self._last < hole_end:
             return None
-        # The newest segment has no holes. If it seems to have one, the segments were told wrongly.
+        # The newest segment has no holes. If it seems to have one, the reader has taken a wrong segment for the
+        # newest.
         is_newest = self._segment >= hole_end and self._last >= self._segment
         return self._cleanable_ms if is_newest else self._newest_ms
 
     @property
     def is_headless(self) -> bool:
-        """Whether the beginning is gone."""
+        """Whether the beginning of the range was deleted."""
         return self.begin > self.start
 
     @property
     def is_whole(self) -> bool:
-        """Whether no record is missing. Ask this when it is closed."""
+        """Whether no record of the range is missing. Ask for it after ``close``."""
         return self.start >= self.end or not (self.is_headless or self.hole_end is not None)
 
 
 def coverage_of(batches: Iterable[Batch], start: int, end: int, begin: int) -> Coverage:
-    """Return the coverage of a range; see ``Coverage``."""
+    """Return the coverage of a range. The parameters are those of ``Coverage``."""
     coverage = Coverage(start, end, begin)
     for batch in batches:
         coverage.add(batch)
@@ -112,13 +114,13 @@ def coverage_of(batches: Iterable[Batch], start: int, end: int, begin: int) -> C
 def exact_from_ms(
     coverage: Coverage, first_ms: int | None, rule: SnapshotRule, lagging_ms: int | None = None
 ) -> int | None:
-    """Return the first moment as of which the state can be told exactly; 0 for every moment, None for no moment.
+    """Return the first moment as of which the log gives the exact state. 0 stands for any moment, None for none.
 
-    :param coverage: of the whole log; see ``Coverage.settled_ms``.
-    :param first_ms: timestamp of the first record that is left; None if there is none.
-    :param rule: its end does not matter.
-    :param lagging_ms: moment from which records have always been too young for log cleaning; None if the file
-        doesn't tell it.
+    :param coverage: the coverage of the whole log (``Coverage.settled_ms``).
+    :param first_ms: the timestamp of the first record that is left. None if no record is left.
+    :param rule: the rule of the store. Its end does not matter.
+    :param lagging_ms: the moment from which on records have always been too young for log cleaning. None if the
+        application file doesn't tell it.
     """
     if coverage.is_whole:
         return 0

@@ -1,4 +1,4 @@
-"""The contents of a snapshot of one store on one day; a day without its manifest does not count."""
+"""The manifest of a snapshot: its contents for one store on one day. A day without its manifest does not count."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ FORMAT = 2
 class PartitionSnapshot(Value):
     """One partition of one store.
 
-    :param position: the next offset to read: replaying the changelog from here on leads to every later state.
-    :param end: offset (exclusive) up to which the log was read for this day.
-    :param file: below the day's directory; empty if there are no rows.
+    :param position: the next offset to read. A replay of the changelog from this offset on leads to every later
+        state.
+    :param end: the offset (exclusive) up to which the log was read for this day.
+    :param file: the path below the day's directory. Empty if there are no rows.
     """
 
     partition: int
@@ -29,9 +30,9 @@ class Manifest(Value):
     """One store on one day.
 
     :param generation: ``application.id`` of the generation whose changelog was read.
-    :param topic_id: of that changelog; a topic that was made anew has other offsets.
-    :param kept_ms: part of the rule that has chosen its rows; see ``SnapshotRule``.
-    :param versions_ms: another part of that rule.
+    :param topic_id: the id of that changelog. A topic that was deleted and made anew has other offsets.
+    :param kept_ms: a part of the rule that has chosen the rows (``SnapshotRule``). ``grace_ms`` and
+        ``versions_ms`` are further parts of it.
     """
 
     format: int = FORMAT
@@ -49,31 +50,32 @@ class Manifest(Value):
 
     @property
     def day(self) -> SnapshotDay:
-        """The day that it is about."""
+        """The day of the snapshot."""
         return SnapshotDay.named(self.date)
 
     @property
     def rows(self) -> int:
-        """Rows of all partitions."""
+        """The number of rows of all partitions."""
         return sum(p.rows for p in self.partitions)
 
     def describes(self, topic: str, topic_id: str, store: StoreRequest, rule: SnapshotRule) -> bool:
-        """Return whether its offsets and rows mean the same as in a new snapshot, and it has as much history."""
+        """Return whether its offsets and rows mean the same as those of a new snapshot, with as much history."""
         same = (self.topic, self.topic_id, self.grace_ms, self.format) == (topic, topic_id, rule.grace_ms, FORMAT)
         has_all = _reaches(self.kept_ms, rule.kept_ms) and _reaches(self.versions_ms, rule.versions_ms)
         return same and has_all and self.store.same_rows(store)
 
 
 def _reaches(kept_ms: int | None, wanted_ms: int | None) -> bool:
-    """Return whether a kept history is as long as the wanted one; None means the whole history."""
+    """Return whether a kept history is at least as long as the wanted history. None means the whole history."""
     return kept_ms is None or (wanted_ms is not None and wanted_ms <= kept_ms)
 
 
 def base_for(manifest: Manifest, pinned: Manifest | None) -> bool:
-    """Return whether a day can be built from an earlier one.
+    """Return whether a day can be built from the snapshot of an earlier day.
 
-    :param pinned: the day's own manifest, if the day is built again up to the same ends. An earlier day that was
-        read further would bring in records that this day had not seen.
+    :param manifest: the manifest of the earlier day.
+    :param pinned: the manifest of the day itself, if the day is built again up to the same ends. If the log was
+        read further for the earlier day, this would bring in records that the day did not have.
     """
     if pinned is None:
         return True

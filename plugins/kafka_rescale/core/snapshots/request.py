@@ -1,6 +1,6 @@
-"""The request to a snapshot job: the parts of the application file that it needs, and no others.
+"""The request to a snapshot job. It has only those parts of the application file that the job needs.
 
-It travels on a command line, so nothing of the lifecycle is in it.
+The request is an argument on a command line. Therefore it has nothing of the lifecycle.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ MINUTE_MS = 60_000
 
 
 class StoreRequest(Value):
-    """One store.
+    """The request for one store.
 
-    :param source: the input that serves as its changelog, as the file names it; empty for a changelog of its own.
-    :param key: serde of the partitioning key.
-    :param value: serde of the value.
+    :param source: the input that serves as its changelog, by its name in the file. Empty if the store has its own
+        changelog.
+    :param key: the serde of the partitioning key.
+    :param value: the serde of the value.
     """
 
     name: str
@@ -35,18 +36,19 @@ class StoreRequest(Value):
     window_size_ms: int | None = None
 
     def same_rows(self, other: StoreRequest) -> bool:
-        """Return whether the raw columns of both mean the same; decoded columns can be made anew."""
+        """Return whether the raw columns of both mean the same. Decoded columns can be made anew at any time."""
         decoding = {"key": NONE, "value": NONE, "window_size_ms": None}
         return self.model_copy(update=decoding) == other.model_copy(update=decoding)
 
 
 class SnapshotRequest(Value):
-    """One day of one application.
+    """The request for one day of one application.
 
-    :param inputs: of the application, as its file names them.
-    :param repartitions: topics between sub-topologies, the most upstream first.
-    :param compaction_lag_since: ISO date since which changelogs have their compaction lag; empty if not declared.
-    :param from_scratch: use no earlier snapshot, and read as far as the log goes now.
+    :param inputs: the inputs of the application, by their names in the file.
+    :param repartitions: the topics between sub-topologies, the most upstream first.
+    :param compaction_lag_since: the ISO date since which changelogs have their compaction lag. Empty if the file
+        does not declare it.
+    :param from_scratch: whether the job uses no earlier snapshot, and reads the log up to its present end.
     """
 
     application: str
@@ -64,13 +66,14 @@ class SnapshotRequest(Value):
 
     @property
     def day(self) -> SnapshotDay:
-        """The day asked for."""
+        """The day that the request asks for."""
         return SnapshotDay.named(self.date)
 
     def lagging_ms(self, topic: TopicDescription, now_ms: int) -> int | None:
-        """Return the moment from which a changelog's records have always been too young for log cleaning.
+        """Return the moment from which on a changelog's records have always been too young for log cleaning.
 
-        :returns: ms since the epoch; None if the file doesn't say since when the topic has had its compaction lag.
+        :returns: the moment in ms since the epoch. None if the file doesn't say since when the topic has had its
+            compaction lag.
         """
         if not self.compaction_lag_since:
             return None

@@ -1,7 +1,8 @@
-"""The state of a changelog partition as of a point in time, and the changes by a tail of its log.
+"""The state of a changelog partition as of a point in time, and the changes that a tail of its log makes.
 
-As of ``end_ms`` means: per key the last record, in the order of the log, among records with a timestamp before
-``end_ms``. The log is read until a record's timestamp is ``grace_ms`` past that; records behind it are too late.
+The state as of ``end_ms`` has for each key the last record, in the order of the log, among the records with a
+timestamp before ``end_ms``. The log is read until a record's timestamp is ``end_ms`` plus ``grace_ms`` or later.
+Records behind this record are too late, whatever their timestamps are.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from kafka_rescale.core.formats.record_limits import compaction_lag_ms, retentio
 from kafka_rescale.core.snapshots.day import DAY_MS
 
 ADDITIONAL_RETENTION_MS = DAY_MS
-"""``windowstore.changelog.additional.retention.ms``: a changelog keeps its records longer than the store."""
+"""``windowstore.changelog.additional.retention.ms``: a changelog keeps its records longer than the store does."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Identity = bytes | tuple[bytes, int]
 
 
 class Entry(NamedTuple):
-    """One changelog record; ``value`` is None for a tombstone."""
+    """One changelog record. ``value`` is None for a tombstone."""
 
     key: bytes
     value: bytes | None
@@ -34,12 +35,12 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class SnapshotRule:
-    """The rule that tells which records belong to a state.
+    """The rule that decides which records belong to a state.
 
-    :param end_ms: exclusive.
+    :param end_ms: the time of the state, exclusive.
     :param grace_ms: how far records may be out of order.
-    :param kept_ms: of a changelog that deletes by age, how long an entry lives after its timestamp.
-    :param versions_ms: of a versioned store, how long a version is kept after the next one; None for others.
+    :param kept_ms: how long an entry lives after its timestamp. None if the changelog does not delete by age.
+    :param versions_ms: how long a version is kept after the next version. None if the store is not versioned.
     """
 
     end_ms: int
@@ -48,19 +49,19 @@ class SnapshotRule:
     versions_ms: int | None = None
 
     def identity(self, key: bytes, timestamp_ms: int) -> Identity:
-        """Return the identity of an entry: a later record with the same identity replaces it."""
+        """Return the identity of an entry. A later record with the same identity replaces the entry."""
         return key if self.versions_ms is None else (key, timestamp_ms)
 
     @property
     def history_ms(self) -> int:
-        """How far before the end of the day the log has to be whole."""
+        """The time before the end of the day for which the log has to be whole."""
         return self.versions_ms or 0
 
 
 def rule_of(topic: TopicDescription, fmt: ChangelogFormat, *, end_ms: int, grace_ms: int) -> SnapshotRule:
     """Return the rule for a store.
 
-    :param topic: its changelog.
+    :param topic: the changelog of the store.
     """
     deleted_ms = retention_ms(topic)
     if deleted_ms is not None and deleted_ms > ADDITIONAL_RETENTION_MS:
@@ -73,10 +74,10 @@ def rule_of(topic: TopicDescription, fmt: ChangelogFormat, *, end_ms: int, grace
 class Tail:
     """The effect of the records from some offset on.
 
-    :param latest: the last record of every identity among them, tombstones included.
-    :param position: the first offset that a later snapshot has to look at again.
-    :param records: number of records read.
-    :param closed_at: offset of the record that ended the day; None if the log ended first.
+    :param latest: the last record of every identity among these records, tombstones included.
+    :param position: the first offset that a later snapshot has to read again.
+    :param records: the number of records read, without the record that ended the day.
+    :param closed_at: the offset of the record that ended the day. None if the log ended before.
     """
 
     rule: SnapshotRule
@@ -86,7 +87,7 @@ class Tail:
     closed_at: int | None = None
 
     def add(self, entry: Entry) -> bool:
-        """Take the next record; return False if it ends the day and so is not part of it."""
+        """Take the next record. Return False if the record ends the day: then it is not part of the day."""
         rule, at = self.rule, entry.timestamp_ms
         if at >= rule.end_ms + rule.grace_ms:
             self.closed_at = entry.offset
@@ -101,7 +102,7 @@ class Tail:
 
 
 def survivors(keys: Sequence[bytes], timestamps: Sequence[int], tail: Tail) -> list[bool]:
-    """Return which rows of an earlier state a tail does not replace."""
+    """Return for each row of an earlier state whether it stays: whether the tail does not replace it."""
     if tail.rule.versions_ms is None:
         return [key not in tail.latest for key in keys]
     return [pair not in tail.latest for pair in zip(keys, timestamps, strict=True)]
@@ -110,9 +111,9 @@ def survivors(keys: Sequence[bytes], timestamps: Sequence[int], tail: Tail) -> l
 def retained(
     keys: Sequence[bytes], timestamps: Sequence[int], tombstones: Sequence[bool], rule: SnapshotRule
 ) -> list[bool]:
-    """Return which rows are part of the state, given the last record of every identity.
+    """Return for each row whether it is part of the state. The rows are the last records of all identities.
 
-    :param keys: ascending, and ascending by timestamp within a key.
+    :param keys: the keys in ascending order. The rows of one key are in the order of their timestamps.
     """
     if rule.versions_ms is not None:
         return _versions(keys, timestamps, tombstones, rule.end_ms - rule.versions_ms)
@@ -125,7 +126,7 @@ def retained(
 def _versions(
     keys: Sequence[bytes], timestamps: Sequence[int], tombstones: Sequence[bool], since: int
 ) -> list[bool]:
-    """Keep later versions, and of each key the version that was valid at that time, unless it is a deletion."""
+    """Keep the versions after ``since``, and each key's version that was valid then, if it is no deletion."""
     kept = []
     for i, (key, at) in enumerate(zip(keys, timestamps, strict=True)):
         is_followed = i + 1 < len(keys) and keys[i + 1] == key and timestamps[i + 1] <= since

@@ -1,4 +1,4 @@
-"""The generation whose changelogs tell the state as of a point in time."""
+"""The generation whose changelogs give the state as of a point in time."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ class SnapshotSource:
     """The generation whose changelogs are read.
 
     :param generation: ``application.id`` of the generation.
-    :param is_running: whether it owns the inputs now.
-    :param begins: offsets at which its changelogs begin, if that is not 0.
-    :param ends: offsets (exclusive) at which its changelogs end, if another generation has taken the topics over.
-    :param stopped_at: if it doesn't run any more, the offsets at which it stopped reading its inputs.
-    :param inputs: topics that it reads instead of inputs, by the input's name in the application file.
-    :param bridged: topics whose records a bridge copies to its inputs.
+    :param is_running: whether the generation owns the inputs now.
+    :param begins: the offsets at which its changelogs begin, if they are not 0.
+    :param ends: the offsets (exclusive) at which its changelogs end, if another generation has taken the topics
+        over.
+    :param stopped_at: the offsets at which it has stopped reading its inputs, if it does not run any more.
+    :param inputs: by the name of an input in the application file, the topic that the generation reads instead.
+    :param bridged: the topics whose records a bridge copies to its inputs.
     :param bridge_group: the group whose offsets tell how far the bridge is.
     """
 
@@ -39,10 +40,10 @@ def source_at(state: ControlState, application: str, day: SnapshotDay) -> Snapsh
     """Return the generation that was at work at the end of a day.
 
     The running generation has taken over only records that are older than the moment at which its predecessor was
-    asked to stop. So its changelogs tell every state from that moment on, also the states within the pause.
+    asked to stop. So its changelogs give every state from this moment on, also the states within the pause.
 
     :param application: base name of the application.
-    :raises Refused: the control topic does not tell which generation that was.
+    :raises Refused: the control topic does not tell which generation was at work then.
     """
     known = state.generations
     if known is None:
@@ -72,7 +73,7 @@ def _running(known: Generations, journal: Journal | None) -> SnapshotSource:
 
 
 def _promoted_since(journal: Journal | None, running: str) -> int:
-    """Return when a promotion began that was recorded before generations had a history."""
+    """Return when a promotion began that was recorded before generations had a history. 0 if this is unknown."""
     if journal is None or not journal.is_promoted or journal.plan.green != running:
         return 0
     return journal.pause_started_ms
@@ -83,7 +84,7 @@ def _unknown(application: str, day: SnapshotDay, running: str, since: int) -> Re
     return Refused(
         f"snapshot of {application} for {day}",
         found=f"{running}, " + (f"at work since the end of {first}" if first else "at work since an unknown time"),
-        expected="to know which generation was at work at the end of that day",
+        expected="a record of the generation that was at work at the end of that day",
         remedy=f"The first exact day is {first}."
         if first
         else "Every promotion records that from now on. So the first exact day is the day of the next expansion.",

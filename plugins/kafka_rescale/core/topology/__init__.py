@@ -1,1 +1,1 @@
-"""What does ``describe()`` print, and which partition counts follow from it?"""
+"""The text that ``describe()`` prints, and the partition counts that follow from it."""

@@ -1,9 +1,9 @@
 """From the text that ``Topology#describe()`` prints to a ``Topology``.
 
 The printers are ``TopologyDescription``, ``Subtopology``, ``GlobalStore``, ``Source``, ``Processor`` and ``Sink``
-in Kafka Streams' ``InternalTopologyBuilder``; for versions before 1.1 there is ``describe_one_line``. People paste
-the text out of logs and terminals. So prefixes, foreign lines and wrapped lines are allowed. A text that has been
-cut is refused: dangling arrows, nodes without their own arrows, and ids show it.
+in Kafka Streams' ``InternalTopologyBuilder``. ``describe_one_line`` takes the texts of versions before 1.1. Users
+paste the text from logs and terminals. So the parser allows prefixes, foreign lines and wrapped lines. It refuses
+a text that has been cut: arrows to unknown nodes, nodes without their arrows, and gaps between ids show a cut.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NODE = re.compile(
 )
 _NAME = re.compile(r"^[\w.-]+$")
 _ARROWS = {"Source": ("-->",), "Processor": ("-->", "<--"), "Sink": ("<--",)}
-"""The lines that every version prints below a node; without an arrow they say ``none``."""
+"""The lines that every version prints below a node. If a node has no such arrow, its line says ``none``."""
 _UNNUMBERED = -1
 _NO_PATTERNS: Mapping[str, Sequence[str]] = {}
 _PASTE_AGAIN = "Paste the text that Topology#describe() prints, whole and unchanged."
@@ -44,7 +44,7 @@ class _Statement:
 
 @dataclass
 class _Node:
-    """A node, and the arrows that have not been seen below it."""
+    """A node, and the kinds of arrows that the parser has not yet seen below the node."""
 
     statement: _Statement
     missing: list[str]
@@ -52,7 +52,7 @@ class _Node:
 
 @dataclass
 class _Section:
-    """One ``Sub-topology:`` paragraph; insertion-ordered dicts serve as ordered sets."""
+    """One ``Sub-topology:`` paragraph. Dicts serve as sets that keep the order."""
 
     head: _Statement
     id: int
@@ -67,14 +67,14 @@ class _Section:
 
 
 def parse_describe(text: str, patterns: Mapping[str, Sequence[str]] = _NO_PATTERNS) -> Topology:
-    """Return the topology that ``Topology#describe()`` of Kafka Streams printed, of any version that has it.
+    """Return the topology that ``Topology#describe()`` has printed, of any Kafka Streams version that has it.
 
-    Sub-topologies of named topologies are numbered through; their stores and repartition topics get the name as a
-    prefix, as their topics have it on the cluster.
+    The sub-topologies of several named topologies get new numbers that count through. The name of a topology
+    becomes the prefix of its stores and repartition topics, as their topics have it on the cluster.
 
     :param text: the output, possibly with log prefixes, foreign lines and wrapped lines.
-    :param patterns: the topics that a pattern of a source stands for; any other pattern is refused.
-    :raises InvalidInput: a line is wrong; the error has its number.
+    :param patterns: by pattern of a source, the topics that it stands for. Any other pattern is refused.
+    :raises InvalidInput: a line is wrong. The error has the number of this line.
     """
     sections = _sections(text, patterns)
     if not sections:
@@ -114,14 +114,14 @@ def _sections(text: str, patterns: Mapping[str, Sequence[str]]) -> list[_Section
 
 
 def _statements(text: str) -> Iterator[_Statement]:
-    """Yield nodes and arrows, each as a statement of its own."""
+    """Yield each node and each line of arrows as its own statement."""
     for statement in _joined(text):
         for part in of_global_store(statement.text) or of_node(statement.text):
             yield _Statement(statement.line, part)
 
 
 def _joined(text: str) -> Iterator[_Statement]:
-    """Join wrapped lines and drop foreign ones; a statement has the number of its first line."""
+    """Join wrapped lines and drop foreign lines. A statement has the number of its first line."""
     current: _Statement | None = None
     for number, line in enumerate(text.splitlines(), start=1):
         begins = _NODE_BEGINS.search(line)
@@ -230,9 +230,10 @@ def _unknown(parts: list[str], nodes: Mapping[str, _Node]) -> str | None:
 
 
 def _in_order(sections: list[_Section]) -> list[_Section]:
-    """Return the sections by their ids if these differ; sections without a number get the ids that are left.
+    """Return the sections in the order of their ids if all ids differ. Else keep the order of the text.
 
-    Versions that printed no id for a global store printed sub-topologies in any order.
+    Sections without a number get the ids that are left: versions that printed no id for a global store printed the
+    sub-topologies in any order.
     """
     left = sorted(set(range(len(sections))) - {s.id for s in sections})
     for section, number in zip((s for s in sections if s.id == _UNNUMBERED), left, strict=False):
@@ -242,7 +243,10 @@ def _in_order(sections: list[_Section]) -> list[_Section]:
 
 
 def _check_ids(sections: list[_Section]) -> None:
-    """Refuse gaps: ids count from 0 in each topology, global stores included, so a paragraph was not pasted."""
+    """Refuse gaps between ids: they show that a paragraph is missing.
+
+    In each topology, the ids of sub-topologies and global stores count from 0.
+    """
     expected: dict[str, int] = {}
     for section in sections:
         number = expected.get(section.topology_name, 0)
@@ -252,7 +256,7 @@ def _check_ids(sections: list[_Section]) -> None:
 
 
 def _numbered(sections: list[_Section]) -> Iterator[tuple[int, _Section]]:
-    """Keep Kafka Streams' own ids unless several named topologies would use one id twice."""
+    """Keep the ids of Kafka Streams, unless several named topologies use the same id."""
     is_unique = len({s.id for s in sections}) == len(sections)
     for number, section in enumerate(sections):
         yield (section.id if is_unique else number), section

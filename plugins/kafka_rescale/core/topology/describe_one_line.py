@@ -1,7 +1,8 @@
-"""Nodes with their arrows beside them, as Kafka Streams before 1.1 printed them, in the lines of later versions.
+"""The change from the lines that Kafka Streams before 1.1 printed to the lines of later versions.
 
-``TopologyDescription`` printed ``Processor: P(stores: [S]) --> A <-- B`` then, topics without brackets, nothing
-where ``none`` stands later, and behind the sub-topologies ``GlobalStore: S(topic: T) -> P(store: G)``.
+At that time, ``TopologyDescription`` printed a node with its arrows in one line: ``Processor: P(stores: [S]) --> A
+<-- B``. It printed topics without brackets, and nothing where later versions print ``none``. Behind the
+sub-topologies, it printed ``GlobalStore: S(topic: T) -> P(store: G)``.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ def has_arrows(statement: str) -> bool:
 
 
 def of_node(statement: str) -> list[str]:
-    """Return a node and its arrows, each as a line of its own.
+    """Return the lines of a node and of each of its arrows.
 
     :param statement: a node, with or without arrows beside it.
     """
     found = _NODE.match(statement)
     if found is None:
         return [statement]
-    # A pattern has no brackets in any version. If it is also the name of a topic, it is taken for that topic.
+    # A pattern has no brackets in any version. If a pattern could also be the name of a topic, it counts as this
+    # name.
     node = _TOPICS.sub(r"(topics: [\g<topics>])", found["node"])
     begins = [m.start() for m in _ARROW.finditer(found["arrows"])]
     arrows = [found["arrows"][a:b].rstrip() for a, b in zip(begins, [*begins[1:], None], strict=True)]
@@ -40,7 +42,7 @@ def of_node(statement: str) -> list[str]:
 
 
 def of_global_store(line: str) -> list[str] | None:
-    """Return the lines of a global store, whose number was not printed, or None if it is another line."""
+    """Return the lines of a global store, which had no number, or None if this is another line."""
     found = _GLOBAL.search(line)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""How many partitions Kafka Streams gives the topics between sub-topologies."""
+"""The partition counts that Kafka Streams gives to the topics between sub-topologies."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ def partition_counts(
 ) -> dict[str, int]:
     """Return the partition count of every repartition topic, as Kafka Streams would compute it.
 
-    A repartition topic has the largest count among the sources of the sub-topology that writes it
-    (``RepartitionTopics``), unless the program enforces one (KIP-221). Then the topics that one sub-topology reads
-    are made equal (``CopartitionedTopicsEnforcer``). ``Topology#describe()`` does not say which of them are
-    joined, so this takes all of them as joined. The topics of a foreign-key join are joined with the table that
-    reads them (``KTableImpl``). This assumes that they don't decide a count. Where that is not certain,
-    ``possible_counts`` returns more than one count.
+    First, a repartition topic gets the largest count among the sources of the sub-topology that writes the topic
+    (``RepartitionTopics``), unless the program enforces a count (KIP-221). Then Kafka Streams makes the counts of
+    joined topics equal (``CopartitionedTopicsEnforcer``). ``Topology#describe()`` does not say which topics are
+    joined. So this function takes all topics that one sub-topology reads as joined. The topics of a foreign-key
+    join are joined with the table that reads them (``KTableImpl``). This function assumes that they don't decide a
+    count. If that is not certain, ``possible_counts`` returns more than one count.
 
     :param external: partition count per external source topic.
-    :param enforced: count per repartition topic that the program sets by ``withNumberOfPartitions``.
+    :param enforced: count per repartition topic for which the program sets it by ``withNumberOfPartitions``.
     """
     return _joined(topology, _derived(topology, external, enforced), enforced)
 
@@ -31,9 +31,9 @@ def possible_counts(
 ) -> dict[str, set[int]]:
     """Return every count that Kafka Streams may compute for a repartition topic, as far as the topology tells.
 
-    Merged topics (``KStream#merge``) keep their derived counts, while joined topics are made equal. The topics of
-    foreign-key joins are among the sources of the sub-topology that reads them. The order of a hash map decides
-    whether they already have a count when these sources are compared.
+    Merged topics (``KStream#merge``) keep their derived counts, while joined topics get equal counts. The topics
+    of foreign-key joins are among the sources of the sub-topology that reads them. The order of a hash map decides
+    whether they already have a count when Kafka Streams compares the counts of these sources.
 
     :param joined: repartition topics that are known to be joined with another source of their sub-topology.
     """
@@ -49,9 +49,9 @@ def possible_counts(
 def counts_if_merged(
     topology: Topology, external: Mapping[str, int], enforced: Mapping[str, int]
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the counts twice, as if no topics were joined.
+    """Return the counts for the case that no topics are joined, computed in two ways.
 
-    The first counts leave out the topics of foreign-key joins. The second include them among the sources.
+    The first counts leave out the topics of foreign-key joins. The second counts include them among the sources.
     """
     return _derived(topology, external, enforced), _derived_of_all_sources(topology, {**external, **enforced})
 
@@ -80,7 +80,7 @@ def _derived(topology: Topology, external: Mapping[str, int], enforced: Mapping[
 def _derived_of_all_sources(topology: Topology, decided: Mapping[str, int]) -> dict[str, int]:
     """Return the largest counts that the topics of foreign-key joins could lead to.
 
-    Such topics can feed each other, so this repeats until no count changes.
+    Such topics can feed each other, so this function repeats its steps until no count changes.
     """
     counts = {**dict.fromkeys(topology.repartitions, 0), **decided}
     before: dict[str, int] = {}
@@ -104,7 +104,7 @@ def _joined(topology: Topology, derived: Mapping[str, int], enforced: Mapping[st
 def _copartitioned_count(
     topology: Topology, subtopology: SubTopology, counts: Mapping[str, int], enforced: Mapping[str, int]
 ) -> int:
-    """Return the common count: that of the external topics, else an enforced one, else the largest."""
+    """Return the count of joined topics: that of the external topics, else an enforced one, else the largest."""
     external = [t for t in subtopology.sources if t not in topology.repartitions]
     set_by_program = [t for t in subtopology.sources if t in enforced]
     return max(counts[t] for t in external or set_by_program or topology.own_sources(subtopology))

@@ -1,4 +1,4 @@
-"""Topics that a source's pattern matches: those that an application file lists, and those that there are."""
+"""The topics that the pattern of a source matches, on the cluster and by the application file."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 
 NEVER_MATCHED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Internal to brokers: consumers leave them out of patterns (``exclude.internal.topics``)."""
+"""The internal topics of brokers. Consumers leave them out of patterns (``exclude.internal.topics``)."""
 
 
 def matching(pattern: str, topics: Iterable[str]) -> set[str]:
-    """Return the topics that a consumer with this pattern reads: it has to match their whole names.
+    """Return the topics that a consumer with this pattern reads. The pattern must match the whole name.
 
     :param pattern: a regular expression.
     """
@@ -18,10 +18,10 @@ def matching(pattern: str, topics: Iterable[str]) -> set[str]:
 
 
 def unlisted(patterns: Mapping[str, Iterable[str]], topics: Iterable[str]) -> dict[str, list[str]]:
-    """Return the topics per pattern that match it and that its list lacks; only patterns with such topics.
+    """Return for each pattern the topics that match it and that its list lacks. Leave out patterns without any.
 
-    :param patterns: the topics that are listed per pattern.
-    :param topics: of the cluster.
+    :param patterns: by pattern, the topics that the application file lists.
+    :param topics: the topics of the cluster.
     """
     topics = set(topics)
     found = {pattern: sorted(matching(pattern, topics) - set(listed)) for pattern, listed in patterns.items()}

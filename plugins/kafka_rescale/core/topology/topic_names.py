@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 LONGEST_NAME = 249
-"""A name, a dash and a partition together are the name of a directory."""
+"""The limit on a topic's name. Brokers name a directory by the topic, a dash and the partition."""
 TOPIC_NAME = rf"^[a-zA-Z0-9._-]{{1,{LONGEST_NAME}}}$"
 SAID = f"up to {LONGEST_NAME} letters, digits, dots, underscores and hyphens, other than `.` and `..`"
 

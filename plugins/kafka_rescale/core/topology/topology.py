@@ -1,7 +1,7 @@
 """A Kafka Streams topology as sub-topologies with their topics and stores, and the rules for partition counts.
 
-Topic names of repartition topics and stores are written here without the application id, as
-``Topology#describe()`` prints them, so that one topology serves every generation.
+Here, the names of repartition topics and stores have no application id in front, as ``Topology#describe()`` prints
+them. So one topology holds for every generation.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _FOREIGN_KEY_TOPIC = re.compile(
     r"^(?P<join>.*)-subscription-(?P<named>registration|response)-topic$"
     r"|^(?:.*-)?KTABLE-FK-JOIN-SUBSCRIPTION-(?P<numbered>REGISTRATION|RESPONSE)-\d+-topic$"
 )
-"""As ``KTableImpl`` names them, with and without ``TableJoined.as(…)``."""
+"""The names that ``KTableImpl`` gives to topics of foreign-key joins, with and without ``TableJoined.as(…)``."""
 
 
 @dataclass(frozen=True)
 class SubTopology:
-    """One sub-topology: its tasks are ``<id>_<partition>``.
+    """One sub-topology. Its tasks are called ``<id>_<partition>``.
 
-    :param sources: topics read, external or repartition (without application id).
-    :param stores: names of the state stores, global stores excluded.
-    :param sinks: topics written, external or repartition (without application id).
+    :param sources: the topics that it reads: external topics, and repartition topics without the application id.
+    :param stores: names of the state stores, without global stores.
+    :param sinks: the topics that it writes: external topics, and repartition topics without the application id.
     :param source_tables: stores whose changelog is a source topic itself (``topology.optimization``).
     :param dynamic_sinks: names of sinks that choose their topic per record (``TopicNameExtractor``).
     """
@@ -42,7 +42,7 @@ class SubTopology:
 
     @property
     def is_stateful(self) -> bool:
-        """Whether its keys decide where state is."""
+        """Whether it has state. Then the keys decide in which partition their state is."""
         return bool(self.stores or self.source_tables)
 
 
@@ -51,8 +51,8 @@ class Topology:
     """All sub-topologies of one application.
 
     ``external_topics`` have names like internal topics, but belong to the user. ``global_stores`` have no
-    changelog: every instance reads all of their ``global_topics``. No record of these moves, and a running client
-    would not read a partition that is added to such a topic.
+    changelog: every instance reads all of their ``global_topics``. An expansion moves no record of a global topic.
+    A running client would not read a partition that is added to such a topic.
     """
 
     subtopologies: tuple[SubTopology, ...]
@@ -62,20 +62,20 @@ class Topology:
 
     @property
     def repartitions(self) -> frozenset[str]:
-        """Internal topics between sub-topologies: repartition topics and those of foreign-key joins."""
+        """The internal topics between sub-topologies: repartition topics, and topics of foreign-key joins."""
         written = {t for s in self.subtopologies for t in s.sinks}
         read = {t for s in self.subtopologies for t in s.sources}
         return frozenset(t for t in written & read if is_internal(t)) - self.external_topics
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """External topics read, in the order of their first use."""
+        """The external topics that the application reads, in the order of their first use."""
         seen = dict.fromkeys(t for s in self.subtopologies for t in s.sources)
         return tuple(t for t in seen if t not in self.repartitions)
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """External topics written, in the order of their first use."""
+        """The external topics that the application writes, in the order of their first use."""
         seen = dict.fromkeys(t for s in self.subtopologies for t in s.sinks)
         return tuple(t for t in seen if t not in self.repartitions)
 
@@ -103,7 +103,10 @@ class Topology:
         return replace(self, external_topics=frozenset(filter(is_internal, names)))
 
     def own_sources(self, subtopology: SubTopology) -> list[str]:
-        """Return the sources of a sub-topology without topics of foreign-key joins, which follow the others."""
+        """Return the sources of a sub-topology, without topics of foreign-key joins.
+
+        The counts of these topics follow the other sources.
+        """
         joins = {t for t in self.repartitions if foreign_key_kind(t)}
         return [t for t in subtopology.sources if t not in joins]
 
@@ -112,11 +115,11 @@ class Topology:
         return next(s for s in self.subtopologies if store in s.stores)
 
     def source_of(self, store: str) -> str:
-        """Return the first topic that a store's sub-topology reads: its partitions are the store's tasks."""
+        """Return the first topic that a store's sub-topology reads. Each partition of the topic has a task."""
         return next(self.own_sources(s)[0] for s in self.subtopologies if store in {*s.stores, *s.source_tables})
 
     def upstream_of(self, topic: str) -> tuple[str, ...]:
-        """Return every topic whose records the application carries on to a topic, through whatever is between."""
+        """Return every topic whose records reach a topic through the application, directly or by other topics."""
         upstream: dict[str, None] = {}
         pending = [topic]
         while pending:
@@ -127,10 +130,11 @@ class Topology:
         return tuple(upstream)
 
     def downstream_first(self) -> tuple[SubTopology, ...]:
-        """Return the sub-topologies, the most downstream first; equals keep the higher id first.
+        """Return the sub-topologies, the most downstream first. If several are equal, the higher id comes first.
 
-        The tables of a foreign-key join feed each other. Between stages nothing is started, so either order of the
-        two is right. The subscriptions decide, unless they are a circle themselves.
+        The two tables of a foreign-key join feed each other. An expansion starts nothing between its stages, so
+        either order of the two tables is right. The subscription topics decide the order, unless they make a
+        circle themselves.
 
         :raises InvalidInput: the sub-topologies feed each other in a circle of repartition topics.
         """
@@ -156,7 +160,7 @@ class Topology:
         return tuple(ordered)
 
     def _feeds(self, by: Callable[[str], bool]) -> dict[int, set[int]]:
-        """Return the ids of the other sub-topologies that each one feeds by some of the internal topics."""
+        """Return by sub-topology the ids of those that it feeds through internal topics that ``by`` accepts."""
         readers = {t: {s.id for s in self.subtopologies if t in s.sources} for t in self.repartitions if by(t)}
         return {
             s.id: {r for t in s.sinks for r in readers.get(t, ()) if r != s.id or not foreign_key_kind(t)}
@@ -171,13 +175,13 @@ def foreign_key_kind(topic: str) -> str:
 
 
 def foreign_key_join(topic: str) -> str:
-    """Return the name that the program gave a foreign-key join, from one of its topics; empty without a name."""
+    """Return the name that the program gave a foreign-key join, from one of its topics. Empty without a name."""
     found = _FOREIGN_KEY_TOPIC.match(topic)
     return (found["join"] or "") if found else ""
 
 
 def is_internal(topic: str) -> bool:
-    """Return whether a topic's name is one that Kafka Streams gives to topics between sub-topologies."""
+    """Return whether a topic's name has the form that Kafka Streams gives to topics between sub-topologies."""
     return topic.endswith(REPARTITION_SUFFIX) or bool(foreign_key_kind(topic))
 
 

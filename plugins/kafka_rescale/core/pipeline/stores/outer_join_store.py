@@ -1,4 +1,4 @@
-"""The store of a left or outer join of streams. It keeps the records that have found no partner yet, by time.
+"""The store of a left or outer join of streams. It keeps, by time, the records that have found no partner yet.
 
 A key of the store is 8 bytes of time, 1 byte of the side (1 left, 0 right), and the record's key
 (``TimestampedKeyAndJoinSideSerializer``). A value of the store is a list of the records' values. Each value in the
@@ -38,7 +38,8 @@ class Lonely(NamedTuple):
 class OuterJoinStore:
     """The ``ListValueStore`` as joins use it.
 
-    :param left: the serdes of the left side's values, and of the keys. ``right`` are those of the right side.
+    :param left: the serdes of the keys and of the left side's values.
+    :param right: the serdes of the keys and of the right side's values.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class OuterJoinStore:
         self._lowest[self._name] = min(self._lowest.get(self._name, b""), raw)
 
     def forget(self, key: Any, timestamp: int, is_left: bool, record_timestamp: int) -> None:
-        """Delete the records of a side, a key and a time if there are any.
+        """Delete the records of one side, one key and one time, if there are any.
 
         :param record_timestamp: the timestamp of the record that is being processed.
         """
@@ -72,7 +73,7 @@ class OuterJoinStore:
         self._view.put(raw, None, record_timestamp)
 
     def all(self) -> Iterator[Lonely]:
-        """Yield all entries in the order of their times. Of equal times, the right side comes first."""
+        """Yield all entries in the order of their times. If times are equal, the right side comes first."""
         entries = self._view.range(self._lowest.get(self._name, b""), _BEHIND_ALL)
         first = next(entries, None)
         self._lowest[self._name] = _BEHIND_ALL if first is None else first[0]

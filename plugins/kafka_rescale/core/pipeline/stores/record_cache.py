@@ -1,7 +1,8 @@
-"""The record cache of a task. It writes the updates of a store, and hands them on, once per commit.
+"""The record cache of a task. It keeps updates of stores back, and writes and hands on the latest of each key.
 
-It counts every byte as ``ThreadCache``, ``NamedCache`` and the caching stores of Kafka Streams do. The reason: an
-eviction writes updates earlier, so the evictions decide which updates appear in changelogs and outputs.
+The cache does this at each commit, and earlier if it is full (an eviction). So the evictions decide which updates
+appear in changelogs and outputs. For this reason, the cache counts every byte as ``ThreadCache``, ``NamedCache``
+and the caching stores of Kafka Streams do.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from kafka_rescale.core.pipeline.stores.sorted_keys import SortedKeys
 from kafka_rescale.core.pipeline.task import Entry, Headers, StoreView
 
 Write = Callable[[bytes, Entry | None, Entry | None, int, Headers], None]
-"""Takes a written update: key, new entry, old entry, and the record's timestamp in ms and headers."""
+"""Takes an update that the cache has written: key, new entry, old entry, the record's timestamp in ms, headers."""
 
 _LINKS_BYTES = 24
 _SEGMENT_BYTES = 8
@@ -27,9 +28,9 @@ class _Kept:
     """The entry of a key in the cache.
 
     :param at_ms: the timestamp with which the update is logged.
-    :param record_ms: the timestamp of the record that made the update. ``headers`` and ``topic`` are of the same
-        record.
-    :param is_dirty: whether the update is not written yet.
+    :param record_ms: the timestamp of the record that made the update. ``headers`` and ``topic`` belong to the
+        same record.
+    :param is_dirty: whether the cache has not written the update yet.
     """
 
     entry: Entry | None
@@ -45,8 +46,8 @@ class RecordCache:
     """The updates that all stores of one task keep back.
 
     :param max_bytes: most bytes of all stores together.
-    :param names: full names of topics by the pipeline's own names. The bytes of an entry include the full name of
-        its record's topic.
+    :param names: by the pipeline's own name of a topic, its full name. The size of an entry includes the full name
+        of its record's topic.
     """
 
     def __init__(self, max_bytes: int, names: Mapping[str, str]) -> None:
@@ -59,7 +60,7 @@ class RecordCache:
 
         :param timed: number of bytes of the timestamp that Kafka Streams keeps in front of each value.
         :param windowed: whether the store has times in its keys. For such stores, Kafka Streams keeps the number
-            of a segment in front of each key. It also does not keep entries in the cache that were only read.
+            of a segment in front of each key, and its cache does not keep entries that were only read.
         """
         if name not in self._stores:
             self._stores[name] = CachedStore(self, view, timed, windowed=windowed)
@@ -75,8 +76,8 @@ class RecordCache:
     def flush(self, order: Iterator[str]) -> None:
         """Write all updates that were kept back.
 
-        :param order: names of the stores. Upstream stores come first, because a store behind them keeps back the
-            updates that they hand on.
+        :param order: names of the stores. Upstream stores must come first: their updates make updates of the
+            stores behind them, and those stores keep these back as well.
         """
         for name in order:
             if name in self._stores:
@@ -96,7 +97,7 @@ class CachedStore:
         self._sends_old = False
 
     def listen(self, write: Write, *, sends_old: bool) -> None:
-        """Call a function with every written update.
+        """Call a function with every update that the cache writes.
 
         :param sends_old: whether the function gets the old entries as well.
         """
@@ -114,14 +115,14 @@ class CachedStore:
         return found
 
     def put(self, key: bytes, value: bytes | None, timestamp_ms: int, headers: Headers = ()) -> None:
-        """Keep an update back, with one timestamp for both purposes of ``keep``."""
+        """Keep an update back. The log and the record have the same timestamp here (see ``keep``)."""
         self.keep(key, value, timestamp_ms, timestamp_ms, headers)
 
     def keep(self, key: bytes, value: bytes | None, timestamp_ms: int, record_ms: int, headers: Headers) -> None:
-        """Keep an update back. It replaces an update of the same key that was kept back.
+        """Keep an update back. It replaces an earlier update of the same key.
 
         :param timestamp_ms: the timestamp with which the update is logged.
-        :param record_ms: the timestamp of the record that makes the update. ``headers`` are of the same record.
+        :param record_ms: the timestamp of the record that makes the update. ``headers`` belong to the same record.
         """
         entry = None if value is None else Entry(value, timestamp_ms)
         topic = self._cache.topic
@@ -136,8 +137,8 @@ class CachedStore:
             self._sorted = SortedKeys(self._kept)
         kept = {key: self._kept[key].entry for key in self._sorted.range(first, last)}
         for key in kept:
-            # Kafka Streams looks only at keys of the same size as the two ends. These are the entries of one key
-            # at different times.
+            # Kafka Streams counts only keys of the same size as the ends of the range as used. These are the
+            # entries of one key at different times.
             if len(key) == len(last):
                 self._kept.move_to_end(key)
         found = {key: entry for key, entry in self._below.range(first, last) if key not in kept}
@@ -149,7 +150,7 @@ class CachedStore:
         self._write_all({})
 
     def evict(self) -> None:
-        """Drop the entry that was used least recently. If it is not written yet, write all that is not written."""
+        """Drop the entry that was used least recently. If it is unwritten, write all unwritten updates."""
         key, eldest = next(iter(self._kept.items()))
         self._drop(key)
         if eldest.is_dirty:
@@ -166,7 +167,7 @@ class CachedStore:
             self._dirty.pop(key, None)
             self._dirty[key] = None
         self._cache.bytes += kept.bytes - (0 if before is None else before.bytes)
-        # An eviction may put an update into another store, and that store then evicts by itself.
+        # An eviction may put an update into another store. That put then runs this loop for its own store.
         while self._cache.bytes > self._cache.max_bytes and self._kept:
             self.evict()
 

@@ -83,11 +83,11 @@ class TableStore(ABC):
 
     @property
     def is_cached(self) -> bool:
-        """Whether the store hands updates on when its cache writes them, not when they are put."""
+        """Whether a cache keeps updates back. Then the store hands them on when the cache writes them."""
         return isinstance(self._view, CachedStore)
 
     def listen(self, written: Written, *, sends_old: bool) -> None:
-        """Call a function with every update that the cache writes. Without a cache, it is never called.
+        """Call a function with every update that the cache writes. Without a cache, the function is never called.
 
         :param sends_old: whether the function gets the old values as well.
         """
@@ -137,8 +137,8 @@ class TimestampedKeyValueStore(TableStore):
     def put(self, key: Any, value: Any, timestamp: int, record_timestamp: int, headers: Headers) -> None:
         """Store a value, or delete the key (``None``).
 
-        :param record_timestamp: the timestamp of the record that is being processed. ``headers`` are of the same
-            record.
+        :param record_timestamp: the timestamp of the record that is being processed. ``headers`` belong to the
+            same record.
         """
         self._put(self._serdes.encode("key", key), value, timestamp, record_timestamp, headers)
 

@@ -1,4 +1,4 @@
-"""The access of operations to the stores of tables: without forgotten entries, and through the record cache."""
+"""The views of the stores of tables. They hide expired entries and lead through the record cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TIME_AT = {"timestamped-window": slice(-12, -4), "session": slice(-16, -8)}
 
 
 def table_view(context: TaskContext, store: StoreDefinition) -> StoreView:
-    """Return the store of a table. All operations of a task that use the store share one cache."""
+    """Return the view of a table's store. All operations of a task that use the store share one cache."""
     view = context.views[store.name]
     if store.kind in TIME_AT:
         at, latest = TIME_AT[store.kind], context.mark(f"@{store.name}")
@@ -26,10 +26,10 @@ def table_view(context: TaskContext, store: StoreDefinition) -> StoreView:
 
 @dataclass(frozen=True)
 class ForgetfulView:
-    """A store that remembers the latest time that was put into it.
+    """A store that remembers the latest time that was put into it, and hides expired entries.
 
-    An entry that is older than that time by the retention time, or by more, can't be read any more. It does not
-    matter whether the runner has dropped the entry already (``AbstractRocksDBSegmentedBytesStore``).
+    An entry is expired if it is older than the latest time by the retention time or more. The view hides such an
+    entry even if the runner has not dropped it yet (``AbstractRocksDBSegmentedBytesStore``).
 
     :param time_of: takes a key; returns the time in it, in ms.
     """

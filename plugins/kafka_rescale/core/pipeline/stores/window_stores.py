@@ -38,8 +38,8 @@ class WindowStore(TableStore):
     ) -> None:
         """Store a value, or delete the window (``None``).
 
-        :param record_timestamp: the timestamp of the record that is being processed. ``headers`` are of the same
-            record.
+        :param record_timestamp: the timestamp of the record that is being processed. ``headers`` belong to the
+            same record.
         """
         raw = self._serdes.encode("key", key) + _WINDOW.pack(start, 0)
         self._put(raw, value, timestamp, record_timestamp, headers)
@@ -67,7 +67,8 @@ class JoinWindowStore:
         self._number.value = (self._number.value + 1) & 0x7FFFFFFF
         raw = self._serdes.encode("key", key) + _WINDOW.pack(timestamp, self._number.value)
         if value is None:
-            # The changelog gets it like any other record. But it is not in the store, and the store's time stays.
+            # The changelog gets the tombstone like any other record. But the store has no entry for it, and the
+            # latest time of the store does not change.
             self._view.put(raw, None, timestamp, headers)
             return
         self._latest.value = max(self._latest.value, timestamp)
@@ -131,7 +132,7 @@ class SessionStore(TableStore):
     def put(self, key: Any, session: Session, timestamp: int, headers: Headers) -> None:
         """Store a session, or delete it if it has no value.
 
-        :param timestamp: the timestamp of the record that is being processed. ``headers`` are of the same record.
+        :param timestamp: the timestamp of the record that is being processed. ``headers`` belong to this record.
         """
         raw = self._serdes.encode("key", key) + _SESSION.pack(session.end, session.start)
         self._put(raw, session.value, timestamp, timestamp, headers)
