@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka_rescale.core.control.history import newest_first
@@ -136,7 +137,8 @@ def killed_until_verified(stack: FlightsStack, expansion: Expansion, order: list
     assert phase(expansion) is Phase.STARTED
     report = expansion.verify()
     assert report["passed"], report
-    expansion.finish()
+    history: Any = expansion.finish()["history"]
+    assert (history["outcome"], history["proven"].endswith("; verified")) == ("complete", True)
     stack.finish_replay()
     stack.await_equal("flights-g2")
 

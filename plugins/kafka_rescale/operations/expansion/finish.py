@@ -13,6 +13,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion.callback import ExpansionCallback
 from kafka_rescale.core.expansion.prewarming import remark_on
+from kafka_rescale.core.page.history import HEADER, history_rows
 from kafka_rescale.core.verify.misrouted import refuse_misrouted
 from kafka_rescale.core.verify.report import Report, is_about
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -33,7 +34,7 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
 
     :param owner: the run that holds the lease.
     :returns: the report, the parts of the downtime, and the effect of pre-warming. Also what each copy that began
-        with a snapshot has read.
+        with a snapshot has read, and the row of this expansion in the history, which has what was predicted.
     :raises Outage: green doesn't run.
     :raises UnsafeState: verify has not passed, blue runs or has written after it was proven gone, records of a
         grown input lie in partitions of its old count, or ``on_partition_expansion`` may have been called already.
@@ -41,13 +42,22 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
     rescale = Rescale.open(application, connection, owner)
     state = _patiently(rescale, "the control topic to be read", rescale.control.read)
     journal = _ended(state, owner) or _close(rescale, state)
+    end = _patiently(rescale, "the report", rescale.control.read)
     return {
         "green": journal.plan.green,
         "timings": dict(journal.timings),
         "prewarming": remark_on(journal),
         "copies": {job: r.detail for job, r in state.results.items() if r.run == owner and r.seeded},
-        "report": _patiently(rescale, "the report", lambda: rescale.control.read().report),
+        "history": _row(journal, end),
+        "report": end.report,
     }
+
+
+def _row(journal: Journal, state: ControlState) -> dict[str, str | int | None]:
+    of_this = [
+        p for p in state.history.values() if (p.plan, p.attempt) == (journal.plan.fingerprint, journal.attempt)
+    ]
+    return dict(zip(HEADER, history_rows(of_this)[0], strict=True)) if of_this else {}
 
 
 def _ended(state: ControlState, owner: str) -> Journal | None:
