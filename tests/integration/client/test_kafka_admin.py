@@ -111,6 +111,8 @@ def test_offsets_of_more_partitions_than_one_request_asks_for_are_all_there(
     producer.flush()
     found = admin.end_offsets([unique, other])
     assert found == {unique: dict(enumerate(range(7))), other: {0: 0}}
+    assert admin.ends_of([(unique, 3), (other, 0)]) == {(unique, 3): 3, (other, 0): 0}
+    assert admin.ends_of([]) == {}
 
 
 class TestATopicThatABrokerDoesNotKnow:

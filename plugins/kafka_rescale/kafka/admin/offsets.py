@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, TopicPartition
@@ -47,6 +47,15 @@ class OffsetAdmin(TopicReader):
         """
         isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
         return self._list_offsets(topics, OffsetSpec.latest(), isolation, if_present)
+
+    def ends_of(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Return the end offsets (exclusive) of some partitions, as a ``read_committed`` reader sees them.
+
+        A partition without an answer is left out: the caller asks again.
+        """
+        wanted = [TopicPartition(*each) for each in partitions]
+        found = self._answers(wanted, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+        return {(at.topic, at.partition): info.offset for at, info in found.items() if info.offset >= 0}
 
     def offsets_at(self, topics: Iterable[str], at_ms: int) -> PartitionOffsets:
         """Return the first offset of every partition whose record is not before a moment; else the end offset.
@@ -142,7 +151,8 @@ class OffsetAdmin(TopicReader):
             unknown.update(() if if_present else names - counts.keys())
             found.clear()
             if not unknown:
-                found.update(self._answers(counts, spec, isolation))
+                asked = [TopicPartition(name, p) for name, count in counts.items() for p in range(count)]
+                found.update(self._answers(asked, spec, isolation))
             is_complete = not unknown and not _unanswered(found, least)
             if not is_complete:
                 self._ask_another()
@@ -158,10 +168,8 @@ class OffsetAdmin(TopicReader):
         return offsets
 
     def _answers(
-        self, counts: Mapping[str, int], spec: OffsetSpec, isolation: IsolationLevel
+        self, wanted: Sequence[TopicPartition], spec: OffsetSpec, isolation: IsolationLevel
     ) -> dict[TopicPartition, ListOffsetsResultInfo]:
-        wanted = [TopicPartition(name, partition) for name, count in counts.items() for partition in range(count)]
-
         def ask(client: AdminClient, seconds: float) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
             asked: dict[TopicPartition, Future[ListOffsetsResultInfo]] = {}
             for begin in range(0, len(wanted), PARTITIONS_AT_ONCE):

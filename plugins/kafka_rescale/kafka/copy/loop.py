@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.errors import ClusterOutage, Outage
+from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.bounded_call import StuckCall
@@ -33,6 +33,7 @@ from kafka_rescale.kafka.copy.bucket import Bucket
 from kafka_rescale.kafka.copy.clients import CopyClients
 from kafka_rescale.kafka.copy.commits import Commits
 from kafka_rescale.kafka.copy.freshness import Freshness
+from kafka_rescale.kafka.copy.look import Look
 from kafka_rescale.kafka.copy.marks import EMPTIED, Mark, Position, read_positions
 from kafka_rescale.kafka.copy.seeding import Seeding, seed_with
 from kafka_rescale.kafka.copy.settings import BULK, CopySettings, rules_of
@@ -73,7 +74,8 @@ class CopyWorker:
     ) -> None:
         self._settings, self._clock = settings, clock
         self._throttle, self._window, self._throttled_ms = Throttle(share), Window(settings), 0
-        rules = rules_of(ClusterAdmin(connection), [unit.move for unit in units])
+        admin = ClusterAdmin(connection)
+        rules = rules_of(admin, [unit.move for unit in units])
         self._rules = rules.sources
         self._freshness = Freshness(self._rules, clock)
         self._opened = partial(
@@ -84,7 +86,7 @@ class CopyWorker:
         self._limits: Mapping[TopicPartition, int] = {}
         self._silence = Silence(self.writers, settings.stall_seconds)
         self._watch = Watch(settings.still_seconds)
-        self._looked = time.monotonic()
+        self._ends = Look(admin, settings.look_seconds, clock)
 
     @property
     def writers(self) -> Mapping[TopicPartition, UnitWriter]:
@@ -324,13 +326,8 @@ class CopyWorker:
 
         This leaves out units that still have to reach an end: an answer would be no sign that their records come.
         """
-        if time.monotonic() - self._looked < self._settings.look_seconds:
-            return
-        self._looked = time.monotonic()
-        asked_ms = self._clock()
-        for source in self._freshness.without_goal(self.writers):
-            try:
-                self._freshness.aim({source: log_range(self._consumer, source).end}, asked_ms)
-            except Outage:
-                return  # a broker restarts; `stall_seconds` bounds how long that may take
-            self._silence.heard([source])
+        if (answer := self._ends.answer()) is not None:
+            asked_ms, ends = answer
+            self._freshness.aim(ends, asked_ms)
+            self._silence.heard(ends)
+        self._ends.ask(lambda: self._freshness.without_goal(self.writers))
