@@ -36,8 +36,8 @@ _BULK = {
     "kafka.enable.metrics.push": "false",
 }
 PARTITIONS_OF_A_TASK = 32
-"""Spark's source makes a task of every partition. 500 partitions of ten records took 12.6 s on two cores, and 5.0 s
-in four tasks. A task keeps the consumers of its partitions until it ends, so it must not have very many."""
+"""Spark makes a task of every partition. 500 partitions of ten records took 12.6 s on two cores, and 5.0 s in four
+tasks. A task keeps the consumers of its partitions until it ends, so it must not have very many."""
 TASKS_OF_A_CORE = 2
 """At least so many, so that a core goes on when its first task was the smaller one."""
 
