@@ -80,7 +80,10 @@ class GrownTopic:
                 found=f"in partition {partition} of {self.partitions}",
                 expected=f"it in partition {home}, by linear hashing over the initial {self.initial}",
                 remedy="Its producer uses another partitioner, and the key's state is elsewhere. Mend the "
-                "producer; to go on without such records, put the offset behind them by `set-offset`.",
+                "producer; to go on without such records, put the offset behind them by `set-offset`. If "
+                "processors were added before, and the control topic has lost the record "
+                f"`<application>/processors` since, the producer is right, and the initial count is not "
+                f"{self.initial}: bring that record back.",
             )
         is_late = bool(self.settled) and offset >= self.settled.get(partition, 0)
         if is_late or self._processor(home) != self._processor(partition):
