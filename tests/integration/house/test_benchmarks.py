@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.latency import main as latency
 from benchmarks.names import CONTESTANTS, RESET_PARTS
+from benchmarks.partitions import main as partitions
 from benchmarks.pipelines import main as pipelines
 from benchmarks.pipelines_page import OURS, THEIRS
 from benchmarks.run import main
@@ -57,3 +59,21 @@ def test_a_run_of_a_pipeline_is_measured_beside_structured_streaming(tmp_path: P
     assert all(0 < row["batch"] < row["job"] < row["run"] for row in working)
     assert (out / "pipelines.svg").read_text().rstrip().endswith("</svg>")
     assert "Structured Streaming" in (out / "pipelines.md").read_text()
+
+
+def test_an_expansion_is_measured_by_the_number_of_partitions(tmp_path: Path) -> None:
+    out = tmp_path / "partitions.json"
+    assert partitions(["--partitions", "4", "--directory", str(tmp_path / "scratch"), "--out", str(out)]) == 0
+    (row,) = json.loads(out.read_text())["rows"]
+    assert row["verified"]
+    assert row["source_partitions"] == 20
+    assert {"quiesce", "delta", "delta_proof", "promote", "total"} <= row["pause"].keys()
+
+
+def test_what_a_copy_costs_an_application_is_measured(tmp_path: Path) -> None:
+    sizes = ["--keys", "20000", "--seconds", "5", "--limits", "20000"]
+    assert latency([*sizes, "--directory", str(tmp_path / "scratch"), "--out", str(tmp_path)]) == 0
+    rows = json.loads((tmp_path / "latency.json").read_text())["rows"]
+    assert [row["limit"] for row in rows] == [None, 20_000]
+    assert all(row[name]["p99_ms"] > 0 for row in rows for name in ("alone", "copying"))
+    assert (tmp_path / "latency.svg").read_text().rstrip().endswith("</svg>")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.errors import ClusterOutage
+from kafka_rescale.core.errors import ClusterOutage, RescaleError, UnsafeState
 from kafka_rescale.kafka.copy.look import Answer, Look
 
 from testbed.processes import wait_until
@@ -22,10 +22,13 @@ class Brokers:
     def __init__(self) -> None:
         self.may_answer, self.is_away = Event(), False
         self.asked: list[list[TopicPartition]] = []
+        self.refusal: RescaleError | None = None
 
     def ends_of(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         self.asked.append(list(partitions))
         assert self.may_answer.wait(30)
+        if self.refusal is not None:
+            raise self.refusal
         if self.is_away:
             raise ClusterOutage("offsets", found="nothing", expected="an answer", remedy="Run again.")
         return dict.fromkeys(partitions, 7)
@@ -69,6 +72,15 @@ def test_it_is_too_early_for_another_question(brokers: Brokers) -> None:
     look = look_of(brokers, seconds=3600.0)
     look.ask(lambda: SOURCES)
     assert brokers.asked == []
+
+
+def test_what_the_brokers_refuse_is_raised_where_the_answer_is_taken(brokers: Brokers) -> None:
+    brokers.may_answer.set()
+    brokers.refusal = UnsafeState("topic 'blue'", found="no permission", expected="Describe", remedy="Grant it.")
+    look = look_of(brokers)
+    look.ask(lambda: SOURCES)
+    with pytest.raises(UnsafeState, match="no permission"):
+        answered(look)
 
 
 def test_after_an_outage_the_same_is_asked_again(brokers: Brokers) -> None:

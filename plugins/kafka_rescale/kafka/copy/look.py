@@ -32,14 +32,20 @@ class Look:
         self._admin, self._seconds, self._clock = admin, seconds, clock
         self._asked = time.monotonic()
         self._thread: Thread | None = None
-        self._answers = SimpleQueue[Answer]()
+        self._answers = SimpleQueue[Answer | Exception]()
 
     def answer(self) -> Answer | None:
-        """Return the answer to the last question, once; None as long as there is none."""
+        """Return the answer to the last question, once; None as long as there is none.
+
+        :raises RescaleError: the brokers have refused the question.
+        """
         try:
-            return self._answers.get_nowait()
+            found = self._answers.get_nowait()
         except Empty:
             return None
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     def ask(self, partitions: Callable[[], Collection[TopicPartition]]) -> None:
         """Ask for the ends, unless it is too early, or the last question is still open.
@@ -60,3 +66,5 @@ class Look:
             self._answers.put((asked_ms, self._admin.ends_of(partitions)))
         except Outage:
             return  # a broker restarts; `stall_seconds` bounds how long the copy itself waits
+        except Exception as error:
+            self._answers.put(error)
