@@ -88,7 +88,8 @@ def read_logs(
 
 
 def _tasks(partitions: int, spark: SparkSession) -> int:
-    return max(TASKS_OF_A_CORE * spark.sparkContext.defaultParallelism, ceil(partitions / PARTITIONS_OF_A_TASK))
+    cores = int(spark.sparkContext.defaultParallelism)
+    return max(TASKS_OF_A_CORE * cores, ceil(partitions / PARTITIONS_OF_A_TASK))
 
 
 def _options(spark: SparkSession, kafka: Mapping[str, str], pairs: Sequence[StorePair]) -> dict[str, str]:
