@@ -192,7 +192,7 @@ class StoresApplication:
         topics = [*(inputs or topology.inputs), *repartitions]
 
         def done() -> bool:
-            ends, committed = admin.end_offsets(topics), admin.committed(application_id)
+            ends, committed = admin.end_offsets(topics, if_present=True), admin.committed(application_id)
             ranges = {
                 (topic, p): (committed.get(topic, {}).get(p), end)
                 for topic, partitions in ends.items()

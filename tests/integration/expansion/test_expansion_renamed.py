@@ -64,7 +64,7 @@ def test_it_ends_as_one_that_was_never_rescaled(tmp_path: Path) -> None:
                 app.start("stores", BEFORE, *options(PREFIX))
                 changelog = f"{PREFIX}-counts-changelog"
                 wait_until(
-                    lambda: any(admin.end_offsets([changelog]).get(changelog, {}).values()),
+                    lambda: any(admin.end_offsets([changelog], if_present=True).get(changelog, {}).values()),
                     timeout=120,
                     what=f"state in {changelog}",
                 )

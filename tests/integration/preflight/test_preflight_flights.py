@@ -61,7 +61,7 @@ def wait_until_processed(connection: KafkaConnection) -> None:
     topics = ("flights", "flights-by-aircraft-repartition", "flights-by-airport-repartition")
 
     def is_processed() -> bool:
-        ends, committed = admin.end_offsets(topics), admin.committed("flights")
+        ends, committed = admin.end_offsets(topics, if_present=True), admin.committed("flights")
         return len(ends) == len(topics) and all(
             committed.get(topic, {}).get(p, 0) == end for topic, by_p in ends.items() for p, end in by_p.items()
         )

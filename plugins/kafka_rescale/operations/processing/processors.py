@@ -112,7 +112,9 @@ def remember(
     committed = _committed(connection, now, found)
     now.require_changelogs(before.processors, committed)
     said = positions_of(before.results.values())
-    begins = {} if backfill is not None else admin.begin_offsets(now.names[topic] for topic in found.topics)
+    sources = [now.names[topic] for topic in found.topics]
+    # In the first run, the repartition topics are made below.
+    begins = {} if backfill is not None else admin.begin_offsets(sources, if_present=True)
     require_offsets(with_begun(found, now.names, committed, said), now.names, committed, begins, said)
     try:
         _check_samples(connection, admin, now, found)
