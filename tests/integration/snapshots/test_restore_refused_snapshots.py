@@ -113,7 +113,7 @@ def test_a_snapshot_of_another_generation_is_not_used(world: SnapshotWorld, rest
         file.write_text(json.dumps(known | changes))
         found = restore.candidates()
         assert found.by_source == {}
-        assert "none of its snapshots is of this topic" in found.remarks[0]
+        assert "there is no snapshot of this topic" in found.remarks[0]
     assert restore.run() == Restored(0, len(world.orders))
 
 
