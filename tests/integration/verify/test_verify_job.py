@@ -16,6 +16,8 @@ from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.pairs import StorePair
 from kafka_rescale.core.verify.report import LogCount, Report, StoreReport
 from kafka_rescale.core.verify.report_text import render
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.copy.fences import topics_now
 from kafka_rescale.kafka.reading.misrouted import look_for_misrouted
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 from kafka_rescale.operations.verify import verify as operation
@@ -72,8 +74,12 @@ def test_what_was_compared_before_the_promotion_is_compared_again_only_if_asked_
     # A proof said that these copies are right. They are not, so that a comparison shows.
     journal = expanded.write(sessions=with_other_value(expanded.green_records("sessions")))
     before = {s: report_before(expanded, s, green=21) for s in ("totals", "sessions")}
-    proof = proof_of(journal).model_copy(update={"stores": tuple(before.values())})
+    green, _ = topics_now(ClusterAdmin(expanded.connection), [m.target for m in journal.plan.changelogs])
+    of_these = {"fences": proof_of(journal).fences.model_copy(update={"green_topics": green})}
+    proof = proof_of(journal).model_copy(update={"stores": tuple(before.values()), **of_these})
     rolling = rolling_of(journal)
+    last = rolling.fences.model_copy(update={"green_topics": green})
+    rolling = rolling.model_copy(update={"fences": last})
     expanded.control.update(lambda _: {Concern.PROOF: proof, Concern.ROLLING_PROOF: rolling})
 
     report = operation.verify(no_spark, expanded.connection, expanded.application)
@@ -85,8 +91,11 @@ def test_what_was_compared_before_the_promotion_is_compared_again_only_if_asked_
     assert [s.store for s in whole.stores if not s.passed] == ["sessions"]
     assert whole.compared_before == ()
 
+    others = proof.model_copy(update={"fences": proof_of(journal).fences})
+    expanded.control.update(lambda _: {Concern.PROOF: others})
+    assert not operation.verify(lambda: spark, expanded.connection, expanded.application).passed, "of other topics"
     short = rolling.model_copy(update={"is_complete": False})
-    expanded.control.update(lambda _: {Concern.ROLLING_PROOF: short})
+    expanded.control.update(lambda _: {Concern.PROOF: proof, Concern.ROLLING_PROOF: short})
     assert not operation.verify(lambda: spark, expanded.connection, expanded.application).passed
 
 
