@@ -48,7 +48,7 @@ def answered(look: Look) -> Answer:
     found: list[Answer | None] = []
 
     def has_come() -> bool:
-        found.append(look.answer())
+        found.append(look.take_answer())
         return found[-1] is not None
 
     wait_until(has_come, timeout=30, what="the answer")
@@ -60,11 +60,11 @@ def test_it_goes_on_while_brokers_are_slow_and_the_answer_comes_once(brokers: Br
     look = look_of(brokers)
     for _ in range(3):
         look.ask(lambda: SOURCES)
-        assert look.answer() is None
+        assert look.take_answer() is None
     brokers.may_answer.set()
     assert answered(look) == (1_000, {("blue", 0): 7, ("blue", 1): 7})
     assert brokers.asked == [SOURCES]
-    assert look.answer() is None
+    assert look.take_answer() is None
 
 
 def test_it_is_too_early_for_another_question(brokers: Brokers) -> None:

@@ -34,8 +34,8 @@ class Look:
         self._thread: Thread | None = None
         self._answers = SimpleQueue[Answer | Exception]()
 
-    def answer(self) -> Answer | None:
-        """Return the answer to the last question, once; None as long as there is none.
+    def take_answer(self) -> Answer | None:
+        """Take the answer to the last question, which comes once; None as long as there is none.
 
         :raises RescaleError: the brokers have refused the question.
         """
@@ -57,10 +57,10 @@ class Look:
         ):
             return
         self._asked = time.monotonic()
-        self._thread = Thread(target=self._question, args=[list(partitions())], name="ends", daemon=True)
+        self._thread = Thread(target=self._put_answer, args=[list(partitions())], name="ends", daemon=True)
         self._thread.start()
 
-    def _question(self, partitions: Collection[TopicPartition]) -> None:
+    def _put_answer(self, partitions: Collection[TopicPartition]) -> None:
         asked_ms = self._clock()
         try:
             self._answers.put((asked_ms, self._admin.ends_of(partitions)))

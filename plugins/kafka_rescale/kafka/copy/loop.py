@@ -326,7 +326,7 @@ class CopyWorker:
 
         This leaves out units that still have to reach an end: an answer would be no sign that their records come.
         """
-        if (answer := self._ends.answer()) is not None:
+        if (answer := self._ends.take_answer()) is not None:
             asked_ms, ends = answer
             self._freshness.aim(ends, asked_ms)
             self._silence.heard(ends)

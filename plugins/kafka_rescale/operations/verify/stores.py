@@ -55,7 +55,8 @@ def compare_as_planned(
 
     :param fences: by blue's topics; see ``StorePair``.
     :param compare: reads and compares the logs; the reports are in the order of the pairs.
-    :raises UnsafeState: a topic was deleted or made anew since these ends were read.
+    :raises UnsafeState: a topic was made anew since these ends were read.
+    :raises ClusterOutage: a topic was deleted.
     :raises Outage: retention was faster each time.
     """
     names = [name for move in moves for name in (move.source, move.target)]

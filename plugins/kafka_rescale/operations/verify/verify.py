@@ -64,8 +64,10 @@ def verify(
     journal = to_be_verified(application, state.journal)
     if journal.is_verified:
         return _former(journal, state)
-    green = topics_now(ClusterAdmin(connection), [move.target for move in journal.plan.changelogs])
-    before = {} if whole else compared_before(journal, state, *green)
+    before = {}
+    if not whole:
+        green = topics_now(ClusterAdmin(connection), [move.target for move in journal.plan.changelogs])
+        before = compared_before(journal, state, *green)
     report = compare_expansion(session, connection, journal, state.acceptances, before=before, clock_ms=clock_ms)
     writer.write(TOPIC, {f"{application}/{Concern.REPORT}": report.model_dump_json().encode()})
     return report
