@@ -19,12 +19,13 @@ from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Captured, Phase
 from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, LeaseHeld, Outage, Refused, RescaleError, UnsafeState
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.settings_files import CONFIG_VARIABLE
-from kafka_rescale.kafka.control.control_topic import TOPIC, Change, ControlTopic
+from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
 from kafka_rescale.kafka.control.journal_store import advance, begin
 from kafka_rescale.kafka.control.lease import acquire, release
 

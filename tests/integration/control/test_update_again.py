@@ -9,6 +9,7 @@ import pytest
 from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.records import encoded
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control import control_topic
@@ -60,7 +61,7 @@ def test_what_a_job_writes_meanwhile_does_not_end_the_tries(
             tries.append(1)
             if len(tries) == 1:
                 key = f"{control.application}/{concern}"
-                real(beside, topic, {key: control_topic._encoded(meanwhile)})
+                real(beside, topic, {key: encoded(meanwhile)})
                 raise Outage("transaction", found="no answer", expected="one", remedy="")
         real(writer, topic, records)
 

@@ -23,7 +23,6 @@ from kafka_rescale.core.verify.misrouted import InputReport, Place, misrouted, r
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
 from kafka_rescale.core.verify.report import Report
 from kafka_rescale.core.verify.report_text import render
-from kafka_rescale.kafka.control.control_topic import _changed, _encoded
 from kafka_rescale.operations.application.load import load_application
 from kafka_rescale.operations.expansion import finish as finishing
 from kafka_rescale.operations.expansion.rescale import Rescale
@@ -31,6 +30,7 @@ from kafka_rescale.operations.modes import blue_green
 from kafka_rescale.operations.verify import accept as operation
 
 from tests.support.application_files import write_application
+from tests.support.control_states import after
 from tests.support.page.page_contents import NOW_MS, complete
 from tests.support.situations import situation
 
@@ -181,7 +181,7 @@ def test_what_was_accepted_after_verify_is_in_the_report_that_the_expansion_ends
     states = [ControlState(journal=journal, lease=lease, report=before, acceptances=known)]
 
     def update(change: Any) -> ControlState:
-        states.append(_changed(states[-1], {str(k): _encoded(v) for k, v in change(states[-1]).items()}))
+        states.append(after(states[-1], change(states[-1])))
         return states[-1]
 
     control, nothing = SimpleNamespace(read=lambda: states[-1], update=update), None

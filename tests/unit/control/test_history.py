@@ -10,13 +10,14 @@ from kafka_rescale.core.control.history import MOST, PastExpansion, newest_first
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.records import ControlRecords
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.page.history import HEADER, history_rows, pause_text
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.verify.kept import kept_of
-from kafka_rescale.kafka.control.control_topic import _changed, _encoded, _state
 
+from tests.support.control_states import after
 from tests.support.situations import situation
 
 PLAN = situation().plan
@@ -57,8 +58,7 @@ def ending(**changes: Any) -> ControlState:
 
 def ended(state: ControlState, outcome: Phase, now_ms: int) -> ControlState:
     """What the control topic has afterwards."""
-    changes = {key: _encoded(value) for key, value in kept_of(state, outcome, now_ms).items()}
-    return _changed(state, changes)
+    return after(state, kept_of(state, outcome, now_ms))
 
 
 def test_an_attempt_keeps_who_how_long_how_much_and_what_was_predicted() -> None:
@@ -113,7 +113,9 @@ def test_the_oldest_go_when_there_are_too_many() -> None:
 def test_each_has_a_key_of_its_own_which_an_older_version_ignores() -> None:
     (key,) = kept_of(ending(), Phase.COMPLETE, 1)
     assert key == f"{Concern.HISTORY}/{PLAN.fingerprint}-1"
-    known = _state({key: json.dumps(past(1, 5).model_dump(mode="json")).encode(), "to-come/x": b"{}"})
+    known = ControlRecords().state(
+        {key: json.dumps(past(1, 5).model_dump(mode="json")).encode(), "to-come/x": b"{}"}
+    )
     assert list(known.history) == [f"{PLAN.fingerprint}-1"]
 
 

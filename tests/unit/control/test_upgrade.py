@@ -12,10 +12,11 @@ import pytest
 from kafka_rescale.core.control.generations import promoted_generations
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.records import ControlRecords
 from kafka_rescale.core.plan.producers import after_rollback
 from kafka_rescale.core.verify.report import Report
-from kafka_rescale.kafka.control.control_topic import _changed, _state
 
+from tests.support.control_states import after
 from tests.support.house.names import flights_plan
 from tests.support.house.upgrades import VERSIONS, records_of
 
@@ -26,19 +27,19 @@ APPLICATIONS = ("flights", "words")
 @pytest.mark.parametrize("application", APPLICATIONS)
 def test_every_record_is_read_and_loses_nothing(version: str, application: str) -> None:
     records = records_of(version, application)
-    state = _state(records)
+    state = ControlRecords().state(records)
     for key, value in records.items():
         concern, _, detail = key.partition("/")
         found = state.results[detail] if concern == Concern.RESULT else getattr(state, concern)
         again = found if concern == Concern.REPORT else json.loads(found.model_dump_json())
         before = json.loads(value)
         assert _as_known(again, before) == before
-    assert _changed(state, {}) == state
+    assert after(state, {}) == state
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_same_expansion_has_the_same_plan(version: str) -> None:
-    journal = _state(records_of(version, "flights")).journal
+    journal = ControlRecords().state(records_of(version, "flights")).journal
     assert journal is not None
     # Except that every attempt at it goes on with a producer per partition, as that version has begun it.
     assert journal.plan == after_rollback(flights_plan(), journal.plan)
@@ -47,14 +48,14 @@ def test_the_same_expansion_has_the_same_plan(version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_report_is_about_what_was_promoted(version: str) -> None:
-    state = _state(records_of(version, "flights"))
+    state = ControlRecords().state(records_of(version, "flights"))
     assert state.journal is not None
     assert Report.model_validate(state.report).promotion == state.journal.promotion
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_expansion_goes_on_to_its_end(version: str) -> None:
-    state = _state(records_of(version, "flights"))
+    state = ControlRecords().state(records_of(version, "flights"))
     journal = state.journal
     assert journal is not None
     assert journal.phase is Phase.CAUGHT_UP

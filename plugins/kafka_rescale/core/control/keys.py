@@ -21,6 +21,7 @@ class Concern(StrEnum):
     PROCESSING = "processing"
     PROCESSORS = "processors"
     RESULT = "result"
+    SIGN = "sign"
     REPORT = "report"
     PROOF = "proof"
     PROOF_PROGRESS = "proof-progress"

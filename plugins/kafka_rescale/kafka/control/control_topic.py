@@ -5,32 +5,18 @@ The controllers of an application write under one transactional id, so a second 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 
-from pydantic import BaseModel, ValidationError
-
-from kafka_rescale.core.control.acceptances import Acceptances
-from kafka_rescale.core.control.autoscaling import Autoscaling
-from kafka_rescale.core.control.bridge import Bridge
-from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.control.history import PastExpansion
 from kafka_rescale.core.control.job_results import JobResult
-from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
-from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control.pace import Pace, Rate
-from kafka_rescale.core.control.processing import Processing
-from kafka_rescale.core.control.processors import PipelineProcessors
+from kafka_rescale.core.control.records import Change, ControlRecords, changed, decided, encoded
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.control.switch import Switch
-from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
-from kafka_rescale.core.values import Value
+from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.journal_follower import ControlFollower
-from kafka_rescale.kafka.reading.log_reader import latest_values
+from kafka_rescale.kafka.reading.log_reader import LatestValues
 from kafka_rescale.kafka.writing.transactional_writer import MESSAGE_MAX_BYTES, TransactionalWriter
 
 TOPIC = CONTROL_TOPIC
@@ -38,36 +24,6 @@ READ_SECONDS = 30.0
 UPDATE_SECONDS = 60.0
 """How long a change is tried while brokers are away."""
 
-Change = Mapping[str, Value | Mapping[str, object] | None]
-"""What to write: the key's part after ``<application>/``, and its new value (``None`` deletes it)."""
-
-_MODELS: dict[str, type[BaseModel]] = {
-    Concern.LEASE: Lease,
-    Concern.JOURNAL: Journal,
-    Concern.SWITCH: Switch,
-    Concern.PACE: Pace,
-    Concern.GENERATIONS: Generations,
-    Concern.BRIDGE: Bridge,
-    Concern.AUTOSCALING: Autoscaling,
-    Concern.ACCEPTANCES: Acceptances,
-    Concern.PROCESSING: Processing,
-    Concern.PROCESSORS: PipelineProcessors,
-}
-_SEVERAL: dict[str, tuple[str, type[Value]]] = {
-    Concern.RESULT: ("results", JobResult),
-    Concern.RATE: ("rates", Rate),
-    Concern.HISTORY: ("history", PastExpansion),
-}
-"""Concerns with several records each, whose keys go on behind a slash: the state's field, and the model."""
-_AS_WRITTEN: dict[str, str] = {
-    Concern.REPORT: "report",
-    Concern.PROOF: "proof",
-    Concern.PROOF_PROGRESS: "proof_progress",
-    Concern.ROLLING_PROOF: "rolling_proof",
-}
-"""Concerns that are kept as they were written, with their fields: ``core.verify`` knows them."""
-_OF_JOBS = {Concern.BRIDGE, Concern.PROOF_PROGRESS, Concern.ROLLING_PROOF}
-"""Concerns that jobs write beside their results, again and again."""
 # Small segments: every controller reads the topic to its end, and only closed segments are compacted.
 _CONFIGS = {
     "cleanup.policy": "compact",
@@ -88,8 +44,10 @@ class ControlTopic:
         self.connection = connection
         self.application = application
         self._admin = ClusterAdmin(connection)
+        self._log, self._records = LatestValues(connection, TOPIC, f"{application}/"), ControlRecords()
         self._job_writers: dict[str, TransactionalWriter] = {}
         self._written = set[str]()
+        self._is_there = False
 
     def ensure(self, replication_factor: int | None = None) -> None:
         """Create the topic if it is missing.
@@ -107,7 +65,7 @@ class ControlTopic:
         :raises Outage: the end can't be reached in time.
         :raises UnsafeState: another version of the program has written a record.
         """
-        return _state(self._values(self._end() or 0))
+        return self._records.state(self._values(self._end() or 0))
 
     def follow(self) -> ControlFollower:
         """Return a follower that has read everything so far. The caller has to close it.
@@ -131,17 +89,18 @@ class ControlTopic:
         :raises Fenced: another controller came in between.
         :raises Outage: the brokers don't answer, or the records don't show.
         """
-        if self._end() is None:
+        if not self._is_there and self._end() is None:
             self.ensure()
+        self._is_there = True
         writer = self._controller()
         values = self._values(self._known_end())
-        state = _state(values)
+        state = self._records.state(values)
         changes = change(state)
         if not changes:
             return state
-        records = {key: _encoded(value) for key, value in changes.items()}
+        records = {key: encoded(value) for key, value in changes.items()}
         self._write(writer, records, values)
-        return _changed(state, records)
+        return self._records.state(changed(values, records))
 
     def _controller(self) -> TransactionalWriter:
         return TransactionalWriter(self.connection, f"kafka-rescale-{self.application}")
@@ -163,7 +122,7 @@ class ControlTopic:
                 found = self._values(self._known_end())
                 if all(found.get(key) == value for key, value in records.items()):
                     return None
-                if _decided(found) != _decided(before) or time.monotonic() > deadline:
+                if decided(found) != decided(before) or time.monotonic() > deadline:
                     raise
 
     def put_result(self, result: JobResult, records: Change | None = None) -> None:
@@ -176,16 +135,26 @@ class ControlTopic:
         :raises Fenced: a newer attempt has begun; nothing was written.
         :raises Outage: it is not known whether the result was written; the next call writes with a new producer.
         """
+        more = {str(concern): encoded(value) for concern, value in (records or {}).items()}
+        self._write_of_job(result, {f"{Concern.RESULT}/{result.job}": encoded(result), **more})
+
+    def put_sign(self, of: JobResult) -> None:
+        """Write a sign of life of a job. It is small: with thousands of partitions, a result is not.
+
+        :param of: a result of this attempt at the job; only its job, run and attempt are written.
+        :raises RescaleError: as ``put_result`` does.
+        """
+        self._write_of_job(of, {f"{Concern.SIGN}/{of.job}": encoded({"run": of.run, "attempt": of.attempt})})
+
+    def _write_of_job(self, result: JobResult, records: Mapping[str, bytes | None]) -> None:
         writer = self._job_writers.get(result.job)
         if writer is None:
             self._assert_newest(result)
             # A slash can't be in a topic's or an application's name: no other writer has such an id.
             key = f"kafka-rescale-{self.application}/{Concern.RESULT}/{result.job}"
             writer = self._job_writers[result.job] = TransactionalWriter(self.connection, key)
-        key = f"{self.application}/{Concern.RESULT}/{result.job}"
-        more = {f"{self.application}/{concern}": _encoded(value) for concern, value in (records or {}).items()}
         try:
-            writer.write(TOPIC, {key: _encoded(result), **more})
+            writer.write(TOPIC, {f"{self.application}/{key}": value for key, value in records.items()})
         except Outage:
             del self._job_writers[result.job]
             raise
@@ -209,9 +178,8 @@ class ControlTopic:
             )
 
     def _values(self, end: int) -> dict[str, bytes]:
-        prefix = f"{self.application}/"
-        values = latest_values(self.connection, TOPIC, end, prefix=prefix, seconds=READ_SECONDS)
-        return {key.removeprefix(prefix): value for key, value in values.items()}
+        values = self._log.up_to(end, seconds=READ_SECONDS)
+        return {key.removeprefix(f"{self.application}/"): value for key, value in values.items()}
 
     def _end(self) -> int | None:
         """Return the end of the topic; None only if there is no topic.
@@ -226,52 +194,3 @@ class ControlTopic:
 
     def _known_end(self) -> int:
         return self._admin.end_offsets([TOPIC], read_committed=False)[TOPIC][0]
-
-
-def _decided(values: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the part of the state from which changes are decided. Jobs write their own records at any time."""
-    own = (f"{Concern.RESULT}/", f"{Concern.RATE}/")
-    return {k: value for k, value in values.items() if k not in _OF_JOBS and not k.startswith(own)}
-
-
-def _encoded(value: Value | Mapping[str, object] | None) -> bytes | None:
-    if value is None:
-        return None
-    if isinstance(value, BaseModel):
-        return value.model_dump_json().encode()
-    return json.dumps(value).encode()
-
-
-def _changed(state: ControlState, records: Mapping[str, bytes | None]) -> ControlState:
-    """Return the state as the next reader will see it."""
-    present: dict[str, bytes | None] = {
-        f"{concern}/{detail}": _encoded(value)
-        for concern, (field, _) in _SEVERAL.items()
-        for detail, value in getattr(state, field).items()
-    }
-    present |= {concern: _encoded(getattr(state, concern)) for concern in _MODELS}
-    present |= {concern: _encoded(getattr(state, field) or None) for concern, field in _AS_WRITTEN.items()}
-    return _state({key: value for key, value in {**present, **records}.items() if value is not None})
-
-
-def _state(values: Mapping[str, bytes]) -> ControlState:
-    fields: dict[str, object] = {}
-    several: dict[str, dict[str, Value]] = {field: {} for field, _ in _SEVERAL.values()}
-    for key, value in values.items():
-        concern, _, detail = key.partition("/")
-        try:
-            if concern in _MODELS:
-                fields[concern] = _MODELS[concern].model_validate_json(value)
-            elif concern in _SEVERAL:
-                field, model = _SEVERAL[concern]
-                several[field][detail] = model.model_validate_json(value)
-            elif concern in _AS_WRITTEN:
-                fields[_AS_WRITTEN[concern]] = json.loads(value)
-        except (ValidationError, ValueError) as error:
-            raise UnsafeState(
-                f"record {key!r} in topic {TOPIC!r}",
-                found=f"a {type(error).__name__}",
-                expected="a record of this version of the program",
-                remedy="Use the version that began the expansion until it is complete.",
-            ) from None
-    return ControlState.model_validate({**fields, **several})

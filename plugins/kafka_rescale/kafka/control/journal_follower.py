@@ -72,15 +72,20 @@ class ControlFollower:
                 raise to_error(error, f"topic {CONTROL_TOPIC!r}")
 
     def heard(self, job: str) -> tuple[int, JobResult | None]:
-        """Return how many records of a job and its parts have arrived, and the job's newest, without waiting."""
+        """Return how many records of a job and its parts have arrived, and the job's newest result.
+
+        This does not wait. Signs of life count as well: they are records of their own, beside the results.
+        """
         self.follow()
         key = f"{Concern.RESULT}/{job}"
         own = self._arrived[key]
         if self._parsed.get(job, (0, None))[0] != own:
             value = self._values[key]
             self._parsed[job] = own, None if value is None else JobResult.model_validate_json(value)
-        parts = sum(count for name, count in self._arrived.items() if name.startswith(f"{key}/"))
-        return own + parts, self._parsed.get(job, (0, None))[1]
+        sign = f"{Concern.SIGN}/{job}"
+        parts = (f"{key}/", f"{sign}/")
+        others = sum(n for name, n in self._arrived.items() if name == sign or name.startswith(parts))
+        return own + others, self._parsed.get(job, (0, None))[1]
 
     def close(self) -> None:
         """End the consumer."""

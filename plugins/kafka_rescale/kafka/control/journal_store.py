@@ -7,13 +7,14 @@ from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.pace import Pace
+from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.plan.producers import after_rollback
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.control.lease import require_owner
 
 

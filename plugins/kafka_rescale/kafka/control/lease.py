@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, LeaseHeld, Outage, Refused, RescaleError
-from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 ATTEMPTS = 8
 FIRST_PAUSE_SECONDS = 0.1

@@ -1,15 +1,18 @@
-"""Reading a small compacted partition to its end."""
+"""Reading a small compacted partition to its end, again and again."""
 
 from __future__ import annotations
 
 import time
+from threading import Lock
+from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_classes import is_outage
 from kafka_rescale.kafka.client.failures import ConnectionTrouble, to_error
+from kafka_rescale.kafka.client.waiting import within
 
 SETTINGS = {
     "group.id": "kafka-rescale-control",
@@ -24,66 +27,137 @@ SETTINGS = {
 # against 0.01 s), and the pause of a cutover contains several reads.
 _START = 0
 
+POLL_SECONDS = 0.2
+PATIENCE_SECONDS = 3.0
+"""How long the first client may be silent. The time doubles with each client, as connecting may take long."""
 
-def latest_values(
-    connection: KafkaConnection, topic: str, end: int, *, prefix: str, seconds: float
-) -> dict[str, bytes]:
-    """Return the last committed value per key of partition 0, without the keys that were deleted.
 
-    The end has to be the high watermark. A ``read_committed`` end stops at the first open transaction of any
-    producer, and would hide records that other producers have committed behind it.
+class _Read(NamedTuple):
+    """A record that was read. Another log has another one at the same offset."""
 
-    :param end: offset (exclusive) to read up to.
+    offset: int
+    timestamp_ms: int
+    key: bytes
+
+    @classmethod
+    def of(cls, message: Message) -> _Read:
+        key = message.key() or b""
+        return cls(message.offset() or 0, message.timestamp()[1], key if isinstance(key, bytes) else key.encode())
+
+
+class LatestValues:
+    """The last committed value per key of partition 0, without the keys that were deleted.
+
+    It keeps what it has read, and its client: the pause of a cutover contains many readings, and without that each
+    would begin with a connection and with thousands of records. A reading begins at the last record of the reading
+    before. If that record is no longer there, somebody has created the topic anew, or compaction has removed the
+    record. Then everything is read again.
+
     :param prefix: only keys that begin with it are kept.
-    :param seconds: how long to wait for transactions that are open before ``end``.
-    :raises ClusterOutage: the end is not reached in time.
     """
-    if end == 0:
-        return {}
-    trouble = ConnectionTrouble(connection.servers)
-    consumer = Consumer(connection.client(**SETTINGS, error_cb=trouble))
-    try:
-        consumer.assign([TopicPartition(topic, 0, _START)])
-        return _read(consumer, topic, end, prefix, trouble, time.monotonic() + seconds)
-    except KafkaException as error:
-        raise to_error(error.args[0], f"topic {topic!r}") from None
-    finally:
-        consumer.close()
 
+    def __init__(self, connection: KafkaConnection, topic: str, prefix: str) -> None:
+        self._connection, self._topic, self._prefix = connection, topic, prefix
+        self._trouble = ConnectionTrouble(connection.servers)
+        self._consumer: Consumer | None = None
+        self._lock = Lock()
+        self._forget()
 
-def _read(
-    consumer: Consumer, topic: str, end: int, prefix: str, trouble: ConnectionTrouble, deadline: float
-) -> dict[str, bytes]:
-    values: dict[str, bytes] = {}
-    # The offset of an end-of-partition event also counts transaction markers, which never appear as messages.
-    position = 0
-    while position < end:
-        message = consumer.poll(0.2)
-        if message is None:
-            trouble.raise_if_refused()
-            if time.monotonic() > deadline:
-                raise _stuck(topic, position, end)
-            continue
-        error, offset, key, value = message.error(), message.offset() or 0, message.key(), message.value()
-        if error is not None and error.code() == KafkaError._PARTITION_EOF:
-            position = offset
-        elif error is not None:
-            if not is_outage(error):
-                raise to_error(error, f"topic {topic!r}")
+    def up_to(self, end: int, *, seconds: float) -> dict[str, bytes]:
+        """Return the values by key. They may contain records behind the end.
+
+        The end has to be the high watermark. A ``read_committed`` end stops at the first open transaction of any
+        producer, and would hide records that other producers have committed behind it.
+
+        :param end: offset (exclusive) to read up to.
+        :param seconds: how long to wait for transactions that are open before ``end``.
+        :raises ClusterOutage: the end is not reached in time.
+        """
+        left, patience = within(seconds), PATIENCE_SECONDS
+        with self._lock:
+            if end < self._position:
+                self._forget()
+            try:
+                while not self._read_on(end, min(patience, left())):
+                    if left() <= 0:
+                        raise _stuck(self._topic, self._position, end)
+                    patience *= 2
+            except KafkaException as error:
+                self._close()
+                raise to_error(error.args[0], f"topic {self._topic!r}") from None
+            except BaseException:
+                self._close()
+                raise
+            return dict(self._values)
+
+    def _read_on(self, end: int, patience: float) -> bool:
+        """Read up to the end; return False if it has to be tried again.
+
+        :param patience: seconds without a message after which another client is tried. After a broker was
+            frozen, a client may stand still for many seconds, while a new one reads at once.
+        """
+        last = self._last
+        position = _START if last is None else last.offset
+        if end <= position:
+            return True
+        consumer = self._opened()
+        consumer.assign([TopicPartition(self._topic, 0, position)])
+        heard, is_same_log = time.monotonic(), last is None
+        while position < end or not is_same_log:
+            message = consumer.poll(POLL_SECONDS)
+            if message is None:
+                self._trouble.raise_if_refused()
+                if time.monotonic() - heard > patience:
+                    self._close()
+                    return False
+                continue
+            error = message.error()
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                if not is_outage(error):
+                    raise to_error(error, f"topic {self._topic!r}")
+                continue
+            heard = time.monotonic()
+            if is_same_log:
+                if error is None:
+                    self._take(message)
+            elif error is None and _Read.of(message) == last:
+                is_same_log = True
+            else:
+                self._forget()
+                return False
+            # The offset of an end-of-partition event also counts transaction markers, which are no messages.
+            position = (message.offset() or 0) + (error is None)
+        self._position = position
+        # Without an assignment it fetches nothing, and keeps its connection.
+        consumer.unassign()
+        return True
+
+    def _take(self, message: Message) -> None:
+        self._last = _Read.of(message)
+        self._position = self._last.offset + 1
+        name = self._last.key.decode()
+        if not name.startswith(self._prefix):
+            return
+        if (value := message.value()) is None:
+            self._values.pop(name, None)
         else:
-            position = offset + 1
-            _keep(values, prefix, key, value)
-    return values
+            self._values[name] = value if isinstance(value, bytes) else value.encode()
 
+    def _opened(self) -> Consumer:
+        if self._consumer is None:
+            self._trouble.forget()
+            self._consumer = Consumer(self._connection.client(**SETTINGS, error_cb=self._trouble))
+        return self._consumer
 
-def _keep(values: dict[str, bytes], prefix: str, key: bytes | str | None, value: bytes | str | None) -> None:
-    name = key.decode() if isinstance(key, bytes) else (key or "")
-    if not name.startswith(prefix):
-        return
-    if value is None:
-        values.pop(name, None)
-    else:
-        values[name] = value if isinstance(value, bytes) else value.encode()
+    def _close(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            consumer.close()
+
+    def _forget(self) -> None:
+        self._values: dict[str, bytes] = {}
+        self._last: _Read | None = None
+        self._position = _START
 
 
 def _stuck(topic: str, position: int, end: int) -> ClusterOutage:

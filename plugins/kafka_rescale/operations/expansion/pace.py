@@ -5,12 +5,13 @@ from __future__ import annotations
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.pace import Instruction, Pace
+from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.pacing_say import PAUSE, said
 from kafka_rescale.core.expansion.pacing_words import told_pace
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
-from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.control.lease import update_despite_races
 from kafka_rescale.operations.expansion.switch import tombstone_ms
 

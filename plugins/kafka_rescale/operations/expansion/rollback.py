@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import ClusterOutage, RescaleError
 from kafka_rescale.core.page.health import failed_jobs
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, wait_until
 from kafka_rescale.kafka.control import lease
-from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.operations.cutover.held import send_away
 from kafka_rescale.operations.cutover.persistence import insist, start, state_of_pause

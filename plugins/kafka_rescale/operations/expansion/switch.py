@@ -10,6 +10,7 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.pace import Pace
+from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import Refused, UnsafeState
@@ -22,7 +23,7 @@ from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
-from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.control.lease import renewed, require_owner, update_despite_races
 from kafka_rescale.kafka.reading.source_rules import SourceRules
 from kafka_rescale.operations.expansion.rescale import LEASE_MS

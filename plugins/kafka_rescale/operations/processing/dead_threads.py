@@ -10,12 +10,13 @@ from kafka_rescale.core.assignment.stream_threads import Decision
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.processing import Processing
+from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.core.processing.dead_threads import has_lost_its_spark, put_out, thread_died
 from kafka_rescale.core.processing.exception_handler import exception_handler
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.control.lease import update_despite_races
 
 SPARK_IS_GONE = "its Spark has begun no task in run {}, while that of other clients has: {}"

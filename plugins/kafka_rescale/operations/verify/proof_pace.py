@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from kafka_rescale.core.control.journal import Journal
-from kafka_rescale.kafka.control.control_topic import Change
+from kafka_rescale.core.control.records import Change
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.harm import Harm
 from kafka_rescale.kafka.reading.progress import Snapshot

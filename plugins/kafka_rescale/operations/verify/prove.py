@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.core.verify.proof import Proof, needs_proof
 from kafka_rescale.core.verify.report_text import render_proof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import again_after_outage
-from kafka_rescale.kafka.control.control_topic import Change
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.fences import topics_now
 from kafka_rescale.operations.verify.proof_pace import ProofPace

@@ -9,9 +9,9 @@ from uuid import uuid4
 from kafka_rescale.core.control.bridge import Bridge, Reading
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.records import Change
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import now_ms
-from kafka_rescale.kafka.control.control_topic import Change
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.bridging import ends_of_bridged, prepare, verdict_now
 from kafka_rescale.kafka.copy.harm import Harm

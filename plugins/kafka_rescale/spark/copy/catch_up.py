@@ -8,13 +8,13 @@ from uuid import uuid4
 
 from kafka_rescale.core.control.journal import Captured, Journal
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.core.verify.proof import needs_proof
 from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.client.waiting import now_ms
-from kafka_rescale.kafka.control.control_topic import Change
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.harm import Harm
 from kafka_rescale.kafka.copy.in_flight import prove

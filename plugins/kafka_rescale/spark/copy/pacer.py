@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.pace import Pace, Rate
+from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.expansion.pacing import Readings, first_rate, next_rate
 from kafka_rescale.core.expansion.pacing_words import told_rate
 from kafka_rescale.kafka.client.waiting import now_ms
-from kafka_rescale.kafka.control.control_topic import Change
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.harm import Harm
 from kafka_rescale.kafka.reading.progress import Snapshot

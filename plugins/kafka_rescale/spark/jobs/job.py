@@ -13,10 +13,11 @@ from kafka_rescale.core.control.job_failure import JobFailure
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.lag_history import LagHistory
+from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
-from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark.jobs.arguments import Arguments
 from kafka_rescale.spark.jobs.session import copy_session, slots
@@ -55,7 +56,6 @@ class Job:
         self.key = name if arguments.stage is None else f"{name}/{arguments.stage}"
         self.control = ControlTopic(connection, arguments.application)
         self._snapshot: Snapshot | None = None
-        self._state = "running"
         self._lags = LagHistory()
         self._threshold = arguments.acceptable_lag if name in WAITED_FOR else None
 
@@ -104,7 +104,7 @@ class Job:
         :param failure: the error that has ended the job.
         :raises Fenced: a newer attempt has begun.
         """
-        self._snapshot, self._state = snapshot or self._snapshot, state
+        self._snapshot = snapshot or self._snapshot
         if snapshot is not None and snapshot.partitions:
             self._lags = self._lags.observed(snapshot.partitions, now_ms(), self._threshold)
         known = self._snapshot or Snapshot((), 0, 0.0)
@@ -124,11 +124,11 @@ class Job:
         self.control.put_result(found, records)
 
     def sign(self) -> None:
-        """Give a sign of life: write the state of the last call again, without asking the brokers anything before.
+        """Give a sign of life, without asking the brokers anything before.
 
         :raises Fenced: a newer attempt has begun.
         """
-        self.put(self._state)
+        self.control.put_sign(self._result("running"))
 
     def finish(self, *, records: int, began: float, changes: Change | None = None, **fields: Any) -> None:
         """Write the last result of a job that does not copy.
