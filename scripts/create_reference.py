@@ -27,7 +27,7 @@ from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.history import JobSpan, PastExpansion, Proven
-from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.job_results import JobResult, Sign
 from kafka_rescale.core.control.journal import Captured, Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
@@ -72,6 +72,7 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.PROCESSING: (Processing, ClientRecord, ThreadRecord, MovementRecord),
     Concern.PROCESSORS: (PipelineProcessors, ProcessorCounts, SourceTopic),
     Concern.RESULT: (JobResult,),
+    Concern.SIGN: (Sign,),
     Concern.REPORT: (Report,),
     Concern.PROOF: (Proof, Fences),
     Concern.PROOF_PROGRESS: (ProofProgress,),

@@ -30,7 +30,7 @@ from kafka_rescale.operations.modes import blue_green
 from kafka_rescale.operations.verify import accept as operation
 
 from tests.support.application_files import write_application
-from tests.support.control_states import after
+from tests.support.expansion.control_states import after
 from tests.support.page.page_contents import NOW_MS, complete
 from tests.support.situations import situation
 

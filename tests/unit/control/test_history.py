@@ -17,7 +17,7 @@ from kafka_rescale.core.page.history import HEADER, history_rows, pause_text
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.verify.kept import kept_of
 
-from tests.support.control_states import after
+from tests.support.expansion.control_states import after
 from tests.support.situations import situation
 
 PLAN = situation().plan

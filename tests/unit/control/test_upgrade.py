@@ -16,7 +16,7 @@ from kafka_rescale.core.control.records import ControlRecords
 from kafka_rescale.core.plan.producers import after_rollback
 from kafka_rescale.core.verify.report import Report
 
-from tests.support.control_states import after
+from tests.support.expansion.control_states import after
 from tests.support.house.names import flights_plan
 from tests.support.house.upgrades import VERSIONS, records_of
 

@@ -42,3 +42,14 @@ class JobResult(Value):
     progressed_ms: int = 0
     marks: dict[str, str] = Field(default_factory=dict)
     failure: JobFailure | None = None
+
+
+class Sign(Value):
+    """A job's sign of life while the application is stopped.
+
+    :param run: run of the job.
+    :param attempt: attempt of the job.
+    """
+
+    run: str
+    attempt: int

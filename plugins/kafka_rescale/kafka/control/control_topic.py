@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.job_results import JobResult, Sign
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.records import Change, ControlRecords, changed, decided, encoded
 from kafka_rescale.core.control.state import ControlState
@@ -138,13 +138,14 @@ class ControlTopic:
         more = {str(concern): encoded(value) for concern, value in (records or {}).items()}
         self._write_of_job(result, {f"{Concern.RESULT}/{result.job}": encoded(result), **more})
 
-    def put_sign(self, of: JobResult) -> None:
+    def put_sign(self, result: JobResult) -> None:
         """Write a sign of life of a job. It is small: with thousands of partitions, a result is not.
 
-        :param of: a result of this attempt at the job; only its job, run and attempt are written.
+        :param result: any result of this attempt at the job; it is not written.
         :raises RescaleError: as ``put_result`` does.
         """
-        self._write_of_job(of, {f"{Concern.SIGN}/{of.job}": encoded({"run": of.run, "attempt": of.attempt})})
+        sign = Sign(run=result.run, attempt=result.attempt)
+        self._write_of_job(result, {f"{Concern.SIGN}/{result.job}": encoded(sign)})
 
     def _write_of_job(self, result: JobResult, records: Mapping[str, bytes | None]) -> None:
         writer = self._job_writers.get(result.job)
