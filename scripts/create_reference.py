@@ -173,7 +173,8 @@ def _fields_of(concerns: Iterable[Concern]) -> Iterator[str]:
 
 
 def _key(concern: Concern) -> str:
-    detail = {Concern.RESULT: "/<job>", Concern.HISTORY: "/<plan>-<attempt>"}.get(concern, "")
+    jobs = dict.fromkeys((Concern.RESULT, Concern.RATE, Concern.SIGN), "/<job>")
+    detail = {**jobs, Concern.HISTORY: "/<plan>-<attempt>"}.get(concern, "")
     return f"`<application>/{concern}{detail}`"
 
 
