@@ -23,7 +23,8 @@ class GateJarHook(BuildHookInterface):
             return
         root = Path(self.root)
         jar = gate_jar(root)
-        # The stamp tells a build from the source distribution that the jar is that of the source beside it.
+        # The stamp names the source of the jar. By it, a build from the source distribution sees that the jar was
+        # made from the source beside it.
         kept = [jar] if self.target_name == "wheel" else [jar, jar.with_name(STAMP)]
         prefix = "kafka_rescale/shipped/" if self.target_name == "wheel" else ""
         for file in kept:
@@ -31,10 +32,10 @@ class GateJarHook(BuildHookInterface):
 
 
 def gate_jar(root: Path) -> Path:
-    """Return the jar, compiled if the one that is there is not that of the present source.
+    """Return the jar. Compile it first if there is none, or if it was not made from the present source.
 
-    :param root: where ``testbed`` is imported from.
-    :raises SystemExit: it can't be compiled; the text says why.
+    :param root: the directory from which ``testbed`` is imported.
+    :raises SystemExit: the jar can't be compiled. The text says why.
     """
     sys.path.insert(0, str(root))
     try:

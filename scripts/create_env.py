@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def new_secret(name: str) -> str:
-    """A Fernet key where the name says so; otherwise hexadecimal, which a database URL takes without escapes."""
+    """A Fernet key if the name says so; otherwise hexadecimal digits, which need no escapes in a database URL."""
     if name.endswith("FERNET_KEY"):
         return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
     return secrets.token_hex(12 if name.endswith("PASSWORD") else 32)
@@ -30,7 +30,7 @@ def filled_in(line: str) -> str:
 
 
 def main() -> int:
-    """Write the file for its owner's eyes only; exit 1 if there is one."""
+    """Write the file so that only its owner can read it. Return 1 if there is a file already."""
     lines = (ROOT / ".env.example").read_text().splitlines()
     try:
         file = os.open(ROOT / ".env", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,4 +1,4 @@
-"""Write into the tables of the documents what kinds of proof the tests are that their rows name.
+"""The rows of some tables in the documents name tests. Write into these rows what kind of proof the tests are.
 
 ``PYTHONPATH=plugins .venv/bin/python -m scripts.create_proofs``
 """
@@ -9,7 +9,7 @@ from tests.support.house.proofs import PAGES, with_proofs
 
 
 def main() -> None:
-    """Write the pages anew; those that say what the tests are stay as they are."""
+    """Write the pages again. A page whose rows are right already does not change."""
     for page in PAGES:
         page.write_text(with_proofs(page.read_text()))
 

@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that say what the code says of its own fields, commands, DAGs, operators and records.
+"""Writes the pages of docs/ that are made from the code: its fields, commands, DAGs, operators and records.
 
 PYTHONPATH=plugins .venv/bin/python -m scripts.create_reference
 """
@@ -84,7 +84,7 @@ OF_PIPELINES = (Concern.PROCESSING, Concern.PROCESSORS)
 
 
 def pages() -> dict[str, str]:
-    """Return the text of every page by its file's name; the same for the same code."""
+    """Return the text of every page by the name of its file. The same code always gives the same text."""
     made = {
         "reference.md": ["# Reference: the application file\n", MADE, *_application(), *_pipeline()],
         "reference-dags.md": ["# Reference: commands and DAGs\n", MADE, *_commands(), *run_in_order(), *dags()],
@@ -179,9 +179,9 @@ def _key(concern: Concern) -> str:
 
 
 def main() -> None:
-    """Write the page."""
+    """Write the pages."""
     with tempfile.TemporaryDirectory() as directory:
-        # Before the first import of airflow, which writes its configuration there.
+        # Set this before the first import of airflow: the import writes Airflow's configuration there.
         os.environ.setdefault("AIRFLOW_HOME", directory)
         for name, text in pages().items():
             (ROOT / "docs" / name).write_text(text)

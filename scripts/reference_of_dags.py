@@ -22,7 +22,7 @@ from scripts.reference_of_models import table
 if TYPE_CHECKING:
     from airflow.sdk import DAG
 
-# No name of an application has to be invented: it is replaced by <application> in the page.
+# The page shows <application> instead of this name, so no name has to be invented.
 EXAMPLE: dict[str, Any] = {
     "application_id": "APPLICATION",
     "partitions": 8,

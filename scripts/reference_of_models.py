@@ -58,7 +58,7 @@ NOTES = {
     "StoreSnapshot.name": "of a declared store",
     "Snapshots.start_date": "the first day",
 }
-"""Of fields whose docstring leaves the rest to the field's name."""
+"""Descriptions of fields that their model's docstring does not describe, because their names say enough there."""
 
 LONGEST_DEFAULT = 60
 
@@ -101,13 +101,13 @@ def fields(model: type[BaseModel]) -> str:
 
 
 def undescribed(model: type[BaseModel]) -> list[str]:
-    """Return the fields that nothing is said about."""
+    """Return the fields without a description."""
     said = descriptions(model)
     return [name for name in model.model_fields if name not in said]
 
 
 def descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """Return what is said about each field; a model may say more about a field than its base does."""
+    """Return the description of each field. A model's own description replaces that of its base."""
     said: dict[str, str] = {}
     for each in reversed(model.__mro__):
         notes = {name: text for name, text in NOTES.items() if name.startswith(f"{each.__name__}.")}
@@ -128,7 +128,7 @@ def name_of(annotation: Any) -> str:
 
 
 def _is_type(argument: Any) -> bool:
-    """What `Annotated` adds is none; it is shown beside the type."""
+    """Whether an argument is a type. What `Annotated` adds is no type; the table shows it beside the type."""
     return isinstance(argument, type) or typing.get_origin(argument) is not None
 
 

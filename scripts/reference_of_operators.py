@@ -35,7 +35,7 @@ def _parameters(found: Any) -> Iterator[Row]:
     if "__init__" not in vars(found):
         return
     described, templated = documented(found).params, set(getattr(found, "template_fields", ()))
-    # Airflow wraps constructors; the signature is that of what is wrapped.
+    # Airflow wraps constructors. Read the signature of the constructor that is wrapped.
     for parameter in inspect.signature(inspect.unwrap(found.__init__)).parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY:
             text = described.get(parameter.name, "").replace(" (templated)", "")

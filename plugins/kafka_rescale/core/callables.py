@@ -1,4 +1,4 @@
-"""Objects that a user names: as ``module:name`` in an application file, as ``module.name`` in a connection."""
+"""Objects that a user names: by ``module:name`` in an application file, by ``module.name`` in a connection."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def named(setting: str, name: str, expected: str) -> Any:
     """Return the object that ``module:name`` or ``module.name`` names.
 
     :param setting: the field that names it, for the error.
-    :param expected: what it has to be, for the error.
-    :raises InvalidInput: it can't be imported, whatever error its module raises.
+    :param expected: what the object has to be, for the error.
+    :raises InvalidInput: the object can't be imported. Any error that its module raises ends in this error.
     """
     module_name, _, attribute = name.rpartition(":" if ":" in name else ".")
     try:

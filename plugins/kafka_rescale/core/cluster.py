@@ -11,7 +11,7 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class LogRange(NamedTuple):
-    """The begin and the end (exclusive) of a partition's log, as a ``read_committed`` reader sees them."""
+    """The begin and the end (exclusive) of a partition's log, as the reader that has asked sees them."""
 
     begin: int
     end: int
@@ -43,10 +43,10 @@ class LogDir:
     """A directory in which a broker keeps replicas.
 
     :param broker: its node id.
-    :param total: bytes of the volume that it is on; None if the broker doesn't tell (KIP-827: Kafka 3.3).
-    :param usable: bytes of that volume which the broker can still write; None if the broker doesn't tell.
-    :param sizes: bytes of the replicas in it, of the partitions that were asked for.
-    :param takes_replicas: whether new replicas may be placed there: it is neither offline nor cordoned.
+    :param total: bytes of the volume with this directory; None if the broker doesn't tell (KIP-827: Kafka 3.3).
+    :param usable: bytes that the broker can still write on this volume; None if the broker doesn't tell.
+    :param sizes: bytes by replica in this directory, for the partitions that were asked for.
+    :param takes_replicas: whether new replicas may be placed here: the directory is neither offline nor cordoned.
     """
 
     broker: int
@@ -61,7 +61,7 @@ class LogDir:
 class Disks:
     """The log dirs of the brokers that are up.
 
-    :param untold: by broker that tells none, its reason.
+    :param untold: by broker that tells no log dirs, the reason.
     """
 
     log_dirs: tuple[LogDir, ...] = ()
@@ -72,8 +72,8 @@ class Disks:
 class Abilities:
     """What the brokers that are up can do.
 
-    :param requests: by broker that has told them (ApiVersions, KIP-35), the names of the requests it answers.
-    :param features: the level that the cluster uses of each feature (KIP-584); one that is off is absent.
+    :param requests: by broker that has told them (ApiVersions, KIP-35), the names of the requests that it answers.
+    :param features: by feature, the level that the cluster uses (KIP-584). A feature that is off is absent.
     """
 
     requests: Mapping[int, frozenset[str]] = field(default_factory=dict)
@@ -85,9 +85,10 @@ class GroupDescription:
     """The group of an application.
 
     :param state: Kafka's word (Stable, Empty, Dead, PreparingRebalance, NotReady, …).
-    :param protocol: ``streams`` for KIP-1071's, else ``classic``: the consumer protocol behaves like it here.
-    :param assigned: what each member reads; empty for the streams protocol, whose members have tasks.
-    :param processes: that the members are threads of; 0 where the protocol doesn't tell it.
+    :param protocol: ``streams`` for the protocol of KIP-1071, else ``classic``. The consumer protocol counts as
+        ``classic`` here, because it behaves like the classic protocol.
+    :param assigned: the partitions that each member reads. Empty for the streams protocol: its members have tasks.
+    :param processes: the number of processes that the members are threads of; 0 if the protocol doesn't tell it.
     """
 
     group_id: str
@@ -113,7 +114,7 @@ class ClusterDescription:
     :param begins: log start offsets.
     :param ends: end offsets as a ``read_committed`` reader sees them.
     :param codecs: codecs of topics whose records are compressed, as far as preflight has looked.
-    :param disks: what the brokers tell of their disks, as far as preflight has looked.
+    :param disks: what the brokers tell about their disks, as far as preflight has looked.
     :param abilities: what the brokers can do, as far as preflight has looked.
     """
 

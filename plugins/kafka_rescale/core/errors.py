@@ -77,7 +77,7 @@ class LeaseHeld(Refused):
 
 
 class UnsafeState(RescaleError):
-    """Going on could lose or double data; never retried without a person."""
+    """To go on could lose or double data. It is never retried without a person."""
 
 
 class Outage(RescaleError):
@@ -89,10 +89,10 @@ class ClusterOutage(Outage):
 
 
 class TimedOut(Outage):
-    """A wait ended before its condition held; the condition still may come true.
+    """A wait ended before its condition held. The condition may still come true.
 
     :param waiting_for: what was waited for, as a noun and an infinitive: ``thread a-StreamThread-2 to end``.
-    :param seconds: how long.
+    :param seconds: how long the wait was.
     """
 
     def __init__(self, waiting_for: str, seconds: float, remedy: str) -> None:
@@ -122,7 +122,7 @@ class Finding(Complaint):
 
 
 class ManyFindings(RescaleError):
-    """All findings at once, so that a person mends them in one go; its own complaint is the first of them."""
+    """All findings at once, so that a person mends them in one go. Its own complaint is the first finding."""
 
     bullet = ""
 

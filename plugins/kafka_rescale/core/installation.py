@@ -24,9 +24,10 @@ def own_file(path: str) -> Path:
 
 
 def users_directory() -> Path:
-    """Return the directory that has the user's ``applications/``: the one beside ``plugins/``, or Airflow's home.
+    """Return the directory that has the user's ``applications/``.
 
-    An installed package has nothing of the user's beside it.
+    In a checkout, this is the directory that has ``plugins/`` too. An installed package has nothing of the user's
+    beside it. There, it is Airflow's home.
     """
     if not SHIPPED.is_dir():
         return PACKAGE.parents[1]

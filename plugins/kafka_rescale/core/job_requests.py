@@ -16,9 +16,9 @@ _PACKED = "zlib:"
 
 
 def as_argument(request: BaseModel) -> str:
-    """Return a request as JSON, packed if it is long: schemas of many stores, tasks of many partitions.
+    """Return a request as JSON. If it is long, it is packed: schemas of many stores, or tasks of many partitions.
 
-    :raises InvalidInput: it is too long even if packed.
+    :raises InvalidInput: the request is too long even if it is packed.
     """
     text = request.model_dump_json()
     if len(text.encode()) <= LONGEST_BYTES:
@@ -29,7 +29,8 @@ def as_argument(request: BaseModel) -> str:
             "request of a job",
             found=f"{len(packed)} bytes after compression, of {len(text.encode())}",
             expected=f"at most {LONGEST_BYTES}, for a command line",
-            remedy="Declare fewer or shorter Avro schemas under `snapshots.stores`: the bytes are written anyway.",
+            remedy="Declare fewer or shorter Avro schemas under `snapshots.stores`. Snapshots have the bytes of "
+            "keys and values even without a schema.",
         )
     return packed
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Value(BaseModel):
-    """A frozen value that goes to JSON and back; used for what the journal and the jobs exchange."""
+    """A frozen value that can be written as JSON and read again."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

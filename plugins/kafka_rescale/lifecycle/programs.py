@@ -44,10 +44,11 @@ def environment() -> dict[str, str]:
 def run(command: Sequence[str], timeout_seconds: int) -> tuple[int, str]:
     """Run a command to its end. Return its exit code and the end of its output.
 
-    A command that can't be run, or that does not end in time, gives an exit code and a text as well. A process
-    that the command leaves behind is not waited for. If it has inherited the output of the command, the file with
-    that output stays, and a warning names it: a pipe would keep this function waiting, and end the process when
-    it is closed.
+    A command that can't be run, or that does not end in time, gives an exit code and a text as well.
+
+    This does not wait for a process that the command leaves behind. If that process has inherited the output of
+    the command, the file with the output stays, and a warning names the file. The output is no pipe: a pipe would
+    keep this function waiting, and would end the process when the pipe is closed.
     """
     descriptor, name = tempfile.mkstemp(prefix="kafka-rescale-", suffix=".log")
     output = Path(name)
@@ -77,7 +78,8 @@ def run(command: Sequence[str], timeout_seconds: int) -> tuple[int, str]:
 
 
 def _remove_unless_written(output: Path, command: Sequence[str]) -> None:
-    # Commands run within the pause, and the look through all processes takes longer than some of them.
+    # Look through all processes only if needed. Commands run within the pause, and the look takes longer than some
+    # commands.
     writers = [] if _is_closed(output) else _processes_with(output)
     if not writers:
         output.unlink()
@@ -92,7 +94,10 @@ def _remove_unless_written(output: Path, command: Sequence[str]) -> None:
 
 
 def _is_closed(file: Path) -> bool:
-    """Whether certainly no process has a file open: only then the kernel grants a lease for writing (fcntl(2))."""
+    """Return True if it is certain that no process has a file open.
+
+    Only then does the kernel grant a lease for writing (fcntl(2)).
+    """
     with file.open("r+b") as opened:
         try:
             fcntl.fcntl(opened, fcntl.F_SETLEASE, fcntl.F_WRLCK)
@@ -109,7 +114,7 @@ def _processes_with(file: Path) -> list[int]:
             if descriptor.readlink() == file:
                 found.add(int(descriptor.parts[2]))
         except OSError:
-            continue  # It has been closed meanwhile, or is another user's.
+            continue  # The descriptor has been closed meanwhile, or belongs to a process of another user.
     return sorted(found)
 
 

@@ -26,7 +26,7 @@ JOB = "watch"
 class Watched:
     """What a look has seen, and its decision.
 
-    :param just_gave_up: whether this very look has given up; later looks only repeat it.
+    :param just_gave_up: whether this very look has given up. Later looks only repeat that.
     """
 
     observed: Observed
@@ -50,10 +50,10 @@ def watch(
 
     :param by: ``<dag_id>/<run_id>`` of this watch.
     :param attempt: number of the task's attempt.
-    :param run_state: returns the state of a run in Airflow, by ``<dag_id>/<run_id>``.
+    :param run_state: takes ``<dag_id>/<run_id>``; returns the state of this run in Airflow.
     :param now_ms: wall clock, in ms since the epoch.
-    :raises Outage: the brokers don't answer; the next look may get an answer.
-    :raises Fenced: a newer attempt looks.
+    :raises Outage: the brokers don't answer. The next look may get an answer.
+    :raises Fenced: a newer attempt is looking.
     """
     control = ControlTopic(connection, application.application_id)
     state = control.read()
@@ -65,7 +65,7 @@ def watch(
     )
     holder = state.lease.holder if state.lease is not None else ""
     held_by = holder if holder and run_state(holder) is RunState.RUNNING else ""
-    # An expansion from a shell is no run in Airflow.
+    # An expansion from a shell is no run in Airflow. So a lease that has not expired counts too.
     is_leased = bool(held_by) or (bool(holder) and state.lease is not None and state.lease.expires_at_ms > now_ms)
     decision = Look(application, observed, known, run, owner, by, now_ms, held_by, is_leased).decide()
     if decision.record != known:

@@ -1,10 +1,10 @@
 """Functions of a pipeline that work on pandas or Arrow columns.
 
-``None`` is a missing value in a column. A missing value in a result is ``None``; as the value of a record, that is
-a tombstone. The type of a column is that of the stream's serde, whatever a batch holds. If it were inferred from
-the values, a batch of tombstones, or of whole numbers with a tombstone, would have another type. If the serde
-doesn't tell the type, only records with values of the same shape go together, so that no result depends on the
-other records of a batch.
+``None`` becomes a missing value in a column. A missing value in a result becomes ``None``; as the value of a
+record, ``None`` is a tombstone. The type of a column is that of the stream's serde, whatever a batch holds. If it
+were inferred from the values, a batch of tombstones, or of whole numbers with a tombstone, would have another
+type. If the serde doesn't tell the type, only records with values of the same shape go together. So no result
+depends on the other records of a batch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafka_rescale.core.pipeline.vectorized import Vectorized
 
 
 def on_pandas(function: Callable[..., Any]) -> Vectorized:
-    """Wrap a function of one ``pandas.Series`` (values) or two (keys, values); it returns a series of that length.
+    """Wrap a function of one ``pandas.Series`` (values) or two (keys, values). It returns a series of that length.
 
     Strings come as ``string``, whole numbers as ``Int64``, other numbers as ``float64``, all other values as
     ``object``. Whole numbers and missing values come in separate calls: ``Series.map`` would make floats of them.
@@ -27,7 +27,7 @@ def on_pandas(function: Callable[..., Any]) -> Vectorized:
 
 
 def on_arrow(function: Callable[..., Any]) -> Vectorized:
-    """Wrap a function of one ``pyarrow.Array`` (values) or two (keys, values); it returns an array of that length.
+    """Wrap a function of one ``pyarrow.Array`` (values) or two (keys, values). It returns an array of that length.
 
     Strings come as ``string``, whole numbers as ``int64``, other numbers as ``double``, bytes as ``binary``. For
     JSON, Avro or no serde, Arrow infers the type from the value, so the function has to take any type. Values of

@@ -115,7 +115,7 @@ def test_a_transaction_that_stays_open_is_named(admin: ClusterAdmin, topic: str,
     assert str(error.value) == (
         f"topics {topic}: found transaction '{hanging}' (Ongoing at coordinator {found.coordinator}, producer id "
         f"{found.producer_id}, epoch {found.producer_epoch}) on {topic}-1 since offset {found.offset}; expected "
-        "none that is open for 0 s. Stop its producer; the coordinator aborts it after the producer's "
+        "no transaction that is open for 0 s. Stop its producer; the coordinator aborts it after the producer's "
         "transaction.timeout.ms."
     )
     assert open_transactions(admin, [f"{topic}-counts"]) == []

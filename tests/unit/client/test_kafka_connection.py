@@ -39,7 +39,7 @@ class TestSettings:
         [
             ({}, "no bootstrap.servers"),
             ({"bootstrap.servers": " "}, "no bootstrap.servers"),
-            ({**SERVERS, "oauth_cb": print}, "of a callback, the name of a function"),
+            ({**SERVERS, "oauth_cb": print}, "for a callback, the name of a function"),
             ({**SERVERS, "sasl.password": {"nested": 1}}, "found a dict"),
         ],
     )
@@ -97,7 +97,7 @@ class TestFilesThatAreNamed:
 
     def test_one_that_is_of_no_use_is_not_looked_for(self) -> None:
         connection = KafkaConnection.read({**SERVERS, "ssl.crl.location": "/absent.pem"}, "x")
-        with pytest.raises(InvalidInput, match=r"ssl\.crl\.location.*: found nothing that says the same"):
+        with pytest.raises(InvalidInput, match=r"ssl\.crl\.location.*: found no setting with the same"):
             connection.java()
 
     def test_a_directory_is_no_file(self, tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ class TestSettingsOfOtherClients:
             "--config x: found settings of Java clients (sasl.jaas.config, ssl.truststore.location, "
             "ssl.truststore.password); expected librdkafka's settings: sasl.username and sasl.password instead of "
             "sasl.jaas.config; ssl.ca.location (a PEM file) instead of ssl.truststore.location. `keytool "
-            "-importkeystore` makes a PKCS#12 file of a JKS, and `openssl pkcs12` makes PEM of it. Replace these "
-            "settings, and remove those that need no other."
+            "-importkeystore` makes a PKCS#12 file from a JKS file, and `openssl pkcs12` makes PEM files from "
+            "that. Replace these settings, and remove those without a replacement."
         )
         assert "ssl.certificate.location and ssl.key.location (PEM files) instead of ssl.keystore.location" in (
             self.told({**SERVERS, "security.protocol": "SSL", "ssl.keystore.location": "/absent.jks"})
@@ -150,7 +150,7 @@ class TestSettingsOfOtherClients:
         )
         assert self.told({**SERVERS, "key.serializer": "org.apache.….StringSerializer"}) == (
             "--config x: found settings of Java clients (key.serializer); expected librdkafka's settings: none of "
-            "these. Replace these settings, and remove those that need no other."
+            "these. Replace these settings, and remove those without a replacement."
         )
 
     def test_kerberos_is_told_as_the_mechanism_alone_is(self) -> None:
@@ -165,8 +165,8 @@ class TestSettingsOfOtherClients:
             "--config x: found sasl.mechanism 'GSSAPI' and settings of Kerberos (sasl.kerberos.service.name, "
             "sasl.kerberos.keytab); expected one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER as "
             "sasl.mechanism. Use a user with a password, a client of a token issuer, or a function that signs "
-            "tokens (oauth_cb); others are not supported. Replace these settings, and remove those that need no "
-            "other."
+            "tokens (oauth_cb); others are not supported. Replace these settings, and remove those without a "
+            "replacement."
         )
         assert "found sasl.mechanism 'GSSAPI' and settings of Java clients (sasl.jaas.config, " in (
             self.told({key: value for key, value in JAVA.items() if key != "sasl.mechanism"})
@@ -317,7 +317,7 @@ class TestJava:
         assert "s3cret" not in str(refused.value)
 
     def test_all_of_them_are_told_at_once(self) -> None:
-        with pytest.raises(InvalidInput, match=r"settings 'ssl\.ca\.pem', 'plugin\.x': found nothing that says"):
+        with pytest.raises(InvalidInput, match=r"settings 'ssl\.ca\.pem', 'plugin\.x': found no setting with"):
             KafkaConnection({**SERVERS, "ssl.ca.pem": "x", "plugin.x": "y"}).java()
 
     @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_a_failure_is_an_outage_once_no_token_is_valid(user: User, caplog: pytes
     user.answer = ValueError("s3cret")
     with caplog.at_level(logging.WARNING):
         assert tokens(None)[0] == "token"
-    assert "'user_tokens.oauth_cb' failed; the token before is valid for another" in caplog.text
+    assert "'user_tokens.oauth_cb' failed; the earlier token is valid for another" in caplog.text
     tokens._token = ("token", time.time() - 1, "", {})
     with pytest.raises(Outage, match=r"oauth_cb 'user_tokens\.oauth_cb': found ValueError; expected a") as told:
         KafkaConnection(NAMED).client()

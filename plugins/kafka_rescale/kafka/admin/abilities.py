@@ -1,4 +1,4 @@
-"""What brokers tell of themselves: the requests they answer (KIP-35) and the features in use (KIP-584).
+"""What brokers tell about themselves: the requests they answer (KIP-35) and the features in use (KIP-584).
 
 confluent-kafka has no such call, so this uses kafka-python.
 """
@@ -22,9 +22,9 @@ NAMES = {each.value: each.name for each in ApiKey}
 
 
 def read_abilities(connection: KafkaConnection) -> Abilities:
-    """Return what the brokers that are up can do. Those that don't answer in time have told nothing.
+    """Return what the brokers that are up can do. A broker that doesn't answer in time is left out.
 
-    :raises ClusterOutage: no broker answers.
+    :raises ClusterOutage: no broker can be reached.
     """
     return asked(
         connection, "the requests that brokers know", lambda client: _told(client._manager.run(_ask, client))
@@ -42,7 +42,8 @@ async def _ask(client: Any) -> dict[int, Any]:
 def _told(answers: Mapping[int, Any]) -> Abilities:
     told = {n: a for n, a in answers.items() if not isinstance(a, KafkaError) and not a.error_code}
     known = {broker: frozenset(NAMES.get(k.api_key, "") for k in a.api_keys) - {""} for broker, a in told.items()}
-    # The newest answer counts: a broker that has just started may not have read the cluster's features yet.
+    # The answer with the highest epoch of the features counts. A broker that has just started may not have read
+    # the cluster's features yet.
     newest = max(told.values(), key=_epoch, default=None)
     features = (newest.finalized_features or ()) if newest is not None else ()
     return Abilities(known, {feature.name: feature.max_version_level for feature in features})

@@ -1,6 +1,7 @@
 """Rights on topics that don't exist or must not be described; brokers have no direct answer for these.
 
-Each question is a request that must fail. Brokers check the permission first, and their answer says why it failed.
+Each question is a request that changes nothing: either brokers only validate it, or it must fail. Brokers check
+the permission first, and their answer says whether it is missing.
 """
 
 from __future__ import annotations
@@ -21,16 +22,19 @@ NOBODY = 2**62
 """A producer id that no broker has assigned."""
 
 BY_NAME = {"fetch": 12, "add": 3}
-"""The newest versions of Fetch and AddPartitionsToTxn that name topics for clients."""
+"""The newest versions of Fetch and AddPartitionsToTxn in which a client gives the names of topics."""
 
 _CONFIG = ConfigEntry("retention.ms", "-1", incremental_operation=AlterConfigOpType.SET)
 
 
 class AbsentTopics(AdminCalls):
-    """Asks for the rights of one principal. It changes nothing, whatever exists by then."""
+    """Asks for the rights of one principal. It changes nothing, even if a topic has been created meanwhile."""
 
     def find_denied(self, names: Sequence[str]) -> dict[Operation, set[str]]:
-        """By operation, return topics that the principal must not create, or whose configs it must not use."""
+        """Return, by operation, the topics for which the principal lacks the right to this operation.
+
+        The operations are to create a topic, to describe its configs, and to alter its configs.
+        """
         if not names:
             return {}
         topics = [NewTopic(name, 1, 1) for name in names]
@@ -68,7 +72,7 @@ class AbsentTopics(AdminCalls):
     def unwritable(self, names: Sequence[str], transactional_id: str) -> set[str]:
         """Return the topics that this principal may not write to.
 
-        :param transactional_id: an id that this principal may write by; no producer has to use it.
+        :param transactional_id: a transactional id that this principal may use. No producer needs to have it.
         """
         topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
         request = AddPartitionsToTxnRequest(

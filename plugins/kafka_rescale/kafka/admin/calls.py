@@ -19,29 +19,31 @@ from kafka_rescale.kafka.client.failures import ConnectionTrouble, to_error
 from kafka_rescale.kafka.client.waiting import poll_until
 
 FIRST_SECONDS, REQUEST_SECONDS = 2.0, 15.0
-"""How long a client waits for an answer before a new client asks. It doubles each time, up to the second."""
+"""How long a client waits for an answer before a new client asks. The first client waits for ``FIRST_SECONDS``.
+Each client after a client without an answer waits twice as long, up to ``REQUEST_SECONDS``."""
 
 SETTLE_SECONDS = 30.0
 """How long metadata may be stale, coordinators may be moving, and brokers may be away."""
 
 CHANGE_SECONDS = 60.0
-"""How long a change of topics is tried. Brokers forward it to the active controller. If that one is frozen,
-they wait for it for 30 s (``controller.socket.timeout.ms``), although another one leads the quorum by then."""
+"""How long a change of topics is tried. Brokers forward the change to the active controller. If that controller
+is frozen, brokers wait for its answer for 30 s (``controller.socket.timeout.ms``). They do so although another
+controller leads the quorum by then."""
 
 ATTEMPTS = 3
 
 K = TypeVar("K")
 V = TypeVar("V")
 Ask = Callable[[AdminClient, float], Mapping[K, Future[V]]]
-"""Sends a request by a client; the number is how many seconds it may take."""
+"""Sends a request by a client. The number is how many seconds the request may take."""
 
 
 class AdminCalls:
     """What the parts of ``ClusterAdmin`` share.
 
-    librdkafka sends most requests to the controller that it was once told of, which under KRaft is any broker.
-    If that broker dies or freezes, the client waits for it ("waiting for controller"), however many others live.
-    A new client asks all bootstrap servers anew. So a client that has no answer in time is replaced.
+    librdkafka sends most requests to the broker that was named to it as the controller. Under KRaft, this may be
+    any broker. If it dies or freezes, the client waits for it ("waiting for controller"), even if all other
+    brokers live. A new client asks all bootstrap servers anew. So a client that has no answer in time is replaced.
 
     :param connection: how to reach the cluster; the client is started at the first call.
     """
@@ -62,16 +64,17 @@ class AdminCalls:
         return self._started
 
     def _once(self, ask: Ask[K, V], limit: float = REQUEST_SECONDS) -> dict[K, V | KafkaError]:
-        """Return every answer; one that doesn't come in time is a ``KafkaError`` of unknown outcome.
+        """Return every answer. A ``KafkaError`` of unknown outcome stands for an answer that doesn't come in time.
 
-        :param limit: seconds to wait at most; less while clients are given little time, see ``FIRST_SECONDS``.
+        :param limit: the most seconds to wait; a limit below ``FIRST_SECONDS`` counts as ``FIRST_SECONDS``. The
+            wait is shorter if a new client is to ask before that; see ``FIRST_SECONDS``.
         """
         self._trouble.forget()
-        # Held to the end: the futures of a client that is garbage-collected never finish.
+        # Keep this reference to the end: the futures of a client that is garbage-collected never finish.
         client, seconds = self._client, min(self._patience, max(limit, FIRST_SECONDS))
         began = time.monotonic()
         futures = ask(client, seconds)
-        # In slices, to hear in time that the credentials are refused: the call itself would only time out.
+        # Wait in slices, to hear in time that the credentials are refused: the call itself would only time out.
         while wait(futures.values(), timeout=0.2).not_done and time.monotonic() < began + seconds + 1:
             client.poll(0)
             self._trouble.raise_if_refused()
@@ -81,12 +84,13 @@ class AdminCalls:
         if any(map(_is_silence, answers.values())):
             self._replace(client)
         else:
-            # A request that takes long by nature, as for thousands of partitions, gets the time from the start.
+            # Give the next request twice the time that this request took. A request for thousands of partitions
+            # always takes long. With less time, its first client would always be replaced.
             self._patience = min(REQUEST_SECONDS, max(FIRST_SECONDS, 2 * (time.monotonic() - began)))
         return answers
 
     def _ask_another(self) -> None:
-        """Let the next request use a new client, as the answers of this one are of no use."""
+        """Let the next request use a new client, because the answers of the present client are of no use."""
         self._started = None
 
     def _replace(self, client: AdminClient) -> None:
@@ -102,7 +106,7 @@ class AdminCalls:
 
         :param again: codes that are transient here, because the thing is known to exist.
         :param seconds: how long to ask.
-        :raises ClusterOutage: an answer still says so.
+        :raises ClusterOutage: the time is over, and an answer still says to ask again.
         """
         last: dict[K, V | KafkaError] = {}
         deadline = time.monotonic() + seconds
@@ -143,12 +147,18 @@ def value_of(answer: V | KafkaError, what: str) -> V:
 
 
 def is_unknown(answer: object) -> bool:
-    """Whether a request may or may not have been carried out."""
+    """Whether an answer is an outage.
+
+    Either the request was not carried out, or it is unknown whether it was.
+    """
     return isinstance(answer, KafkaError) and is_outage(answer)
 
 
 def lacks_brokers(answer: object) -> bool:
-    """Whether replicas can't be placed. A broker that shuts down in order gets no replicas until it is back."""
+    """Whether too few brokers are up to place the replicas.
+
+    A broker that shuts down in order gets no replicas until it is back.
+    """
     return has_code(answer, KafkaError.INVALID_REPLICATION_FACTOR)
 
 
@@ -158,12 +168,12 @@ def has_code(answer: object, *codes: int) -> bool:
 
 
 def _is_silence(answer: object) -> bool:
-    """Whether the client got no answer at all; only then a new client can help."""
+    """Whether the client got no answer at all. Only then can a new client help."""
     return isinstance(answer, KafkaError) and answer.code() < 0 and class_of(answer) is ErrorClass.NO_ANSWER
 
 
 def finished(call: Callable[[], V]) -> Future[V]:
-    """Return the outcome of a call that waits for its answer itself, in the form of a request's outcome."""
+    """Make a call that waits for its answer itself. Return its outcome as a future, as other requests do."""
     future: Future[V] = Future()
     try:
         future.set_result(call())

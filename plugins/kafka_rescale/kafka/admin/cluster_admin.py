@@ -1,4 +1,4 @@
-"""Everything that is asked of a cluster's brokers, in one place for the operations."""
+"""The requests to a cluster's brokers that the operations need, in one class."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_rescale.kafka.client.waiting import within
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
-"""Seconds between two looks at the brokers that are up."""
+"""Seconds between two looks at which brokers are up."""
 
 _STATES = {
     ConsumerGroupState.UNKNOWN: "Unknown",
@@ -30,7 +30,7 @@ _STATES = {
 
 
 class ClusterAdmin(TopicAdmin, OffsetAdmin):
-    """Bounded, idempotent administration; errors are those of ``core.errors``.
+    """Administration whose calls are bounded and idempotent. It raises the errors of ``core.errors``.
 
     :param connection: how to reach the cluster.
     """
@@ -42,7 +42,8 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
     def live_brokers(self, wanted: int = 0) -> int:
         """Return the number of brokers that are up.
 
-        :param wanted: wait for this number for ``CHANGE_SECONDS``, as a broker may be restarting.
+        :param wanted: wait until this number of brokers is up, because a broker may be restarting. After
+            ``CHANGE_SECONDS``, the number that is up then is returned.
         """
         left = within(CHANGE_SECONDS)
         while (live := len(self._metadata("cluster").brokers)) < wanted and left() > 0:
@@ -51,7 +52,7 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
         return live
 
     def describe_group(self, group: str) -> GroupDescription:
-        """Return state and members of a group, of the classic, the consumer or the streams protocol.
+        """Return the state and the members of a group of the classic, the consumer or the streams protocol.
 
         :returns: state ``Dead`` and no members for a group that doesn't exist.
         :raises UnsafeState: the group is of another kind, whose members can't be seen here.
@@ -82,10 +83,10 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
         return tuple(sorted(name for name in all_groups(self.connection) if re.fullmatch(pattern, name)))
 
     def remove_members(self, group: str) -> tuple[str, ...]:
-        """Remove all members of a group, for instances that are known to be stopped.
+        """Remove all members of a group whose instances are known to be stopped.
 
         A member that still lives comes back by itself. Measured: brokers of Kafka 4.3 remove members of the
-        consumer and the streams protocol, too; older ones may not.
+        consumer and the streams protocol, too. Older brokers may not.
 
         :returns: the members that are left.
         :raises Outage: the coordinator doesn't answer.

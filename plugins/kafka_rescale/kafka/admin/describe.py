@@ -1,4 +1,4 @@
-"""Reads everything from the cluster that preflight and plan look at, in one go."""
+"""Reads, in one go, everything on the cluster that preflight and plan look at."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def topics_of(
     """Return the inputs, the outputs and the internal topics of a generation, each once.
 
     :param blue: ``application.id`` of the generation.
-    :param renamed: by input, the topic that it reads instead, if the input was repartitioned.
+    :param renamed: by input that was repartitioned, the topic that the generation reads instead.
     """
     inputs = [*(i.topic for i in application.inputs), *topology.inputs]
     external = [renamed.get(topic, topic) for topic in inputs]
@@ -33,9 +33,9 @@ def topics_of(
 def describe(
     admin: ClusterAdmin, application: Application, topology: Topology, generations: Generations | None
 ) -> ClusterDescription:
-    """Return a description of the topics and the group of a generation.
+    """Return a description of the topics and the group of the running generation.
 
-    :param generations: tells the running one; None is the first.
+    :param generations: tells which generation is running. None: the first generation is running.
     :raises Outage: a broker doesn't answer in time.
     """
     blue = generations.running if generations else application.application_id

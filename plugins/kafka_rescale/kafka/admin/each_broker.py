@@ -8,11 +8,11 @@ from typing import Any
 from kafka.errors import KafkaError
 
 REQUEST_SECONDS = 10.0
-"""How long a broker may take. One that takes longer has told nothing."""
+"""How long a broker may take. If it takes longer, an error stands for its answer."""
 
 
 async def answers_by_broker(client: Any, request: Callable[[], Any]) -> dict[int, Any]:
-    """Return each broker's answer, or its error, by node id; all are asked at once.
+    """Ask all brokers at once. Return each broker's answer, or its error, by node id.
 
     :param client: kafka-python's admin client.
     :param request: returns a new request. Encoding adapts it to the version that the broker knows, so each broker

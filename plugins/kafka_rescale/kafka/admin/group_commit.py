@@ -1,4 +1,4 @@
-"""The outcome of setting a group's offsets: wait longer, refused, or disturbed by another process."""
+"""The outcome of setting a group's offsets: ask again, refused, or overwritten by another process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafka_rescale.kafka.client.failures import to_error
 class GroupCommit:
     """The answers to one commit, which is repeated until the group shows it.
 
-    :param group: without members.
+    :param group: the name of a group without members.
     :param offsets: topic → partition → next offset to read.
     """
 
@@ -50,7 +50,8 @@ class GroupCommit:
         """Return whether the group has the offsets.
 
         :param found: the offsets that it has.
-        :raises UnsafeState: another process has set other offsets, every time.
+        :raises UnsafeState: ``ATTEMPTS`` commits were accepted, and each time the group had other offsets
+            afterwards. So another process sets them.
         """
         self._found = found
         if all(found.get(t.topic, {}).get(t.partition) == t.offset for t in self.wanted):
@@ -61,7 +62,7 @@ class GroupCommit:
         return False
 
     def not_in_time(self) -> RescaleError:
-        """Return the error about the partitions that are left when the time is over."""
+        """Return the error to raise when the time is over and the group does not have the offsets."""
         if not self._waiting:
             return UnsafeState(
                 self._what,
@@ -73,12 +74,15 @@ class GroupCommit:
         places = ", ".join(sorted(self._waiting.keys() - {self._what}))
         return ClusterOutage(
             f"{self._what} for {places}" if places else self._what,
-            found=f"{', '.join(names)} for as long as was waited",
+            found=f"{', '.join(names)} until the time was over",
             expected="every broker to know these partitions, and to answer in time",
             remedy="Run again when the brokers are up and show the topics with all their partitions.",
         )
 
 
 def _passes(error: KafkaError) -> bool:
-    """Whether to ask again: a coordinator may not know yet that a topic has grown, unlike another broker."""
+    """Whether to ask again.
+
+    A coordinator may not know yet that a topic has grown, even if another broker knows it.
+    """
     return is_outage(error) or error.code() in ABSENT

@@ -37,7 +37,8 @@ FIRST_SECONDS, REQUEST_SECONDS = 2.5, 10.0
 """How long the first client has for an answer, and how long later clients have at most."""
 
 REJOIN_SECONDS = 6.0
-"""A member that was removed comes back with its next heartbeat: of the classic protocol after 3 s, else 5 s."""
+"""How soon a removed member that still lives is certainly back. It comes back with its next heartbeat: after 3 s
+in the classic protocol, after 5 s in the other protocols."""
 
 T = TypeVar("T")
 
@@ -47,10 +48,11 @@ def leave_group(
 ) -> None:
     """Let members leave a group at once, whether or not their process still lives.
 
-    Members that the coordinator doesn't know, or can't remove, stay as they are: describe the group afterwards.
+    A member that the coordinator doesn't know, or can't remove, stays as it is. Describe the group afterwards to
+    see which members are left.
 
-    :param members: member ids; for static members (``group.instance.id``) too.
-    :param protocol: of the group.
+    :param members: member ids. Static members (``group.instance.id``) are named by their member ids too.
+    :param protocol: the group's protocol.
     :raises ClusterOutage: the coordinator doesn't answer.
     """
     if not members:
@@ -61,7 +63,7 @@ def leave_group(
             streams_groups.leave(client, group, members)
         else:
             leaving = [MemberToRemove(member_id=m, reason=REASON) for m in members]
-            # The member is gone by now, as wanted.
+            # These errors say that the member is gone already, as wanted.
             with suppress(GroupIdNotFoundError, UnknownMemberIdError):
                 client.remove_group_members(group, leaving)
 
@@ -128,7 +130,7 @@ def asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T]) -> T:
     :param ask: gets kafka-python's admin client.
     :raises InvalidInput: a permission is missing.
     :raises UnsafeState: the brokers refuse it for another reason.
-    :raises ClusterOutage: they don't answer.
+    :raises ClusterOutage: the brokers don't answer.
     """
     answers: list[T] = []
     failures: list[KafkaError] = []
@@ -149,7 +151,11 @@ def asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T]) -> T:
 
 
 def _may_pass(error: KafkaError) -> bool:
-    """Whether the same request may succeed later; kafka-python's own errors may pass, except for our mistakes."""
+    """Whether the same request may succeed later.
+
+    An error without a code is kafka-python's own. It may pass, unless it says that this program uses the library
+    wrongly.
+    """
     if _is_about_rights(error):
         return False
     code = getattr(error, "errno", None)

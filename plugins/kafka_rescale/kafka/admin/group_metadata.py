@@ -1,9 +1,9 @@
 """Committed offsets and the metadata beside them, as other clients read and write them.
 
 confluent-kafka ends the metadata that it commits with a byte 0, which Kafka Streams can't decode. It also expects
-that byte in the metadata of other clients: without it, it reads on in memory. Its librdkafka 2.16 also kills the
-process if a broker answers a request for committed offsets that it is not the coordinator (librdkafka issue 5040),
-as happens when a broker dies. So this uses kafka-python.
+that byte in the metadata of other clients: if the byte is missing, it reads beyond the metadata in memory. Its
+librdkafka 2.16 also kills the process if a broker answers a request for committed offsets that it is not the
+coordinator (librdkafka issue 5040). A broker answers so after another broker has died. So this uses kafka-python.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of_code
 
 STABLE_VERSIONS = (8, 8)
-"""The version of OffsetFetch that names groups, and topics instead of their ids."""
+"""The oldest and the newest version of OffsetFetch to use. This version takes a list of groups, and it has the
+names of topics instead of their ids."""
 
 
 def offsets_and_metadata(
     connection: KafkaConnection, group: str, partitions: Collection[tuple[str, int]] | None = None
 ) -> dict[tuple[str, int], OffsetAndMetadata]:
-    """Wait until no transaction on a group's offsets is open, and return them; never committed ones are left out.
+    """Wait until no transaction on a group's offsets is open, and return the offsets.
+
+    Partitions for which no offset was ever committed are left out.
 
     :param partitions: the partitions to ask for; None asks for all that brokers know.
     :raises ClusterOutage: the coordinator doesn't answer, or a transaction stays open.
@@ -46,7 +49,7 @@ def offsets_and_metadata(
 async def _fetch(
     client: Any, group: str, partitions: Collection[tuple[str, int]] | None
 ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-    """Ask as ``list_group_offsets`` does, but require stable offsets, which that call can't."""
+    """Ask as ``list_group_offsets`` does, but require stable offsets. That call can't require them."""
     of = OffsetFetchRequest.OffsetFetchRequestGroup
     topics: list[Any] | None = None
     if partitions is not None:
@@ -78,11 +81,12 @@ def committed_metadata(connection: KafkaConnection, group: str) -> dict[str, dic
 def commit_with_metadata(
     connection: KafkaConnection, group: str, offsets: PartitionOffsets, texts: OffsetTexts
 ) -> PartitionOffsets:
-    """Set the offsets of partitions that have metadata, together with it; return the other offsets.
+    """Set the offsets of the partitions that have metadata, together with the metadata.
 
     :param offsets: topic → partition → next offset to read, of a group without members.
+    :returns: the offsets that were not set, because their partitions have no metadata.
     :raises UnsafeState: the coordinator refuses a partition.
-    :raises ClusterOutage: it doesn't answer, or doesn't know a partition that has just been added.
+    :raises ClusterOutage: the coordinator doesn't answer, or doesn't know a partition that has just been added.
     """
     what = f"offsets of group {group!r}"
     wanted = {
@@ -112,7 +116,7 @@ def commit_with_metadata(
 
 
 def _raise_if_refused(refused: Mapping[str, type[KafkaError]], what: str) -> None:
-    """Raise if a partition is refused for good, even if others may be asked for again."""
+    """Raise if a partition is refused for good, even if other partitions may succeed when asked for again."""
     for at, error in refused.items():
         if not error.retriable and class_of_code(error.errno, repeatable=False) not in OUTAGES:
             raise UnsafeState(

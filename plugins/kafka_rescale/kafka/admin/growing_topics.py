@@ -23,17 +23,18 @@ class GrowingTopics(TopicReader):
     """The part of ``ClusterAdmin`` that adds partitions."""
 
     def grow_topic(self, name: str, target: int) -> bool:
-        """Grow one topic; return whether there was anything to do.
+        """Grow one topic. Return whether it had fewer partitions than its target.
 
         :raises RescaleError: as ``grow_topics`` does.
         """
         return name in self.grow_topics({name: target})
 
     def await_growth(self, counted: Mapping[str, int], otherwise: RescaleError) -> None:
-        """Return once one of some topics has more partitions than were counted: another client has grown it.
+        """Wait until another client has grown a topic: the topic has more partitions than were counted.
 
-        :param counted: partitions by topic.
-        :param otherwise: is raised if all counts stay until every broker would know of a growth.
+        :param counted: partitions by topic. It is enough if one of these topics has grown.
+        :param otherwise: the error to raise if no count has changed for ``BROKERS_KNOW_SECONDS``. By then, every
+            broker would know of a growth.
         :raises RescaleError: ``otherwise``, or the brokers don't answer.
         """
 
@@ -43,7 +44,9 @@ class GrowingTopics(TopicReader):
         poll_until(has_grown, seconds=BROKERS_KNOW_SECONDS, otherwise=lambda: otherwise)
 
     def validate_growth(self, targets: Mapping[str, int]) -> None:
-        """Let brokers check the growth of topics without changing them. One request, as a limit is on the sum.
+        """Let brokers check the growth of topics without changing the topics.
+
+        All topics are in one request, because a limit of the brokers may count their new partitions together.
 
         :param targets: partitions by topic.
         :raises RescaleError: brokers would refuse a topic, or it can't be grown to its target at all.
@@ -126,7 +129,10 @@ class GrowingTopics(TopicReader):
 
 
 def _may_change(answer: object) -> bool:
-    """Whether to ask again: the topic exists, so once there were enough brokers for its replicas."""
+    """Whether to ask again.
+
+    Too few brokers for the replicas is a passing state: the topic exists, so there were enough brokers before.
+    """
     return is_unknown(answer) or lacks_brokers(answer)
 
 
@@ -166,13 +172,14 @@ class _Growth:
             if not isinstance(answer, KafkaError):
                 self._accepted.add(name)
             elif _may_change(answer) or has_code(answer, KafkaError.INVALID_PARTITIONS):
-                # Carried out after all, grown by another client, or not yet: the next look tells.
+                # Perhaps the request was carried out after all, or another client has grown the topic, or the
+                # topic has not grown yet. The next look tells.
                 self._last[name] = answer
             else:
                 self._refused[name] = answer
 
     def not_in_time(self) -> RescaleError:
-        """Return the error about the topics that are left when the time is over."""
+        """Return the error to raise when the time is over and some topics have not grown."""
         left = sorted(self._short)
         reasons = ", ".join(sorted({self._last[name].name() for name in left if name in self._last}))
         return ClusterOutage(

@@ -1,4 +1,4 @@
-"""What brokers tell of their disks (DescribeLogDirs, KIP-113; totals and usable bytes since KIP-827, Kafka 3.3).
+"""What brokers tell about their disks (DescribeLogDirs, KIP-113; totals and usable bytes: KIP-827, Kafka 3.3).
 
 confluent-kafka has no such call, so this uses kafka-python.
 """
@@ -17,7 +17,8 @@ from kafka_rescale.kafka.admin.group_members import asked
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
 NOT_TOLD = -1
-"""What a broker gives that does not know a number of bytes, and kafka-python if the answer has no such field."""
+"""What a broker gives instead of a number of bytes that it does not know. kafka-python gives the same if the
+answer has no such field."""
 
 NOT_PERMITTED = "the role plan has no Describe on the cluster"
 
@@ -25,10 +26,11 @@ NOT_PERMITTED = "the role plan has no Describe on the cluster"
 def read_disks(connection: KafkaConnection, counts: Mapping[str, int]) -> Disks:
     """Return the log dirs of all brokers that are up, with the sizes of some topics' replicas in them.
 
-    Brokers in the metadata are neither fenced nor down. Those that don't answer, or must not, are untold.
+    The brokers in the metadata are asked; a broker that is fenced or down is not among them. If a broker doesn't
+    answer, or refuses to answer this principal, the reason is in ``untold``.
 
-    :param counts: partitions of each of these topics.
-    :raises ClusterOutage: no broker answers.
+    :param counts: number of partitions by topic, for the topics whose replicas' sizes are wanted.
+    :raises ClusterOutage: no broker can be reached.
     """
     return asked(connection, "log dirs", lambda client: _told(client._manager.run(_ask, client, counts)))
 
@@ -56,7 +58,7 @@ def _reason(answer: Any) -> str:
 def _error_of(answer: Any) -> KafkaError | None:
     if answer.error_code:
         return for_code(answer.error_code)()
-    # Before version 3 the answer has no code of its own: to a principal without the right it is empty.
+    # Before version 3 the answer as a whole has no code: a principal without the right gets an empty answer.
     return None if answer.results else ClusterAuthorizationFailedError()
 
 
@@ -76,7 +78,10 @@ def _bytes(told: int | None) -> int | None:
 
 
 def _sizes(topics: Iterable[Any]) -> Iterable[tuple[tuple[str, int], int]]:
-    """Yield the size of each replica. One on its way to this log dir is counted where it comes from."""
+    """Yield the size of each replica.
+
+    A replica that is being moved to this log dir is counted in the log dir where it comes from.
+    """
     for topic in topics or ():
         for partition in topic.partitions:
             if not partition.is_future_key:

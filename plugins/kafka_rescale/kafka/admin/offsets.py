@@ -17,11 +17,11 @@ from kafka_rescale.kafka.admin.topic_reader import ABSENT, TopicReader, not_know
 from kafka_rescale.kafka.client.waiting import poll_until
 
 PARTITIONS_AT_ONCE = 500
-"""In one request. librdkafka's time for a request grows faster than its partitions: 5,000 of them took 0.15 s in
-one request and 0.06 s in ten."""
+"""The most partitions in one request. librdkafka's time for a request grows faster than the number of partitions:
+5,000 partitions took 0.15 s in one request and 0.06 s in ten requests."""
 
 NO_SUCH_RECORD = -1
-"""Brokers' answer if the moment is after all records."""
+"""What brokers answer if no record has a timestamp at or after the moment that is asked for."""
 
 
 class OffsetAdmin(TopicReader):
@@ -30,8 +30,8 @@ class OffsetAdmin(TopicReader):
     def begin_offsets(self, topics: Iterable[str], *, if_present: bool = False) -> PartitionOffsets:
         """Return the log start offsets of every partition.
 
-        :param if_present: leave out topics that the broker doesn't know, instead of an error.
-        :raises ClusterOutage: no broker knows one of the topics, for ``SETTLE_SECONDS``.
+        :param if_present: leave out topics that the broker doesn't know, instead of raising an error.
+        :raises ClusterOutage: for ``SETTLE_SECONDS``, brokers don't know one of the topics, or give no offset.
         """
         return self._list_offsets(topics, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED, if_present)
 
@@ -40,10 +40,12 @@ class OffsetAdmin(TopicReader):
     ) -> PartitionOffsets:
         """Return the end offsets (exclusive) of every partition.
 
-        :param read_committed: up to the first open transaction only, as a ``read_committed`` reader sees it.
-        :param if_present: leave out topics that the broker doesn't know, instead of an error. A broker that has
-            just started may not know a topic that exists: whoever asks so must not take such an answer for a loss.
-        :raises ClusterOutage: no broker knows one of the topics, for ``SETTLE_SECONDS``.
+        :param read_committed: return the ends that a ``read_committed`` reader sees. If a transaction is open in a
+            partition, this reader sees only the records before the first open transaction.
+        :param if_present: leave out topics that the broker doesn't know, instead of raising an error. A broker
+            that has just started may not know a topic that exists. So a caller must not conclude that a missing
+            topic was lost.
+        :raises ClusterOutage: for ``SETTLE_SECONDS``, brokers don't know one of the topics, or give no offset.
         """
         isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
         return self._list_offsets(topics, OffsetSpec.latest(), isolation, if_present)
@@ -51,16 +53,19 @@ class OffsetAdmin(TopicReader):
     def ends_of(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Return the end offsets (exclusive) of some partitions, as a ``read_committed`` reader sees them.
 
-        A partition without an answer is left out: the caller asks again.
+        A partition for which brokers give no offset is left out. The caller may ask for it again.
         """
         wanted = [TopicPartition(*each) for each in partitions]
         found = self._answers(wanted, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
         return {(at.topic, at.partition): info.offset for at, info in found.items() if info.offset >= 0}
 
     def offsets_at(self, topics: Iterable[str], at_ms: int) -> PartitionOffsets:
-        """Return the first offset of every partition whose record is not before a moment; else the end offset.
+        """Return, for every partition, the offset of the first record whose timestamp is at or after a moment.
 
-        :param at_ms: since the epoch, of the records' timestamps, which need not be in order.
+        If a partition has no such record, this returns its end offset.
+
+        :param at_ms: the moment, in ms since the epoch. Timestamps need not be in order: a record behind the
+            returned offset may have an earlier timestamp.
         """
         names = list(topics)
         spec, isolation = OffsetSpec.for_timestamp(at_ms), IsolationLevel.READ_COMMITTED
@@ -73,12 +78,13 @@ class OffsetAdmin(TopicReader):
     def committed(self, group: str, counts: Mapping[str, int] | None = None) -> PartitionOffsets:
         """Return the committed offsets (next to read) of a group, once no transaction on them is open.
 
-        :param counts: partitions per topic to ask for; a missing answer then means that no offset was ever
-            committed. Without it, brokers leave out a partition whose very first commit is still being completed.
-        :raises Outage: a transaction on them stays open.
+        :param counts: number of partitions per topic to ask for. If a partition is then missing in the answer, no
+            offset was ever committed for it. Without ``counts``, brokers also leave out a partition whose very
+            first commit is still being completed.
+        :raises Outage: the coordinator doesn't answer, or a transaction on the offsets stays open.
         """
-        # Here, as in the methods below: kafka-python takes longer to import than all our own modules, and tasks of
-        # Spark don't need it.
+        # Imported here, and so in the methods below: the import of kafka-python takes longer than that of all our
+        # own modules, and tasks of Spark don't need it.
         from kafka_rescale.kafka.admin.group_metadata import offsets_and_metadata
 
         wanted = [(topic, p) for topic, count in (counts or {}).items() for p in range(count)]
@@ -88,7 +94,7 @@ class OffsetAdmin(TopicReader):
         return offsets
 
     def committed_metadata(self, group: str) -> dict[str, dict[int, str]]:
-        """Return what a group has committed beside its offsets: topic → partition → text.
+        """Return the metadata that a group has committed beside its offsets: topic → partition → text.
 
         :raises Outage: the coordinator doesn't answer.
         """
@@ -99,8 +105,8 @@ class OffsetAdmin(TopicReader):
     def commit(self, group: str, offsets: PartitionOffsets, metadata: OffsetTexts | None = None) -> None:
         """Set the committed offsets of a group without members.
 
-        :param offsets: topic → partition → next offset to read; others of the group stay as they are.
-        :param metadata: the metadata of offsets that have some.
+        :param offsets: topic → partition → next offset to read. The group's other offsets stay as they are.
+        :param metadata: topic → partition → text, for the offsets that have metadata.
         :raises UnsafeState: the group has members, the brokers refuse a partition, or another process commits.
         :raises Outage: a coordinator doesn't know a partition, or doesn't answer, for ``SETTLE_SECONDS``.
         """
@@ -177,7 +183,7 @@ class OffsetAdmin(TopicReader):
                 asked |= client.list_offsets(some, isolation_level=isolation, request_timeout=seconds)
             return asked
 
-        # _NOENT: librdkafka's word for partitions that have no leader at the moment.
+        # librdkafka answers _NOENT for a partition that has no leader at the moment.
         return self._read(ask, "offsets of", again=(*ABSENT, KafkaError._NOENT)) if wanted else {}
 
 
@@ -195,7 +201,7 @@ def _unanswered(found: Mapping[TopicPartition, ListOffsetsResultInfo], least: in
 
     While a broker comes back, confluent-kafka 2.16 now and then answers -1001 without an error (seen: 5 of 1,500
     calls over 22 restarts). After a leader had died, one client did so for 30 s; a new client answered correctly.
-    Taken for an end, -1001 would mean an empty log: no lease, no journal, no records left to copy.
+    If -1001 were taken for an end, the log would seem empty: no lease, no journal, no records left to copy.
     """
     return sorted(
         (at for at, info in found.items() if info.offset < least), key=lambda at: (at.topic, at.partition)

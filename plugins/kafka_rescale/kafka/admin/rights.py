@@ -30,7 +30,9 @@ class RightsReader(AbsentTopics):
     """Asks for the rights of one principal."""
 
     def read(self, role: Role, names: Mapping[Resource, Iterable[str]]) -> list[Right]:
-        """Return the rights on resources, existing or not; without resources whose rights brokers can't tell.
+        """Return the rights on resources, whether or not the resources exist.
+
+        A resource is left out if brokers can't tell the rights on it.
 
         :raises Outage: the brokers don't answer in time.
         """
@@ -39,7 +41,7 @@ class RightsReader(AbsentTopics):
         writable = self._writable(list(names[Resource.TRANSACTIONAL_ID]))
         found[Resource.TRANSACTIONAL_ID] = {**writable}
         rights = [
-            # A principal that may not even describe a resource has no right that implies describing it.
+            # A principal that may not even describe a resource lacks every right that implies describing it.
             Right(role, resource, name, NOTHING, DESCRIBING)
             if allowed is None
             else Right(role, resource, name, allowed)
@@ -91,7 +93,11 @@ class RightsReader(AbsentTopics):
         return found
 
     def _allowed(self, ask: Any, what: str) -> dict[str, Operations | None]:
-        """Return the allowed operations by name; None if describing is not allowed, without missing resources."""
+        """Return the allowed operations by the name of the resource.
+
+        None stands for them if the principal must not describe the resource. Resources that don't exist are left
+        out.
+        """
         answers: dict[str, Any] = self._settled(ask, what)
         found: dict[str, Operations | None] = {}
         for name, answer in answers.items():
@@ -106,7 +112,7 @@ class RightsReader(AbsentTopics):
         return found
 
     def _writable(self, names: list[str]) -> dict[str, Operations]:
-        """Ask by ending a transaction that does not exist.
+        """Return the rights on transactional ids. Ask for each by ending a transaction that does not exist.
 
         No request tells the rights on a transactional id. Describing an id needs a smaller right than writing.
         """

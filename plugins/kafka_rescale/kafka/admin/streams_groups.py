@@ -37,11 +37,11 @@ class StreamsGroupHeartbeatResponse(ApiMessage, load_json=MESSAGES):  # type: ig
 
 
 def describe(client: Any, group: str) -> GroupDescription:
-    """Return state and members of a group of the streams protocol.
+    """Return the state and the members of a group of the streams protocol.
 
     :param client: kafka-python's admin client.
     :returns: state ``Dead`` and no members for a group that doesn't exist.
-    :raises KafkaError: what the coordinator answers.
+    :raises KafkaError: the coordinator answers with this error.
     """
     request = StreamsGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
     found = client._manager.run(_ask, client, group, request).groups[0]
@@ -62,8 +62,8 @@ def leave(client: Any, group: str, members: Iterable[str]) -> None:
     send.
 
     :param client: kafka-python's admin client.
-    :param members: member ids; members that have left meanwhile are passed over.
-    :raises KafkaError: what the coordinator answers.
+    :param members: member ids. It is no error if a member has left meanwhile.
+    :raises KafkaError: the coordinator answers with this error.
     """
     for member in members:
         request = StreamsGroupHeartbeatRequest(group_id=group, member_id=member, member_epoch=LEAVE)

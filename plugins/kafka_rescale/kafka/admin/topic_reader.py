@@ -1,4 +1,4 @@
-"""Descriptions of topics, from the brokers."""
+"""Descriptions of topics, as brokers give them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TopicReader(AdminCalls):
         """Return the number of brokers of the cluster: brokers that are up, and brokers that have replicas.
 
         If only brokers that are up counted, a new topic would have too few replicas for ever, just because a
-        broker happened to be restarting.
+        broker was restarting when the topic was created.
         """
         return len(_brokers_of(self._metadata("cluster")))
 
@@ -69,9 +69,9 @@ class TopicReader(AdminCalls):
         return {name: _description(topic, by_name[name]) for name, topic in topics.items() if name in by_name}
 
     def existing_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
-        """Return topics that are known to exist, by name.
+        """Return descriptions of topics that are known to exist, by name.
 
-        :raises ClusterOutage: no broker knows one of them, for ``SETTLE_SECONDS``.
+        :raises ClusterOutage: brokers don't know one of the topics for ``SETTLE_SECONDS``.
         """
         wanted = set(names)
         found: dict[str, TopicDescription] = {}
@@ -101,7 +101,7 @@ class TopicReader(AdminCalls):
         )
 
     def _metadata(self, what: str) -> Any:
-        """Return the metadata of the cluster, which any broker has: this does not wait for a controller."""
+        """Return the metadata of the cluster. Any broker has it, so this does not wait for a controller."""
         return self._read(
             lambda client, seconds: {"": finished(lambda: client.list_topics(timeout=seconds))}, what
         )[""]
@@ -114,7 +114,7 @@ class TopicReader(AdminCalls):
         return self.describe_topics([name]).get(name)
 
     def _wait_for(self, name: str, condition: Callable[[TopicDescription], bool], wanted: str) -> None:
-        """Wait until a change shows: brokers answer from metadata that may be a little old."""
+        """Wait until a change shows. Brokers answer from metadata that may be a little old."""
 
         def shows() -> bool:
             topic = self._topic(name)

@@ -30,9 +30,9 @@ class TopicAdmin(GrowingTopics):
     ) -> bool:
         """Create a topic, or bring the configs of an existing one in line; return whether it was created.
 
-        :param configs: all overrides that the topic must have; others that it has are left alone.
-        :raises UnsafeState: it exists with another number of partitions.
-        :raises ClusterOutage: it can't be created in time; this waits for a broker that restarts.
+        :param configs: all overrides that the topic must have. Other overrides of the topic stay as they are.
+        :raises UnsafeState: the topic exists with another number of partitions.
+        :raises ClusterOutage: the topic can't be created in time. This waits for a broker that restarts.
         """
         created = False
         lacking: list[KafkaError] = []
@@ -51,7 +51,8 @@ class TopicAdmin(GrowingTopics):
             if not is_unknown(answer) and not has_code(answer, KafkaError.TOPIC_ALREADY_EXISTS):
                 value_of(answer, f"topic {name!r}")
                 self._wait_for(name, lambda topic: topic.partitions == partitions, f"{partitions} partitions")
-            # Or an earlier request of ours has created it, and its answer got lost.
+            # If the answer to an earlier request of ours got lost, that request may have created the topic. It
+            # counts as a creation even if the answer now is that the topic exists.
             created = created or not has_code(answer, KafkaError.TOPIC_ALREADY_EXISTS)
             return self._topic(name)
 
@@ -74,10 +75,10 @@ class TopicAdmin(GrowingTopics):
         return created
 
     def is_absent(self, name: str) -> bool:
-        """Whether a topic that a broker doesn't know does not exist, by a creation that is only validated.
+        """Return whether a topic that some broker doesn't know really does not exist.
 
-        The controller answers it, and knows every topic. It tells nothing to a principal that must not create this
-        topic; then this is True.
+        This asks for a creation that is only validated. The controller answers, and it knows every topic. If the
+        principal must not create this topic, the controller tells nothing, and this returns True.
 
         :raises ClusterOutage: no controller answers.
         """
@@ -89,9 +90,9 @@ class TopicAdmin(GrowingTopics):
         return not has_code(answers[name], KafkaError.TOPIC_ALREADY_EXISTS)
 
     def alter_configs(self, topic: str, changes: Mapping[str, str | None]) -> None:
-        """Set overrides of a topic, and wait until they are seen.
+        """Set overrides of a topic, and wait until they show.
 
-        :param changes: ``None`` deletes the override.
+        :param changes: value by override; ``None`` deletes the override.
         :raises UnsafeState: the brokers refuse a config.
         """
         if not changes:
@@ -117,7 +118,7 @@ class TopicAdmin(GrowingTopics):
     def delete_topics(self, names: Iterable[str]) -> None:
         """Delete the topics that exist, and wait until they are gone.
 
-        :raises Outage: they are still there after a while.
+        :raises Outage: topics are still there after ``CHANGE_SECONDS``.
         """
         wanted = sorted(set(names))
         left: set[str] = set()
@@ -148,7 +149,7 @@ class TopicAdmin(GrowingTopics):
         """Delete the records of some partitions before an offset.
 
         :param before: topic → partition → first offset to keep.
-        :raises UnsafeState: refused, for example for a topic that is compacted only.
+        :raises UnsafeState: brokers refuse it, for example for a topic that is only compacted.
         """
         wanted = [TopicPartition(t, p, o) for t, offsets in before.items() for p, o in offsets.items()]
         if wanted:

@@ -22,12 +22,12 @@ SECONDS = 60.0
 class OpenTransaction:
     """A transaction that hides the end of a partition from ``read_committed`` readers.
 
-    :param offset: of its first record in the partition.
-    :param transactional_id: empty if no coordinator knows the producer.
+    :param offset: the offset of its first record in the partition.
+    :param transactional_id: empty if no coordinator tells the transaction of this producer.
     :param coordinator: id of the broker that coordinates it.
-    :param state: the coordinator's word: Ongoing, PrepareCommit, ….
+    :param state: the state as the coordinator names it: Ongoing, PrepareCommit, ….
     :param hangs: whether the coordinator has finished with this partition and will never write the marker
-        (KIP-664).
+        (KIP-664). Also true if no coordinator tells the transaction of this producer.
     """
 
     topic: str
@@ -50,7 +50,7 @@ class OpenTransaction:
 
     @property
     def remedy(self) -> str:
-        """What ends it."""
+        """What a person can do to end it."""
         if self.hangs:
             return (
                 f"It will not end by itself: `kafka-transactions.sh abort --topic {self.topic} --partition "
@@ -62,11 +62,12 @@ class OpenTransaction:
 def wait_until_complete(
     admin: ClusterAdmin, topics: Sequence[str], *, seconds: float = SECONDS, longest_pause: float = 0.1
 ) -> PartitionOffsets:
-    """Wait until ``read_committed`` ends are the real ends, and return them.
+    """Wait until the ends that a ``read_committed`` reader sees are the real ends, and return them.
 
-    A commit returns when the coordinator has decided. The markers that show it to readers follow (seen: some ms).
+    A commit returns when the coordinator has decided. The markers that make the records visible to readers follow
+    a few ms later (seen).
 
-    :raises Outage: a transaction stays open; the error names it.
+    :raises Outage: a transaction stays open. The error names it if brokers tell it.
     """
 
     ends: PartitionOffsets = {}
@@ -80,7 +81,7 @@ def wait_until_complete(
         return Outage(
             f"topics {', '.join(topics)}",
             found="; ".join(map(str, found)) or "a transaction that has only just ended",
-            expected=f"none that is open for {seconds:.0f} s",
+            expected=f"no transaction that is open for {seconds:.0f} s",
             remedy=found[0].remedy if found else "Run again.",
         )
 
@@ -91,8 +92,10 @@ def wait_until_complete(
 def open_transactions(admin: ClusterAdmin, topics: Sequence[str]) -> list[OpenTransaction]:
     """Return the transactions that are open on some topics, as partition leaders and coordinators know them.
 
-    :returns: without transactions that brokers can't tell, or must not (KIP-664: Kafka 3.0, DESCRIBE on
-        transactional ids).
+    Brokers tell a transactional id only to a principal that has DESCRIBE on it. Without this right, the
+    transaction has no ``transactional_id`` here, and counts as one that hangs.
+
+    :returns: an empty list if the request fails: for example, brokers before Kafka 3.0 don't know it (KIP-664).
     """
     ends = admin.end_offsets(topics, if_present=True)
     last = admin.end_offsets(topics, read_committed=False, if_present=True)

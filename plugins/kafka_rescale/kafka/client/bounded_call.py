@@ -16,11 +16,12 @@ from kafka_rescale.core.errors import ClusterOutage
 T = TypeVar("T")
 
 SLICE_SECONDS = 0.5
-"""A process that was suspended counts one slice only, so that it first hears of a newer attempt."""
+"""The wait is counted in slices, and a suspension of the process counts as one slice. So the wait is not over at
+once after a suspension: the process first hears of a newer attempt."""
 
 
 class StuckCall(ClusterOutage):
-    """A call did not return in time; it may still do so, and its client must not be used any more."""
+    """A call did not return in time. It may still return, and its client must not be used any more."""
 
     def __init__(self, what: str, call: str, seconds: float) -> None:
         super().__init__(
@@ -34,10 +35,10 @@ class StuckCall(ClusterOutage):
 def bounded(action: Callable[[], T], seconds: float, what: str, call: str) -> T:
     """Return what a call returns, or raise what it raises.
 
-    :param seconds: how long to wait; then the call goes on in a thread of its own that ends with the process.
+    :param seconds: how long to wait. After that, the call goes on in its own thread, which ends with the process.
     :param what: the thing concerned, for the error.
     :param call: name of the call, for the error.
-    :raises StuckCall: it did not return in time.
+    :raises StuckCall: the call did not return in time.
     """
     answer: Future[T] = Future()
 

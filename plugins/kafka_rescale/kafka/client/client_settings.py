@@ -1,4 +1,4 @@
-"""The same connection in the words of Java clients and of kafka-python."""
+"""The settings of a connection, translated for Java clients and for kafka-python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_rescale.kafka.client.oauth_token import OAUTHBEARER
 from kafka_rescale.kafka.client.sasl_settings import java_sasl, kafka_python_sasl, wrong_mechanism
 from kafka_rescale.kafka.client.signed_token import JAVA_OF_SIGNED, is_signed
 
-# Which librdkafka settings of a shared connection mean what here.
+# The librdkafka settings that a shared connection may have, by what they mean here.
 OWNED_KEYS = frozenset({
     "acks", "auto.commit.enable", "auto.commit.interval.ms", "auto.offset.reset", "delivery.timeout.ms",
     "enable.auto.commit", "enable.auto.offset.store", "enable.idempotence", "enable.partition.eof", "error_cb",
@@ -21,7 +21,7 @@ OWNED_KEYS = frozenset({
     "transaction.timeout.ms",
     "transactional.id",
 })  # fmt: skip
-"""This program decides these per client, whatever a connection that other programs share says."""
+"""This program sets these itself for each client. It ignores them in a connection, which other programs share."""
 
 TUNING_KEYS = frozenset({
     "allow.auto.create.topics", "api.version.fallback.ms", "api.version.request",
@@ -46,7 +46,7 @@ TUNING_KEYS = frozenset({
     "topic.metadata.refresh.fast.cnt", "topic.metadata.refresh.fast.interval.ms",
     "topic.metadata.refresh.interval.ms", "topic.metadata.refresh.sparse",
 })  # fmt: skip
-"""Tune librdkafka itself and mean nothing to another client."""
+"""These tune librdkafka itself and mean nothing to other clients."""
 
 CONNECTION_KEYS = frozenset({
     "bootstrap.servers", "enable.ssl.certificate.verification", "https.ca.location", "metadata.broker.list",
@@ -56,10 +56,10 @@ CONNECTION_KEYS = frozenset({
     "sasl.username", "security.protocol", "ssl.ca.location", "ssl.certificate.location",
     "ssl.endpoint.identification.algorithm", "ssl.key.location", "ssl.key.password",
 })  # fmt: skip
-"""How to reach the brokers; every client has a setting for it."""
+"""These say how to reach the brokers. Every client has settings for that."""
 
 KERBEROS_PREFIX = "sasl.kerberos."
-"""Java's and librdkafka's settings of GSSAPI, which Spark's drivers and executors can't be given."""
+"""Settings of Java and of librdkafka for GSSAPI. Spark's drivers and executors can't be given these."""
 
 _CA = "ssl.ca.location (a PEM file)"
 _CERTIFICATE, _KEY = "ssl.certificate.location (a PEM file)", "ssl.key.location (a PEM file)"
@@ -119,7 +119,8 @@ def java_settings(config: Mapping[str, str]) -> dict[str, str]:
 def kafka_python_settings(config: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings for a kafka-python client.
 
-    :param config: librdkafka settings; settings that don't matter for security are dropped.
+    :param config: librdkafka settings. Settings that matter neither for security nor for the address of the
+        brokers are dropped.
     :raises InvalidInput: a setting that matters for security has no counterpart.
     """
     refuse_names_of_others(config, "Kafka connection")
@@ -140,9 +141,9 @@ def kafka_python_settings(config: Mapping[str, str]) -> dict[str, Any]:
 
 
 def refuse_names_of_others(config: Mapping[str, str], what: str) -> None:
-    """Refuse settings of Java clients and of Kerberos, all at once, and tell librdkafka's names.
+    """Refuse settings of Java clients and of Kerberos.
 
-    Values are not quoted: there are passwords among them.
+    One error names them all, with librdkafka's names for them. It quotes no values, because some are passwords.
 
     :param config: the settings that a person has given.
     :param what: where they were found, for the message.
@@ -154,7 +155,7 @@ def refuse_names_of_others(config: Mapping[str, str], what: str) -> None:
     if not theirs and not kerberos:
         return
     logs_in = config.get("security.protocol", "").upper().startswith("SASL_")
-    # A mechanism that can't be used is told first: passwords don't help it.
+    # Tell first if the mechanism can't be used: to rename its settings would not help.
     refused = wrong_mechanism(config) if logs_in else None
     found = [f"sasl.mechanism {refused.found}"] if refused else []
     found += [f"settings of Kerberos ({', '.join(kerberos)})"] if kerberos else []
@@ -164,13 +165,14 @@ def refuse_names_of_others(config: Mapping[str, str], what: str) -> None:
     remedy = [refused.remedy] if refused else []
     if any(".location" in JAVA_NAMES[key] for key in theirs):
         remedy += [
-            "`keytool -importkeystore` makes a PKCS#12 file of a JKS, and `openssl pkcs12` makes PEM of it."
+            "`keytool -importkeystore` makes a PKCS#12 file from a JKS file, and `openssl pkcs12` makes PEM files "
+            "from that."
         ]
     raise InvalidInput(
         what,
         found=" and ".join(found),
         expected="; ".join(expected) or "settings of the mechanism that is used",
-        remedy=" ".join([*remedy, "Replace these settings, and remove those that need no other."]),
+        remedy=" ".join([*remedy, "Replace these settings, and remove those without a replacement."]),
     )
 
 
@@ -241,7 +243,7 @@ def _refuse_unverified(config: Mapping[str, str]) -> None:
         raise InvalidInput(
             "Kafka connection, enable.ssl.certificate.verification",
             found="false",
-            expected="verified certificates: Java clients can't do without",
+            expected="verified certificates: Java clients always verify them",
             remedy="Give the brokers' CA as ssl.ca.location.",
         )
 
@@ -251,8 +253,8 @@ def _refuse_unknown(keys: Sequence[str], client: str) -> None:
         return
     raise InvalidInput(
         f"Kafka connection, settings {', '.join(map(repr, keys))}",
-        found=f"nothing that says the same to {client}",
+        found=f"no setting with the same meaning for {client}",
         expected="PLAINTEXT, SSL with PEM files, SASL with PLAIN, SCRAM or OAUTHBEARER (by OIDC or a "
         "function), and librdkafka's tuning",
-        remedy="Remove them from the connection, or reach the brokers by one of these ways.",
+        remedy="Remove them from the connection, or reach the brokers in one of these ways.",
     )

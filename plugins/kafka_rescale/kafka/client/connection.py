@@ -1,4 +1,4 @@
-"""One set of librdkafka settings, in the words of every client that the project starts."""
+"""One set of librdkafka settings, translated for every client that the project starts."""
 
 from __future__ import annotations
 
@@ -43,17 +43,19 @@ RESILIENT: Mapping[str, str | int] = {
     # With librdkafka 2.16's default, "rebootstrap", a producer whose only broker restarts never finds its
     # transaction coordinator again: send_offsets_to_transaction(timeout=20) had not returned after 60 s.
     "metadata.recovery.strategy": "none",
-    # 10 s by default: commits went on 8 to 10 s after the broker was back, and with this within 1 s (measured).
+    # The default is 10 s. With it, commits went on 8 to 10 s after the broker was back. With 1 s, they went on
+    # within 1 s (measured).
     "reconnect.backoff.max.ms": 1_000,
-    # With sparse connections, librdkafka's default, an admin request that waits for a broker connects to it again
-    # at each change of its state, without any backoff: 8,000 attempts a second and more than one processor were
-    # seen while a broker was down, and one attempt a second without. Other clients try less often, too. It also
-    # saves the half a second that finding a coordinator takes otherwise.
+    # Sparse connections are librdkafka's default. With them, an admin request that waits for a broker connects to
+    # it again at each change of its state, without any backoff. While a broker was down, this made 8,000 attempts
+    # a second and used more than one processor (seen). Without sparse connections, it was one attempt a second,
+    # and other clients try less often, too. To find a coordinator then also takes half a second less.
     "enable.sparse.connections": "false",
-    # 5 minutes by default: so late does a client that waits for a broker hear that it is back, or that another
-    # leads. A commit that waits for a broker that the library has dropped goes on only then (decisions/faults.md).
+    # The default is 5 minutes. Only at a refresh does a client that waits for a broker hear that the broker is
+    # back, or that another broker leads. If the library has dropped the broker that a commit waits for, the commit
+    # goes on only then (decisions/faults.md).
     "topic.metadata.refresh.interval.ms": 3_000,
-    # 60 s by default: so long does a client wait for the answer of a frozen broker.
+    # The default is 60 s. A client waits for the answer of a frozen broker for this time.
     "socket.timeout.ms": 10_000,
 }
 _librdkafka_log = logging.getLogger("kafka_rescale.librdkafka")
@@ -61,10 +63,10 @@ _librdkafka_log = logging.getLogger("kafka_rescale.librdkafka")
 
 @dataclass(frozen=True, repr=False)
 class KafkaConnection:
-    """How to reach a cluster; can be pickled, and never shows a secret when printed.
+    """How to reach a cluster. A connection can be pickled, and it never shows a secret when printed.
 
     :param config: librdkafka keys, verbatim from the extra of an Airflow ``kafka`` connection.
-    :raises InvalidInput: ``bootstrap.servers`` is missing, or a value is no plain value.
+    :raises InvalidInput: ``bootstrap.servers`` is missing, or a value is neither a text, a number nor a boolean.
     """
 
     config: Mapping[str, str] = field(hash=False)
@@ -81,11 +83,11 @@ class KafkaConnection:
 
     @classmethod
     def read(cls, settings: Mapping[str, Any], origin: str) -> KafkaConnection:
-        """Return a configured connection if the files that it names can be read here.
+        """Return a connection, after checking that the files that it names can be read here.
 
-        :param settings: librdkafka keys.
-        :param origin: where they were found, for the messages.
-        :raises InvalidInput: they can't be used, or a file can't be read.
+        :param settings: librdkafka keys and their values.
+        :param origin: where the settings were found, for the messages.
+        :raises InvalidInput: the settings can't be used, or a file can't be read.
         """
         try:
             connection = cls(settings)
@@ -122,7 +124,7 @@ class KafkaConnection:
 
     @property
     def principal(self) -> str:
-        """The user that the brokers see, as far as the settings tell: for a person who grants ACLs."""
+        """The user that the brokers see, as far as the settings tell it, for a person who grants ACLs."""
         user = self.config.get("sasl.username", "")
         if user:
             return f"User:{user}"
@@ -138,15 +140,15 @@ class KafkaConnection:
         return self.config.get("compression.type", self.config.get("compression.codec", ""))
 
     def client(self, **overrides: Any) -> dict[str, Any]:
-        """Return settings for a confluent-kafka client; librdkafka's own log goes to Python's logging.
+        """Return settings for a confluent-kafka client. librdkafka's own log goes to Python's logging.
 
         Settings that decide what a client *means* (group, offsets, transactions) come only from the caller, never
-        from the connection. Settings that let a client survive the restart of brokers are set unless the
-        connection has others.
+        from the connection. The settings in ``RESILIENT`` let a client survive the restart of brokers. A value in
+        the connection takes precedence over them.
 
         :param overrides: settings by their librdkafka names, so mostly ``**{"group.id": ...}``.
         :raises InvalidInput: the function that signs tokens can't be used.
-        :raises Outage: it fails.
+        :raises Outage: the function that signs tokens fails.
         """
         not_shared = OWNED_KEYS | JAVA_OF_SIGNED | {CALLBACK}
         shared: dict[str, Any] = {key: value for key, value in self.config.items() if key not in not_shared}
@@ -157,16 +159,16 @@ class KafkaConnection:
         return {**RESILIENT, **shared, "logger": _librdkafka_log, **overrides}
 
     def java(self) -> dict[str, str]:
-        """Return the settings for Java clients, hence Spark's connector (which wants the prefix ``kafka.``).
+        """Return the settings for Java clients, so also for Spark's connector (which wants the prefix ``kafka.``).
 
-        :raises InvalidInput: a setting has no counterpart there.
+        :raises InvalidInput: Java clients have no counterpart of a setting.
         """
         return java_settings(self.config)
 
     def kafka_python(self) -> dict[str, Any]:
         """Return the settings for kafka-python's clients.
 
-        :raises InvalidInput: a setting that matters for security has no counterpart there.
+        :raises InvalidInput: kafka-python has no counterpart of a setting that matters for security.
         """
         return kafka_python_settings(self.config)
 
@@ -174,10 +176,10 @@ class KafkaConnection:
         """Return as soon as a broker answers.
 
         :param seconds: how long to try.
-        :raises InvalidInput: credentials or security settings are wrong, or some client can't use a setting.
-        :raises Outage: no token was signed, or the brokers don't answer in time.
+        :raises InvalidInput: credentials or security settings are wrong, or a client can't use a setting.
+        :raises Outage: the function that signs tokens fails, or no broker answers in time.
         """
-        # What gives Java its tokens only the role `verify` needs: preflight asks for it there.
+        # Only the role `verify` needs the class that gives Java its tokens. Preflight asks for it there.
         if not lacks_java_class(self.config):
             self.java()
         self.kafka_python()
@@ -220,6 +222,6 @@ def _text(key: str, value: object) -> str:
     raise InvalidInput(
         f"{_UNNAMED}, setting {key!r}",
         found=f"a {type(value).__name__}",
-        expected="a plain text or number; of a callback, the name of a function",
+        expected="a text or a number; for a callback, the name of a function",
         remedy="Remove it, or write it as text: `oauth_cb` as module.function.",
     )

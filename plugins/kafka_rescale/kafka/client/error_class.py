@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 
 class ErrorClass(Enum):
-    """The reaction to an error."""
+    """A class of errors, which decides the reaction to an error."""
 
     NOT_NOW = auto()
     """An outage, and the request was not carried out: ask again for a while."""

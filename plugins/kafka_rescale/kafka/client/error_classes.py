@@ -1,4 +1,4 @@
-"""The class of each error code. Only refusals for a reason that a person must mend are final."""
+"""The class of each error code. Errors of the classes in ``OUTAGES`` may pass; the other classes are final."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ OUTAGES = frozenset({ErrorClass.NOT_NOW, ErrorClass.NO_ANSWER})
 def class_of(error: KafkaError) -> ErrorClass:
     """Return the class of an error.
 
-    A transactional call may mark any error as one after which the call can be repeated; then it is an outage.
+    A transactional call may mark an error as one after which the call can be repeated. If the code alone says that
+    a thing is absent, that brokers refuse it, or that it is a mistake, such an error counts as an outage instead.
     """
     found = class_of_code(error.code(), repeatable=error.retriable())
     doubtful = {ErrorClass.ABSENT, ErrorClass.REFUSED, ErrorClass.MISTAKE}
@@ -35,12 +36,12 @@ def class_of_code(code: int, *, repeatable: bool) -> ErrorClass:
     """Return the class of a code.
 
     :param code: negative codes are the client library's, positive codes the Kafka protocol's.
-    :param repeatable: whether a client says that the request may be repeated; only asked for a code that is newer
-        than the table.
+    :param repeatable: whether a client says that the request may be repeated. This only counts for a code that is
+        newer than the table.
     """
     if (known := REASONS.get(KafkaError(code).name())) is not None:
         return known[0]
-    # An error of the client library itself is no refusal by brokers.
+    # A code of the client library itself does not mean that brokers refuse the request.
     if code < 0:
         return ErrorClass.NO_ANSWER
     return ErrorClass.NOT_NOW if repeatable else ErrorClass.REFUSED

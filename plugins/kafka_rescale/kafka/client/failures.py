@@ -9,7 +9,8 @@ from kafka_rescale.kafka.client.error_class import ErrorClass
 from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of
 
 LOG_TRUNCATION = "log truncation detected"
-"""librdkafka's text for KIP-320: if no reset is allowed, the code only says that there was no reset."""
+"""librdkafka's text if it finds a truncated log (KIP-320). The code alone does not tell this: if no reset is
+allowed, the code only says that there was no reset."""
 
 
 def to_error(error: KafkaError, what: str) -> RescaleError:
@@ -79,12 +80,13 @@ def _not_let_in(what: str, found: str) -> InvalidInput:
 
 
 def fatal_error(producer: Producer, seconds: float) -> KafkaError | None:
-    """Abort a producer's transaction; return its fatal error instead, if it has had one.
+    """Abort a producer's transaction. If that fails, return the error; None if it does not fail.
 
-    Every later call on transactions reports a fatal error again. Callbacks don't get it: the library raises it
-    from the call that serves them.
+    After a fatal error, every later call on transactions reports it again. So if the producer has had a fatal
+    error, this returns it. Callbacks don't get a fatal error: the library raises it from the call that serves the
+    callbacks.
 
-    :param seconds: how long aborting may take.
+    :param seconds: how long the abort may take.
     """
     try:
         producer.abort_transaction(seconds)
@@ -95,9 +97,9 @@ def fatal_error(producer: Producer, seconds: float) -> KafkaError | None:
 
 
 class Rewound(Outage):
-    """The transaction was aborted; the unit must be read again from its committed position.
+    """The transaction was aborted. The unit must be read again from its committed position.
 
-    :param reason: why it was aborted; the error to raise if it happens again and again.
+    :param reason: why it was aborted. It is the error to raise if this happens again and again.
     """
 
     def __init__(self, reason: RescaleError) -> None:
@@ -126,13 +128,13 @@ class ConnectionTrouble:
             self._last = error
 
     def forget(self) -> None:
-        """Forget earlier errors: after a success they are no reason any more."""
+        """Forget earlier errors, so that they are not taken for the reason of a later failure."""
         self._refusal = self._last = None
 
     def raise_if_refused(self) -> None:
-        """Raise if a broker answered, but didn't let us in.
+        """Raise if a broker answered, but refused this client.
 
-        :raises InvalidInput: a broker has refused the client; the error has its reason.
+        :raises InvalidInput: a broker has refused the client. The error has the broker's reason.
         """
         if self._refusal is not None:
             raise _not_let_in(f"Kafka connection to {self._servers}", self._refusal.str())

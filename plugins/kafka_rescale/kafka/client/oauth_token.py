@@ -20,7 +20,7 @@ from kafka_rescale.core.errors import InvalidInput, Outage
 OAUTHBEARER = "OAUTHBEARER"
 SECONDS = 10.0
 USED_FOR = 0.8
-"""The part of a token's life in which it is used again."""
+"""The part of a token's life during which it is used. After that, a new token is fetched."""
 
 _PREFIX = "sasl.oauthbearer"
 
@@ -31,7 +31,8 @@ class ClientCredentials:
 
     :param endpoint: URL that gives tokens.
     :param pairs: extensions for the brokers, ``name=value`` with commas between.
-    :param authority: PEM file that verifies the issuer's certificate; if empty, the machine's own authorities do.
+    :param authority: PEM file that verifies the issuer's certificate. If this is empty, the authorities of the
+        machine verify the certificate.
     """
 
     endpoint: str
@@ -93,7 +94,7 @@ class ClientCredentials:
         return {name.strip(): value.strip() for name, _, value in named}
 
     def _fetch(self) -> dict[str, str]:
-        # RFC 6749, 2.3.1: both are form-encoded before they are put together.
+        # RFC 6749, 2.3.1: id and secret are form-encoded before they are put together.
         client = f"{quote_plus(self.client_id)}:{quote_plus(self.client_secret)}".encode()
         form = {"grant_type": "client_credentials", **({"scope": self.scope} if self.scope else {})}
         headers = {"Authorization": f"Basic {base64.b64encode(client).decode()}", "Accept": "application/json"}
@@ -105,7 +106,7 @@ class ClientCredentials:
             if not isinstance(found, dict) or "access_token" not in found:
                 raise ValueError("no access_token")
         except (URLError, OSError, ValueError) as error:
-            # An issuer may quote the request, so only the class of the error is told.
+            # An issuer may quote the request, so only the class and the code of the error are told.
             raise Outage(
                 f"token of {self.client_id!r} from {self.endpoint}",
                 found=f"{type(error).__name__} {getattr(error, 'code', '')}".strip(),

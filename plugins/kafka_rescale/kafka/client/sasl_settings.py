@@ -31,7 +31,7 @@ def java_sasl(config: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a Java client that logs in.
 
     :param config: librdkafka settings.
-    :raises InvalidInput: a mechanism that is not known here, or one that lacks something.
+    :raises InvalidInput: the mechanism is not known here, or OAUTHBEARER lacks a setting that it needs.
     """
     mechanism = mechanism_of(config)
     java = {"sasl.mechanism": mechanism}
@@ -57,13 +57,13 @@ def kafka_python_sasl(config: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings of a kafka-python client that logs in.
 
     :param config: librdkafka settings.
-    :raises InvalidInput: a mechanism that is not known here, or one that lacks something.
+    :raises InvalidInput: the mechanism is not known here, or OAUTHBEARER lacks a setting that it needs.
     """
     mechanism = mechanism_of(config)
     if mechanism == OAUTHBEARER:
         tokens = signed_tokens(config) if is_signed(config) else ClientCredentials.of(config)
-        # kafka-python asks for this class. It is not the base of ours: most processes have no client of
-        # kafka-python, and its import takes longer than that of all our own modules.
+        # kafka-python requires this class. Our own classes are not derived from it, but registered here: most
+        # processes have no client of kafka-python, and its import takes longer than that of all our own modules.
         from kafka.net.sasl.oauth import AbstractTokenProvider
 
         AbstractTokenProvider.register(type(tokens))
@@ -78,7 +78,7 @@ def kafka_python_sasl(config: Mapping[str, str]) -> dict[str, Any]:
 def mechanism_of(config: Mapping[str, str]) -> str:
     """Return the mechanism by which to log in.
 
-    :raises InvalidInput: it is not known here.
+    :raises InvalidInput: the mechanism is not known here.
     """
     if refused := wrong_mechanism(config):
         raise refused
@@ -86,7 +86,7 @@ def mechanism_of(config: Mapping[str, str]) -> str:
 
 
 def wrong_mechanism(config: Mapping[str, str]) -> InvalidInput | None:
-    """Return the error about a mechanism that is not known here."""
+    """Return the error about a mechanism that is not known here; None if it is known."""
     if (mechanism := _mechanism(config)) in _LOGIN_MODULES:
         return None
     return InvalidInput(
@@ -98,11 +98,11 @@ def wrong_mechanism(config: Mapping[str, str]) -> InvalidInput | None:
 
 
 def _mechanism(config: Mapping[str, str]) -> str:
-    # librdkafka's default is GSSAPI, which other clients here can't use: a mechanism must be named.
+    # librdkafka's default is GSSAPI. The other clients here can't use it, so a mechanism must be named.
     return config.get("sasl.mechanism", config.get("sasl.mechanisms", "GSSAPI"))
 
 
 def jaas_quoted(text: str) -> str:
-    """Return a text as the value of an option of a JAAS line."""
+    """Return a text in quotes, as the value of an option in a JAAS line."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -14,7 +14,7 @@ from kafka_rescale.kafka.client.client_settings import CONNECTION_KEYS, refuse_n
 CONFIG_FILE_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG_FILE"
 CONFIG_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG"
 EXPECTED_VARIABLE = "KAFKA_RESCALE_KAFKA_EXPECTED"
-"""The settings that the file has to agree with; they are no secrets."""
+"""The variable with the settings that the file has to agree with. These settings are no secrets."""
 ENVIRONMENT_REMEDY = (
     f"Set {CONFIG_FILE_VARIABLE} to a JSON file of librdkafka settings, or {CONFIG_VARIABLE} to such JSON."
 )
@@ -24,7 +24,7 @@ def settings_in(file: str, what: str) -> dict[str, Any]:
     """Return the settings in a JSON file.
 
     :param what: the file, for the message.
-    :raises InvalidInput: it can't be read, or is no JSON object. The error quotes nothing of it.
+    :raises InvalidInput: the file can't be read, or is no JSON object. The error quotes nothing of the file.
     """
     try:
         text = Path(file).read_text(encoding="utf-8")
@@ -36,8 +36,8 @@ def settings_in(file: str, what: str) -> dict[str, Any]:
 def json_settings(text: str, what: str) -> dict[str, Any]:
     """Return the settings in a JSON text.
 
-    :param what: where it is from, for the message.
-    :raises InvalidInput: it is no JSON object. The error quotes nothing of it.
+    :param what: where the text is from, for the message.
+    :raises InvalidInput: the text is no JSON object. The error quotes nothing of it.
     """
     try:
         settings = json.loads(text)
@@ -50,20 +50,20 @@ def json_settings(text: str, what: str) -> dict[str, Any]:
 
 
 def as_word(settings: Mapping[str, str]) -> str:
-    """Return settings as one word: YARN hands environments on through a shell, and JSON loses its quotes there."""
+    """Return settings as one word. YARN passes environments through a shell, where JSON would lose its quotes."""
     return urlsafe_b64encode(json.dumps(dict(settings)).encode()).decode()
 
 
 def of_word(word: str) -> dict[str, Any]:
-    """Return the settings of ``as_word``."""
+    """Return the settings that ``as_word`` has made a word of."""
     return dict(json.loads(urlsafe_b64decode(word)))
 
 
 def require_files(config: Mapping[str, str], origin: str) -> None:
-    """Refuse settings that name files which can't be read here: clients would report these late, or not at all.
+    """Refuse settings that name files which can't be read here. Clients would report them late, or not at all.
 
-    Settings of other clients are refused first. Settings that can't be used here are refused when a client is
-    made; their files don't have to be mounted.
+    Settings of other clients are refused first. Other settings that can't be used here are refused only when a
+    client is made. Their files are not looked at, so these files don't have to be mounted.
 
     :param config: librdkafka settings; those named ``*.location`` are paths.
     :param origin: where they were found, for the message.

@@ -1,6 +1,6 @@
 """OAUTHBEARER by tokens that a function signs: the one named as ``oauth_cb``, or Amazon MSK's signer.
 
-Airflow's Kafka provider reads a connection in the same way, so that a connection of its operators works here too.
+Airflow's Kafka provider reads a connection in the same way. So a connection of its operators works here too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ ARGUMENT = "sasl.oauthbearer.config"
 METHOD = "sasl.oauthbearer.method"
 HANDLER, JAAS = "sasl.login.callback.handler.class", "sasl.jaas.config"
 JAVA_OF_SIGNED = frozenset({HANDLER, JAAS})
-"""Names of Java clients that a connection with signed tokens may have: Java can't call a Python function."""
+"""Settings of Java clients that a connection with signed tokens may have, because Java can't call a Python
+function."""
 
 SIGNER = "aws-msk-iam-sasl-signer-python"
 MSK_HANDLER = "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler"
@@ -58,10 +59,10 @@ def msk_region(config: Mapping[str, str]) -> str:
 
 
 def signed_tokens(config: Mapping[str, str]) -> SignedTokens:
-    """Return what gives the tokens of a connection; within a process all of its clients share them.
+    """Return the object that gives the tokens of a connection. All clients in a process that use it share it.
 
     :param config: librdkafka settings for which ``is_signed`` holds.
-    :raises InvalidInput: a token issuer is named besides, or the function or MSK's signer can't be imported.
+    :raises InvalidInput: a token issuer is named too, or the function or MSK's signer can't be imported.
     """
     if config.get(METHOD, "default").lower() != "default":
         raise InvalidInput(
@@ -74,12 +75,12 @@ def signed_tokens(config: Mapping[str, str]) -> SignedTokens:
 
 
 def lacks_java_class(config: Mapping[str, str]) -> bool:
-    """Return whether a Java client would have nothing that gives it signed tokens."""
+    """Return whether no class is known that would give signed tokens to a Java client."""
     return is_signed(config) and not config.get(HANDLER) and not msk_region(config)
 
 
 def java_of_signed(config: Mapping[str, str]) -> dict[str, str]:
-    """Return by what a Java client gets its own signed tokens.
+    """Return the settings by which a Java client gets signed tokens of its own.
 
     :param config: librdkafka settings for which ``is_signed`` holds.
     :raises InvalidInput: no class is named, and the brokers are not Amazon's.
@@ -99,9 +100,9 @@ def java_of_signed(config: Mapping[str, str]) -> dict[str, str]:
 class SignedTokens:
     """A function's tokens, each used for most of its life.
 
-    :param name: of the function, for messages.
+    :param name: the name of the function, for messages.
     :param sign: the function.
-    :param argument: what it is given: ``sasl.oauthbearer.config``, which may hold a secret.
+    :param argument: the argument of the function: ``sasl.oauthbearer.config``, which may hold a secret.
     """
 
     name: str
@@ -113,8 +114,8 @@ class SignedTokens:
     def __call__(self, _: str | None) -> Token:
         """Return a token that is valid for a while, as librdkafka asks for it.
 
-        :raises InvalidInput: the function returns something else.
-        :raises Outage: it fails, and there is no earlier token that is still valid.
+        :raises InvalidInput: the function does not return a token.
+        :raises Outage: the function fails, and no earlier token is still valid.
         """
         with _lock:
             now, until = time.time(), self._token[1]
@@ -125,15 +126,16 @@ class SignedTokens:
             except Outage:
                 if now >= until:
                     raise
-                # librdkafka asks again before the end; told of a failure, it would say that we are not let in.
-                _log.warning("%s failed; the token before is valid for another %.0f s", self.name, until - now)
+                # librdkafka asks again before the token ends. If it heard of this failure, it would report wrong
+                # credentials.
+                _log.warning("%s failed; the earlier token is valid for another %.0f s", self.name, until - now)
             return self._token
 
     def token(self) -> str:
         """Return a token that is valid for a while.
 
-        :raises InvalidInput: the function returns something else.
-        :raises Outage: it fails.
+        :raises InvalidInput: the function does not return a token.
+        :raises Outage: the function fails, and no earlier token is still valid.
         """
         return self(self.argument)[0]
 
@@ -142,7 +144,7 @@ class SignedTokens:
         return self._token[3]
 
     def __deepcopy__(self, _: object) -> SignedTokens:
-        """All clients of a process share one."""
+        """Return this object itself, because all clients of a process share it."""
         return self
 
     def _sign(self) -> Token:
@@ -150,7 +152,7 @@ class SignedTokens:
         try:
             found = self.sign(self.argument)
         except Exception as error:
-            # Its text may quote what was signed, hence only the kind of the error.
+            # The text of the error may quote what was signed, so only the type of the error is told.
             raise Outage(
                 what,
                 found=type(error).__name__,
@@ -166,7 +168,7 @@ class SignedTokens:
 
 def _token_of(token: str, until: float, principal: str = "", extensions: Mapping[str, str] | None = None) -> Token:
     until = float(until)
-    # Amazon's signer returns ms, and its README hands them on as they are.
+    # Amazon's signer returns ms, and the example in its README passes them on as they are.
     seconds = until / 1000 if until >= MILLISECONDS_FROM else until
     return str(token), seconds, str(principal), dict(extensions or {})
 

@@ -36,9 +36,9 @@ def poll_until(
 ) -> T:
     """Return the first true value of ``probe``, asking at growing intervals.
 
-    :param seconds: how long to ask; ``probe`` is called at least once.
+    :param seconds: how long to ask. ``probe`` is called at least once.
     :param otherwise: returns the error to raise when the time is over.
-    :param longest_pause: seconds between two questions at most.
+    :param longest_pause: the most seconds between two calls.
     """
     deadline = time.monotonic() + seconds
     pause = min(_FIRST_PAUSE, longest_pause)
@@ -51,9 +51,11 @@ def poll_until(
 
 
 def again_after_outage(action: Callable[[], T], tries: int = 3) -> T:
-    """Call an action until it returns, waiting out outages of the cluster. It may be begun again at any time.
+    """Call an action, and call it again if it ends with an outage of the cluster.
 
-    :param tries: how often to begin; each request within has a time limit of its own.
+    The action has to be one that may be begun again at any time.
+
+    :param tries: how often to call it at most. Each request of the action has a time limit of its own.
     :returns: what the action returns.
     :raises ClusterOutage: the last try has failed.
     """

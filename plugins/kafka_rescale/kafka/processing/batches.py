@@ -17,8 +17,8 @@ GROWTH = 10
 def batch_of(records: Iterator[T], size: int, seconds: float) -> list[T]:
     """Return the next records; an empty list is the end.
 
-    :param size: how many at most.
-    :param seconds: how long to wait for further records.
+    :param size: the most records to return.
+    :param seconds: after this time, no further record is taken.
     """
     deadline, found = time.monotonic() + seconds, []
     for record in islice(records, size):
@@ -29,9 +29,9 @@ def batch_of(records: Iterator[T], size: int, seconds: float) -> list[T]:
 
 
 class BatchSize:
-    """How many records to process at a time, by how long the last ones took.
+    """How many records to process at a time. This depends on how long the last records took.
 
-    :param largest: the largest size.
+    :param largest: the largest size of a batch.
     :param seconds: how long a batch should take at most.
     """
 

@@ -75,13 +75,13 @@ def whole_changelogs(
     partition: int,
     names: Collection[str],
 ) -> dict[str, Changelog]:
-    """Return a partition of some changelogs up to their high watermarks, by full names.
+    """Return one partition of each of some changelogs up to its high watermark, by full name.
 
     The commit of a transaction returns before readers see its records. But everything that was written is below
     the high watermark already. So a reader that reads up to there waits for these records. No other process may be
     writing.
 
-    :param topics: descriptions, by full names.
+    :param topics: descriptions, by full name.
     :raises Outage: the brokers don't answer.
     """
     with closing_consumer(connection, group, **{"isolation.level": "read_uncommitted"}) as looking:

@@ -1,4 +1,4 @@
-"""Reading a grown topic: ends in the order that keeps records of a key in order, and partitions that must wait."""
+"""Reading a grown topic so that the records of each key stay in order: its ends, and partitions that must wait."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Holds = Mapping[TopicPartition, Mapping[TopicPartition, int]]
 def captured_ends(admin: ClusterAdmin, topics: set[str], grown: Mapping[str, GrownTopic]) -> PartitionOffsets:
     """Return the ends of topics, for a ``read_committed`` reader.
 
-    For a topic that has grown, this asks for the latest partitions first, and for those that they were split from
-    last. If a producer wrote to an old partition before it wrote to a new one, both records are then below the
-    ends.
+    If a topic has grown, this first asks for the ends of the newest partitions, and then for the ends of the
+    partitions that they were split from. Suppose that a producer wrote a record to an old partition, and later a
+    record to a new partition. If the later record is below the ends, the earlier record is below them too.
 
     :raises Outage: a transaction on an old partition stays open.
     """
@@ -45,10 +45,13 @@ def holds(
     ends: Mapping[TopicPartition, int],
     goes_on: Callable[[], None] = lambda: None,
 ) -> Holds:
-    """Return which partitions must wait, as long as there may be records whose keys have moved.
+    """Return which partitions must wait, and for which records of other partitions.
 
-    :param positions: where reading begins; with ``ends``, of the partitions of one task.
-    :param goes_on: called again and again as records are read.
+    A partition must wait if a partition that it was split from may have earlier records of its keys.
+
+    :param positions: where reading begins, in each partition of one task.
+    :param ends: where reading ends, in the same partitions.
+    :param goes_on: called again and again while this reads records.
     :raises Outage: the brokers don't answer.
     """
     waiting = {source for source, end in ends.items() if source[0] in grown and positions[source] < end}
@@ -85,7 +88,7 @@ def _keys(
 
 
 def _complete_ends(admin: ClusterAdmin, topic: str) -> dict[int, int]:
-    """Return ends below which no transaction is open; they include at least all present records."""
+    """Wait for ends below which no transaction is open, and return them. All present records are below them."""
     written = admin.end_offsets([topic], read_committed=False)[topic]
     found: dict[int, int] = {}
 
@@ -98,7 +101,7 @@ def _complete_ends(admin: ClusterAdmin, topic: str) -> dict[int, int]:
         return Outage(
             f"topic {topic!r} partitions {', '.join(map(str, late))}",
             found=f"a transaction that has been open for {OPEN_SECONDS:.0f} s",
-            expected="none: keys of this topic have moved, and have to be read in order",
+            expected="no open transaction: keys of this topic have moved, and have to be read in order",
             remedy="Find its producer (`kafka-transactions.sh find-hanging`) and end it; then run again.",
         )
 

@@ -1,9 +1,10 @@
 """Partitions change hands from existing processors to new ones (KIP-287), and no old run can undo it.
 
 1. Fence the existing processor: its changelogs end at T1, and its inputs go on at its committed offsets.
-2. Fence each new processor, and copy the entries between T2 and T1.
-3. Commit the offsets of S1 **by the existing processor's transactional id**, with the new number of processors as
-   their mark. If an old run has come in since step 1, this fails; an old run that comes later finds the mark.
+2. Fence each new processor. It has restored up to T2: copy the entries between T2 and T1.
+3. Commit the offsets of S1, the partitions that the new processors will consume, with the new number of processors
+   as their mark. Commit them **by the existing processor's transactional id**. If an old run has taken this id
+   since step 1, the commit fails. If an old run takes the id later, it finds the mark.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ class Sources:
     """The sources of a sub-topology.
 
     :param partitions: by full names of topics.
-    :param settled: for topics that have grown, the offsets by partition that have to be processed first; None if
-        it is not known yet that all producers use all partitions.
+    :param settled: for each topic that has grown, by full name: the offset of each partition up to which records
+        have to be processed before the hand-over. None instead of the offsets if it is not known yet that all
+        producers use all partitions.
     """
 
     partitions: Mapping[str, int]
@@ -61,7 +63,7 @@ class HandOver:
         self._application_id = tasks[0].application_id
 
     def is_done(self, task: NewTask) -> bool:
-        """Whether a new processor has its partitions. It may not show yet if it has only just got them."""
+        """Whether a new processor has its partitions. This may still be False if it has only just got them."""
         with closing_consumer(self._connection, self._application_id, **AT_ONCE) as consumer:
             sources = self._sources.of(task)
             known = read_committed(consumer, sources)
@@ -70,15 +72,18 @@ class HandOver:
         )
 
     def waits_for(self, acceptable_lag: int) -> str:
-        """Return why partitions can't change hands yet; empty if they can, or if some of them already have."""
+        """Return why partitions can't change hands yet.
+
+        The text is empty if they can, or if some partitions have changed hands already.
+        """
         if any(self.is_done(task) for task in self._tasks):
             return ""
         return next((reason for task in self._tasks for reason in self._reasons(task, acceptable_lag)), "")
 
     def perform(self) -> None:
-        """Let the partitions change hands; this does not repeat what an earlier call has done.
+        """Let the partitions change hands. This does not repeat what an earlier call has done.
 
-        :raises Fenced: another process does the same, or an old run has come in between; run again.
+        :raises Fenced: another process does the same, or an old run has begun meanwhile. Run again.
         :raises Outage: the brokers don't answer.
         """
         left = [task for task in self._tasks if not self.is_done(task)]
@@ -131,7 +136,7 @@ class HandOver:
             yield f"task {task.parent} has not let go of what moved in the last expansion"
         restored = _positions(self._connection, task, **AT_ONCE)
         if any(found.mark.is_final for found in restored):
-            return  # The hand-over has begun: read the rest, however much it is.
+            return  # The hand-over has begun. The rest has to be read, however much it is.
         for found in restored:
             if found.objection:
                 yield f"task {task.task} has to be warmed up again: {found.objection}"
@@ -147,7 +152,10 @@ class HandOver:
                 yield f"producers of {topic} may not know all its partitions yet"
             elif known.get((topic, partition), (0, None))[0] < settled.get(partition, 0):
                 end = settled[partition]
-                yield f"{topic}-{partition} is not processed up to {end} yet, where all producers knew"
+                yield (
+                    f"{topic}-{partition} is not processed up to {end} yet; only from there on did all producers "
+                    "know all partitions"
+                )
 
 
 def _positions(connection: KafkaConnection, task: NewTask, **tuning: object) -> list[Restored]:

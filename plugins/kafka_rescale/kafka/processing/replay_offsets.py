@@ -10,7 +10,9 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
 
 def replay_offsets(admin: ClusterAdmin, inputs: Collection[str], backfill: Backfill) -> PartitionOffsets:
-    """Return the first needed offset of every partition; it is below the log start if the record is gone.
+    """Return, for every partition, the first offset that the backfill needs.
+
+    The offset is below the log start if records from there on may have been deleted.
 
     :raises Outage: the brokers don't answer.
     """

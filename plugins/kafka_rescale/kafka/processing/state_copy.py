@@ -1,7 +1,8 @@
 """Copies the entries of a new processor from the changelogs of the processor that it is split from (KIP-287).
 
 T2 is the offset up to which the entries have been copied. It is committed in the transactions of the copies. While
-the new processor warms up, the existing one goes on writing. T1 is its end, once it has been fenced.
+the new processor warms up, the existing processor goes on writing. T1 is the end of its changelog once it has been
+fenced.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ BATCH = 2_000
 
 
 class StateCopy:
-    """The copy for one new processor; it has fenced every older one.
+    """The copy for one new processor. It has fenced every older copy for this processor.
 
     :param clock: wall clock in ms.
     """
@@ -46,25 +47,25 @@ class StateCopy:
         self._consumer = copy_consumer(connection, task.group)
 
     def close(self) -> None:
-        """Give up uncommitted records."""
+        """Abort the uncommitted records, and close the consumer."""
         self.producer.abort()
         self._consumer.close()
 
     def positions(self) -> dict[str, Restored]:
-        """Return T2 of every store.
+        """Return T2 and the present end of every store.
 
         :raises Outage: the brokers don't answer.
         """
         return positions(self._consumer, self._task, self._clock())
 
     def to_the_end(self, *, is_final: bool, seconds: float, every: int = 20_000) -> int:
-        """Copy up to the present ends; return how many records were written.
+        """Copy up to the present ends. Return how many records were written.
 
         :param is_final: whether the existing processor has stopped, so that only entries up to T1 are left to
             read.
-        :param seconds: after this time the rest is left to the next call; a changelog that has to be read again is
-            read as a whole.
-        :param every: number of records read per transaction.
+        :param seconds: after this time, this leaves the rest to the next call. There is no limit if ``is_final``,
+            or for a changelog that has to be read again from its beginning.
+        :param every: a transaction is committed after this number of records was read.
         :raises Fenced: a newer copy has begun.
         :raises Outage: the brokers don't answer.
         :raises UnsafeState: deletions may have been compacted away before they were read.
@@ -92,7 +93,8 @@ class StateCopy:
     ) -> int:
         mark = found.mark.going_on(self._topic_id(found), asked_ms, is_final=is_final)
         if not found.mark.as_of_ms:
-            # Before any record is written: a task that finds records without a position reads everything again.
+            # Commit a position before any record is written: a task that finds records without a position reads
+            # everything again.
             self._commit(found.source, found.to, mark)
         at, pending, copied = found.to, 0, 0
         for batch in self._batches(found):
@@ -111,7 +113,7 @@ class StateCopy:
         return copied
 
     def _anew(self, store: StoreDefinition, found: Restored, every: int, is_final: bool, asked_ms: int) -> int:
-        """Read everything again, and delete copied entries that do not exist any more.
+        """Read the changelog again from its beginning, and delete copied entries that it does not have any more.
 
         Until that is done, T2 can't be used: a partial reading can't tell which deletions are still to come.
         """
@@ -191,9 +193,9 @@ class StateCopy:
 
 
 def positions(consumer: Consumer, task: NewTask, now: int) -> dict[str, Restored]:
-    """Return T2 and the present ends by store.
+    """Return T2 and the present end by store.
 
-    :param consumer: of the new processor's group.
+    :param consumer: a consumer of the new processor's group.
     :param now: wall clock in ms.
     :raises Outage: the brokers don't answer.
     """

@@ -25,13 +25,14 @@ from kafka_rescale.kafka.reading.range_reader import STALL_SECONDS
 POLL_RECORDS = 2_000
 POLL_SECONDS = 0.02
 FULL, LOW = 10_000, 1_000
-"""Records of one partition that may wait for other partitions; until few are left, no more are fetched."""
+"""If ``FULL`` records of a partition wait for other partitions, no more are fetched until fewer than ``LOW`` are
+left."""
 
 
 class TaskInput:
     """Reads some partitions from their positions to their ends (exclusive), once.
 
-    :param consumer: ``read_committed``, with ``enable.partition.eof``; this assigns its partitions.
+    :param consumer: a ``read_committed`` consumer with ``enable.partition.eof``. Its partitions are assigned here.
     :param holds: partitions that wait until others have been read up to an offset.
     :param names: the pipeline's own names of the topics, by full names. Records of equal time come in the order of
         these names, which is the same in every generation.
@@ -57,7 +58,10 @@ class TaskInput:
         consumer.assign([KafkaPartition(*source, positions[source]) for source in sorted(self._left)])
 
     def records(self) -> Iterator[Message]:
-        """Yield the records of all partitions: always the next record with the lowest timestamp."""
+        """Yield the records of all partitions.
+
+        Each time, this looks at the next record of each partition and yields the record with the lowest timestamp.
+        """
         iterators = {source: self._of(source) for source in self._buffers}
         rank = {source: number for number, source in enumerate(iterators)}
         ended: set[TopicPartition] = set()
@@ -85,7 +89,7 @@ class TaskInput:
                     advance(released)
 
     def _released(self, ended: set[TopicPartition]) -> list[TopicPartition]:
-        """Release the partitions that don't have to wait any more."""
+        """Take the partitions that don't have to wait any more out of those that wait, and return them."""
         found = [
             source
             for source, fences in self._holds.items()
@@ -96,7 +100,10 @@ class TaskInput:
         return found
 
     def positions(self) -> dict[TopicPartition, int]:
-        """Return the next offsets to read: the end of a partition if all of its records have been yielded."""
+        """Return the next offset to read in each partition.
+
+        If all records of a partition have been yielded, this is the end of the partition.
+        """
         return {
             source: max(at, self._ends[source]) if self._is_through(source) else at
             for source, at in self._positions.items()

@@ -38,16 +38,17 @@ class TaskProducer(UnitProducer):
         self._limits: Mapping[str, RecordLimits] = {}
         self._suspects: dict[str, Finding] = {}
         self._refused_topic = ""
-        # Otherwise only failed deliveries are reported, and the offsets of delivered records stay unknown.
+        # With the settings of a copy, only failed deliveries would be reported, and offsets would stay unknown.
         told = {"delivery.report.only.error": False}
         super().__init__(
             connection, f"task {transactional_id}", transactional_id, BATCH_BYTES, STUCK_SECONDS, **told
         )
 
     def position(self, changelog: str) -> int | None:
-        """Return the offset behind the last written record; None without such a record, or if it isn't known.
+        """Return the offset behind the last written record; None if no record was written.
 
-        A batch that had to be sent twice is acknowledged without an offset.
+        It is also None if the offset isn't known: a batch that had to be sent twice is acknowledged without an
+        offset.
         """
         found = self._positions[changelog]
         return found if found >= 0 else None
@@ -65,15 +66,15 @@ class TaskProducer(UnitProducer):
     ) -> None:
         """Hand a record to the client.
 
-        :raises RefusedRecord: its timestamp can't be written.
+        :raises RefusedRecord: the timestamp of the record can't be written.
         """
         if timestamp <= 0:
             raise RefusedRecord(
                 f"a record for topic {topic!r}",
                 found=f"timestamp {timestamp}, which the client library would replace by the present time",
                 expected=f"a timestamp of at least 1 ms, to write to {topic}",
-                remedy="Let the producers of the inputs set real timestamps, or have records without one deleted; "
-                "then run again.",
+                remedy="Let the producers of the inputs set real timestamps, or delete the records without a "
+                "timestamp; then run again.",
             )
         if topic in self._limits:
             size = size_of(key, value, headers or ())
@@ -90,9 +91,11 @@ class TaskProducer(UnitProducer):
         self._limits, self._suspects = limits, {}
 
     def assert_accepted(self, what: str) -> None:
-        """Wait for the brokers' answer about records beyond a limit: compressed, they may be within it.
+        """Wait until brokers have answered whether they take records that are beyond a limit.
 
-        :param what: the input record that they were made of, for the error.
+        Brokers may take such records, because a record may be within the limit once it is compressed.
+
+        :param what: the input record that the records were made from, for the error.
         :raises RefusedRecord: brokers have refused a record.
         """
         if not self._suspects:
@@ -114,7 +117,7 @@ class TaskProducer(UnitProducer):
 
 
 def fence(connection: KafkaConnection, transactional_id: str) -> None:
-    """Keep the present holder of a transactional id from committing any more; abort its open transaction.
+    """Keep the present holder of a transactional id from committing any more, and abort its open transaction.
 
     :raises Outage: the transaction coordinator does not answer.
     """

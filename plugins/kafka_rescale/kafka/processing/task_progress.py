@@ -17,14 +17,14 @@ class TaskProgress:
     """Reads the progress of a group; the first reading is the baseline.
 
     :param ends: captured ends (exclusive).
-    :param as_of_ms: wall clock before they were captured.
-    :ivar committed: offsets and their metadata, as of the last reading.
+    :param as_of_ms: wall clock before the ends were captured.
+    :ivar committed: committed offsets and their metadata, as of the last reading.
     """
 
     def __init__(
         self, connection: KafkaConnection, group: str, ends: Mapping[TopicPartition, int], as_of_ms: int
     ) -> None:
-        # A reader that waits for open transactions would wait for the tasks that it watches.
+        # With `read_committed`, this would wait for the open transactions of the tasks that it watches.
         self._consumer = copy_consumer(connection, group, **{"isolation.level": "read_uncommitted"})
         self._ends, self._as_of_ms = ends, as_of_ms
         self._began = time.monotonic()
@@ -52,13 +52,13 @@ class TaskProgress:
         return Snapshot(partitions, self._as_of_ms, time.monotonic() - self._began)
 
     def is_idle(self, since_ms: int, processors: Mapping[TopicPartition, int]) -> bool:
-        """Whether everything has been processed, and was committed after a moment.
+        """Whether everything up to the ends has been processed, and was committed at or after a moment.
 
         An offset beyond the end doesn't count: the topic has lost its end, and the task that reads it must stop.
 
         :param since_ms: wall clock of the moment.
-        :param processors: by partition, the number of processors that the state has to be as of, if that differs
-            from the initial number.
+        :param processors: by partition, the least number of processors that the committed mark must have. A
+            partition is left out if that is the initial number.
         """
         found = read_committed(self._consumer, self._ends)
         marks = {source: TaskMark.of(text) for source, (_, text) in found.items()}

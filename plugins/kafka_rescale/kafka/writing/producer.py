@@ -34,11 +34,12 @@ PARTITION_SECONDS = 30.0
 class UnitProducer:
     """A producer that has fenced every older producer of its transactional id.
 
-    :param what: what it is used for, for errors.
+    :param what: what the producer is used for, for errors.
     :param batch_bytes: largest batch that the target accepts.
-    :param call_seconds: how long to wait for a commit; after that the producer can't be used any more.
-    :param settings: instead of the settings that a copy needs.
-    :ivar throttled_ms: for how long brokers have made this client wait, because of a quota.
+    :param call_seconds: how long to wait for each call of a commit, and for room in the queue. After that, the
+        producer can't be used any more.
+    :param settings: settings that replace the settings of a copy.
+    :ivar throttled_ms: for how long brokers have made this client wait because of a quota.
     :raises Outage: the transaction coordinator does not answer.
     """
 
@@ -74,12 +75,12 @@ class UnitProducer:
 
     @property
     def open_seconds(self) -> float:
-        """How long the transaction has been open for the brokers, which is since its first record."""
+        """How long the transaction has been open. For the brokers, it is open since its first record."""
         return 0.0 if self._wrote_at is None or not self._open else time.monotonic() - self._wrote_at
 
     @property
     def unanswered(self) -> int:
-        """How many records brokers have not answered yet; a few requests may be among them."""
+        """How many records brokers have not acknowledged yet. The number may include a few requests."""
         return len(self._producer)
 
     def await_answers(self, seconds: float) -> None:
@@ -91,7 +92,7 @@ class UnitProducer:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Go on with the open transaction, or begin one; it stays open after the block.
+        """Go on with the open transaction, or begin a new one. The transaction stays open after the block.
 
         :raises Fenced: a newer attempt has taken over.
         :raises Rewound: the transaction was aborted.
@@ -114,7 +115,13 @@ class UnitProducer:
     def produce(
         self, topic: str, value: Any, key: Any, partition: int, *, timestamp: int, headers: Any = None
     ) -> None:
-        """Hand a record to the client; waits while its queue is full, or the partition doesn't show yet."""
+        """Hand a record to the client.
+
+        This waits while the client's queue is full, or while brokers don't show the partition yet.
+
+        :raises StuckCall: the queue stayed full.
+        :raises TimedOut: brokers did not show the partition in time.
+        """
         self._wrote_at = self._wrote_at or time.monotonic()
         left = self._call_seconds
         while True:
@@ -137,8 +144,8 @@ class UnitProducer:
 
         :raises Fenced: a newer attempt has taken over; nothing was written.
         :raises Rewound: the transaction was aborted.
-        :raises StuckCall: the call did not return. Whether it takes effect shows when another producer has taken
-            the id.
+        :raises StuckCall: a call did not return. Whether the commit takes effect shows only when another producer
+            has taken the transactional id.
         """
         with self.transaction():
             self._bounded(self._flush, "flush")
@@ -152,7 +159,7 @@ class UnitProducer:
             self._open = False
 
     def abort(self) -> None:
-        """Abort the records since the last commit; errors don't matter any more."""
+        """Abort the records since the last commit. Errors of the abort don't matter any more."""
         if self._open:
             self._open = False
             try:
@@ -161,7 +168,7 @@ class UnitProducer:
                 return
 
     def abandon(self) -> None:
-        """Leave the producer behind as it is: the next producer with its id aborts its open transaction."""
+        """Leave the producer as it is. The next producer with its transactional id aborts its open transaction."""
         self._open, self._is_abandoned = False, True
 
     def _bounded(self, action: Callable[[], T], call: str) -> T:
@@ -183,14 +190,14 @@ class UnitProducer:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
     def _await_partition(self, topic: str, partition: int) -> None:
-        """Ask for the topic until the partition shows: by itself, the client would only ask minutes later."""
+        """Ask for the topic until the partition shows. By itself, the client would only ask minutes later."""
         poll_until(
             lambda: partition in self._producer.list_topics(topic, CALL_SECONDS).topics[topic].partitions,
             seconds=PARTITION_SECONDS,
             otherwise=lambda: TimedOut(
                 f"every broker to show partition {partition} of topic {topic!r}, which has grown",
                 seconds=PARTITION_SECONDS,
-                remedy="Look at the brokers, whose metadata lag behind; then run again.",
+                remedy="Find out why the metadata of some brokers lag behind, then run again.",
             ),
         )
 
@@ -231,7 +238,10 @@ class UnitProducer:
         return reason if isinstance(reason, Fenced) else Rewound(reason)
 
     def _hear_of_refusal(self) -> None:
-        """Wait a moment for the delivery report with the reason: without it the error would only be ``_STATE``."""
+        """Wait a moment for the delivery report, which has the reason.
+
+        Without the report, the error would only be ``_STATE``.
+        """
         deadline = time.monotonic() + REPORT_SECONDS
         with suppress(KafkaException, SystemError):
             while self._refused is None and time.monotonic() < deadline:
@@ -255,7 +265,10 @@ class UnitProducer:
         )
 
     def _overtaken(self, error: KafkaError) -> RescaleError:
-        """Return the error to raise if brokers don't let this producer go on: it is fenced, or was too slow."""
+        """Return the error to raise if brokers don't let this producer go on.
+
+        Either a newer producer has fenced it, or its transaction was open for too long and was aborted.
+        """
         seconds = self.open_seconds
         self._open = False
         if seconds >= TRANSACTION_SECONDS:
@@ -263,8 +276,9 @@ class UnitProducer:
                 self._what,
                 found=f"a transaction that was open for {seconds:.0f} s, and was aborted ({error.name()})",
                 expected=f"less than transaction.timeout.ms, {TRANSACTION_SECONDS:.0f} s",
-                remedy="Nothing of it counts; run again to go on from the last commit. If it comes again, find "
-                "out what takes so long: a function of the pipeline, the machine, or brokers that don't answer.",
+                remedy="Nothing of it counts; run again to go on from the last commit. If this happens again, "
+                "find out what takes so long: a function of the pipeline, the machine, or brokers that don't "
+                "answer.",
             )
         return Fenced(
             self._what,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 LARGEST_MESSAGE_BYTES = 512 * 1024 * 1024
-"""The topic's own ``max.message.bytes`` decides; this only lifts librdkafka's default of 1 MB."""
+"""The topic's own ``max.message.bytes`` decides. This only raises librdkafka's limit, which is 1 MB by default."""
 
 TRANSACTION_SECONDS = 60.0
-"""``transaction.timeout.ms``: a transaction that is open for longer is aborted by its coordinator, and fenced."""
+"""``transaction.timeout.ms``. If a transaction is open for longer, its coordinator aborts it and fences the
+producer."""
 
 COMMIT_SECONDS = 5.0
-"""A transaction is ended after this time, if there is much more to write."""
+"""If much is left to write, the open transaction is committed after this time and the next one begins."""
 
 MIB = 1024 * 1024
 BATCH_BYTES = 1_000_000
@@ -32,7 +33,7 @@ def producer_settings(transactional_id: str, batch_bytes: int) -> dict[str, Any]
         "linger.ms": 5,
         # With the default of 100 a transaction of a few records took 0.15 s, with 5 it took 0.02 s (measured).
         "retry.backoff.ms": 5,
-        # Otherwise finding the coordinator takes half a second or more.
+        # With sparse connections, it takes half a second or more to find the coordinator.
         "enable.sparse.connections": False,
         "delivery.report.only.error": True,
     }

@@ -15,14 +15,14 @@ from kafka_rescale.kafka.client.failures import ConnectionTrouble, fatal_error, 
 
 CALL_SECONDS = 20.0
 BEGIN_SECONDS = 45.0
-"""How long to try to fence earlier holders. The end of their transaction has to be written first. While one of its
-leaders is frozen, the coordinator answers ``CONCURRENT_TRANSACTIONS`` for longer than 20 s (seen)."""
+"""How long to try to fence earlier holders. The end of their transaction has to be written first. While the leader
+of one of its partitions is frozen, the coordinator answers ``CONCURRENT_TRANSACTIONS`` for over 20 s (seen)."""
 
 FIRST_SECONDS = 3.0
 """How long a producer has to find its coordinator before a new one looks for it."""
 
 LONGEST_SECONDS = 10.0
-"""The same for later tries. One that begins just before a frozen broker goes on may still wait in vain (seen)."""
+"""The same for later tries. A try that begins just before a frozen broker goes on may wait in vain (seen)."""
 
 SILENCE_SECONDS = 4.0
 """How long a request waits for a frozen broker, before the coordinator is looked for anew."""
@@ -38,11 +38,12 @@ MESSAGE_MAX_BYTES = 10 * 1024 * 1024
 class TransactionalWriter:
     """A producer that has fenced every earlier holder of its transactional id.
 
-    After an outage it is of no use any more. A call of librdkafka 2.16 that was given up may hang for ever, even
-    when the brokers are back, and every other call is refused while it does (seen with a frozen broker). A new
-    writer ends the transaction that was left open; its owner decides whether it may take the id again.
+    After an outage, a writer is of no use any more. If a call of librdkafka 2.16 was given up, it may hang for
+    ever, even when the brokers are back. While it hangs, every other call is refused (seen with a frozen broker).
+    A new writer ends the transaction that was left open. The owner of the writer decides whether a new writer may
+    take the id.
 
-    :param transactional_id: only the latest process that took it may write.
+    :param transactional_id: only the latest process that took this id may write.
     :raises ClusterOutage: the transaction coordinator doesn't answer.
     """
 
@@ -63,7 +64,7 @@ class TransactionalWriter:
     def _begin(self, settings: Mapping[str, Any]) -> Producer:
         """Return a producer that has fenced all others.
 
-        A producer that waits for a coordinator which is down may miss that another broker has taken over. A new
+        If the coordinator is down, a producer that waits for it may miss that another broker has taken over. A new
         producer asks for the coordinator anew.
         """
         deadline, seconds = time.monotonic() + BEGIN_SECONDS, FIRST_SECONDS
@@ -85,7 +86,7 @@ class TransactionalWriter:
         :param records: value per key; ``None`` deletes the key.
         :raises Fenced: another process has taken the transactional id.
         :raises Outage: the outcome is unknown: read, then write with a new writer. (Brokers of Kafka 4.3 also
-            answer so, with UNKNOWN_SERVER_ERROR, when another producer takes the id during the commit.)
+            cause this error, by UNKNOWN_SERVER_ERROR, when another producer takes the id during the commit.)
         """
         if self._ended is not None:
             raise self._ended
@@ -113,19 +114,22 @@ class TransactionalWriter:
         if isinstance(reason, Fenced) and seconds * 1000 >= TRANSACTION_TIMEOUT_MS:
             reason = self._overdue(error.args[0])
         if isinstance(reason, Fenced | Outage):
-            # librdkafka answers later calls with errors that hide why.
+            # librdkafka answers later calls with errors that hide this reason.
             self._ended = reason
             return reason
-        # Fails if there is no transaction any more; the first error has the reason.
+        # The abort fails if there is no transaction any more. Then the first error has the reason.
         with contextlib.suppress(KafkaException):
             self._producer.abort_transaction(CALL_SECONDS)
         return reason
 
     def _overdue(self, error: KafkaError) -> ClusterOutage:
-        """Return the error to raise if perhaps only the coordinator's patience has ended the transaction."""
+        """Return the error to raise if the transaction was open for longer than its timeout.
+
+        Perhaps no newer process has taken the id, and only the timeout has ended the transaction.
+        """
         return ClusterOutage(
             self._what,
-            found=f"{error.name()} behind transaction.timeout.ms, {TRANSACTION_TIMEOUT_MS} ms",
+            found=f"{error.name()} after more than transaction.timeout.ms, {TRANSACTION_TIMEOUT_MS} ms",
             expected="a transaction of less than a second",
             remedy="Look whether a newer process has taken the id; if not, run again.",
         )
