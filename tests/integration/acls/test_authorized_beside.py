@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from confluent_kafka import Producer
 from kafka_rescale.core.acls.acls import Acl
 from kafka_rescale.core.acls.needed import needed_acls
 from kafka_rescale.core.autoscaling.decision import RunState
@@ -16,6 +17,7 @@ from kafka_rescale.core.roles import Role
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.request import request_of
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.transactions import open_transactions
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -120,3 +122,21 @@ def refused(shop: Secured) -> str:
     except PreflightRefused as refusal:
         return "\n".join(map(str, refusal.findings))
     return ""
+
+
+def test_a_live_transaction_that_a_role_may_not_describe_is_not_called_hanging(shop: Secured) -> None:
+    topic, owner = "shop-per-customer-changelog", KafkaConnection(shop.broker.internal_config)
+    producer = Producer({**shop.broker.internal_config, "transactional.id": "shop-live"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"total", b"customer")
+    producer.flush(30)
+    try:
+        [told] = open_transactions(ClusterAdmin(owner), [topic])
+        [untold] = open_transactions(ClusterAdmin(shop.connections[Role.COPY]), [topic])
+    finally:
+        producer.abort_transaction(30)
+    assert (told.transactional_id, told.hangs) == ("shop-live", False)
+    # An abort, which the remedy of a hanging transaction asks for, would discard the producer's records.
+    assert (untold.transactional_id, untold.hangs) == ("", None)
+    assert untold.producer_id == told.producer_id

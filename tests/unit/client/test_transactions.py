@@ -95,11 +95,15 @@ def test_one_that_its_coordinator_has_done_with_hangs(found: Callable[[Any], lis
     )
 
 
-def test_one_of_a_producer_that_nobody_knows_hangs(found: Callable[[Any], list[OpenTransaction]]) -> None:
-    [hanging] = found(Client({}))
-    assert str(hanging) == (
-        "hanging transaction (producer id 4001, epoch 3) on app-totals-changelog-1 since offset 12"
-    )
+def test_one_that_no_coordinator_tells_is_not_called_hanging(
+    found: Callable[[Any], list[OpenTransaction]],
+) -> None:
+    [untold] = found(Client({}))
+    assert untold.hangs is None
+    assert str(untold) == "transaction (producer id 4001, epoch 3) on app-totals-changelog-1 since offset 12"
+    # Brokers keep quiet about ids that a user may not describe. An abort would discard records of a live producer.
+    assert "may not describe its transactional.id, or it hangs" in untold.remedy
+    assert "If it is not in that list, stop its producer" in untold.remedy
 
 
 def test_brokers_that_may_not_tell_are_no_further_failure(found: Callable[[Any], list[OpenTransaction]]) -> None:

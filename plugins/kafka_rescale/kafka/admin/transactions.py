@@ -27,7 +27,8 @@ class OpenTransaction:
     :param coordinator: id of the broker that coordinates it.
     :param state: the state as the coordinator names it: Ongoing, PrepareCommit, ….
     :param hangs: whether the coordinator has finished with this partition and will never write the marker
-        (KIP-664). Also true if no coordinator tells the transaction of this producer.
+        (KIP-664). None if no coordinator tells the transaction of this producer: it may hang, but brokers also
+        keep quiet about transactional ids that this user may not describe.
     """
 
     topic: str
@@ -38,7 +39,7 @@ class OpenTransaction:
     transactional_id: str = ""
     coordinator: int = -1
     state: str = ""
-    hangs: bool = True
+    hangs: bool | None = None
 
     def __str__(self) -> str:
         known = f"{self.transactional_id!r} ({self.state} at coordinator {self.coordinator}, "
@@ -51,11 +52,19 @@ class OpenTransaction:
     @property
     def remedy(self) -> str:
         """What a person can do to end it."""
-        if self.hangs:
+        abort = (
+            f"kafka-transactions.sh abort --topic {self.topic} --partition {self.partition} --start-offset "
+            f"{self.offset}"
+        )
+        if self.hangs is None:
             return (
-                f"It will not end by itself: `kafka-transactions.sh abort --topic {self.topic} --partition "
-                f"{self.partition} --start-offset {self.offset}`."
+                "No coordinator tells whose it is: this user may not describe its transactional.id, or it hangs. "
+                "Let a Kafka administrator look for it with `kafka-transactions.sh find-hanging`. If it is not in "
+                "that list, stop its producer, and the coordinator aborts it after transaction.timeout.ms. If it "
+                f"is, it will not end by itself: `{abort}`, which discards its records."
             )
+        if self.hangs:
+            return f"It will not end by itself: `{abort}`."
         return "Stop its producer; the coordinator aborts it after the producer's transaction.timeout.ms."
 
 
@@ -132,5 +141,5 @@ def _named(at: TopicPartition, producer: Any, transactional_id: str, coordinated
         transactional_id=transactional_id,
         coordinator=known.coordinator_id if known else -1,
         state=str(known.state.value) if known else "",
-        hangs=known is None or at not in known.topic_partitions,
+        hangs=at not in known.topic_partitions if known else None,
     )
