@@ -110,6 +110,10 @@ def made(connection: KafkaConnection, unique: str, store_type: str) -> Store:
     return store
 
 
+def comparison_of(store: Store, journal: Journal) -> RollingComparison:
+    return RollingComparison(ControlTopic(store.connection, journal.plan.application), journal)
+
+
 @pytest.fixture
 def connection(client: dict[str, str]) -> KafkaConnection:
     return KafkaConnection(dict(client))
@@ -237,14 +241,14 @@ def test_a_job_that_is_begun_again_goes_on_where_the_last_one_was(totals: Store)
     totals.write(totals.records[len(totals.records) // 2 :])
     totals.copy()
 
-    found = RollingComparison(totals.connection, journal).finish(totals.ends)
+    found = comparison_of(totals, journal).finish(totals.ends)
 
     assert (found.began, found.stretches) == (first.began, first.stretches + 1)
     assert found.stores[0].green.records == len(totals.records) - len(totals.records) // 2
 
     restart(totals.connection, totals.plan, totals.move, Mark(as_of_ms=now_ms(), attempt=1))
     totals.copy()
-    anew = RollingComparison(totals.connection, journal).finish(totals.ends)
+    anew = comparison_of(totals, journal).finish(totals.ends)
     assert anew.began == {**totals.ends}, "what was emptied since counts no more"
 
 
@@ -275,7 +279,7 @@ def test_no_finding_is_false_beside_compaction_and_a_mistake_is_found(eager: Kaf
 
 def begun(store: Store, journal: Journal) -> RollingComparison:
     """Begin to compare, as beside a copy that goes on."""
-    comparison = RollingComparison(store.connection, journal)
+    comparison = comparison_of(store, journal)
     comparison.start()
     wait_until(lambda: comparison.has_begun, timeout=60, what="the first fence")
     return comparison

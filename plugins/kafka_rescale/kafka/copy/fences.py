@@ -8,6 +8,7 @@ positions around them can be related, whatever the copy does meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from confluent_kafka import Consumer
@@ -64,8 +65,11 @@ def last_fences(connection: KafkaConnection, plan: Plan, ends: PartitionOffsets)
     """
     admin, targets = ClusterAdmin(connection), [m.target for m in plan.changelogs]
     as_of_ms = now_ms()
-    green = _green(admin, targets)
-    green_ends = _decided_ends(admin, targets)
+    # Blue is stopped: side by side.
+    with ThreadPoolExecutor(2) as pool:
+        described = pool.submit(_green, admin, targets)
+        green_ends = _decided_ends(admin, targets)
+        green = described.result()
     positions = {m.source: ends[m.source] for m in plan.changelogs}
     return Fences(
         begun=positions,

@@ -12,7 +12,6 @@ from kafka_rescale.core.errors import Outage, RescaleError
 from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.core.verify.proof import Proof
 from kafka_rescale.core.verify.rolling_proof import RollingProof
-from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import again_after_outage
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.copy.fences import last_fences, read_fences
@@ -30,12 +29,13 @@ PAUSE_SECONDS = 5.0
 class RollingComparison:
     """Continues the rolling proof of an attempt.
 
+    :param control: the job's own: what it reads here again and again, the job has not to read within the pause.
     :param journal: journal of the attempt; its plan has changelogs.
     """
 
-    def __init__(self, connection: KafkaConnection, journal: Journal) -> None:
-        self._connection, self._journal, self._plan = connection, journal, journal.plan
-        self._control = ControlTopic(connection, journal.plan.application)
+    def __init__(self, control: ControlTopic, journal: Journal) -> None:
+        self._control, self._connection = control, control.connection
+        self._journal, self._plan = journal, journal.plan
         self._over, self._hurried, self._lock = Event(), Event(), Lock()
         self._latest: RollingProof | None = None
         self._taken: RollingProof | None = None
