@@ -20,7 +20,7 @@ HOUR_MS = 3_600_000
 
 
 def copy_of_two_stores(client: Mapping[str, str], unique: str) -> Expanded:
-    """Write two stores, create empty topics for their copies, and begin the expansion."""
+    """Write two stores, begin an expansion, and copy the stores."""
     expanded = Expanded(client, unique, int(time.time() * 1000) - HOUR_MS)
     for store in STORES:
         config = WINDOWED if store == "sessions" else {"cleanup.policy": "compact"}
