@@ -1,7 +1,7 @@
 """A stand-in for an application: it is a member of the group, reads the input, and does nothing else.
 
-`python -m benchmarks.stand_in start APPLICATION_ID SERVERS TOPIC DIRECTORY`; `stop` and `status` as well. Kafka
-Streams with thousands of tasks would take most of the machine on which the expansion is measured.
+Run `python -m benchmarks.stand_in start APPLICATION_ID SERVERS TOPIC DIRECTORY`, or `stop` or `status` instead of
+`start`. Kafka Streams with thousands of tasks would take most of the machine on which the expansion is measured.
 """
 
 from __future__ import annotations

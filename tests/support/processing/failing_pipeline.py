@@ -30,7 +30,7 @@ def failing() -> Pipeline:
 
 
 def handler(exception: Exception) -> str:
-    """Replace a thread that died of its state or without a word; end the client of any other."""
+    """Replace a thread that died of its state or of an outage. For any other error, end the client."""
     HANDED.append(exception)
     if isinstance(exception, Outage) or isinstance(exception.__cause__, ProcessorStateException):
         return "REPLACE_THREAD"
