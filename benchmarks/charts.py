@@ -12,13 +12,13 @@ from matplotlib.figure import Figure
 from benchmarks.downtime import PARTS
 from benchmarks.names import CONTESTANTS, PART_NAMES, RESET_PARTS
 
-# Small files that stay the same if the figures do.
+# Small files that stay the same if the figures stay the same.
 mpl.rcParams["svg.hashsalt"] = "kafka-rescale"
 mpl.rcParams["svg.fonttype"] = "none"
 
 
 def draw(results: Mapping[str, Any], directory: Path) -> list[Path]:
-    """Draw what was measured; return the files."""
+    """Draw the measurements, and return the files."""
     files = []
     if downtime := results.get("downtime"):
         files.append(save(_stacked(downtime, PARTS, "Pause of an expansion from 4 to 8"), directory, "pause"))
@@ -103,7 +103,7 @@ def _paces(contestants: Mapping[str, Mapping[str, Any]]) -> Figure:
 
 
 def save(figure: Figure, directory: Path, name: str) -> Path:
-    """Write a picture; return its file."""
+    """Write a picture, and return its file."""
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / f"{name}.svg"
     figure.savefig(file, metadata={"Date": None})

@@ -1,4 +1,4 @@
-"""Ways to copy a changelog to another partition count: two of ours, and the script that anybody would write."""
+"""Ways to copy a changelog to another partition count: two of this project, and a simple script."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ JOB_SECONDS, LEASE_MS = 600, 3_600_000
 class Timing:
     """Seconds of one run.
 
-    :param copying: from the first read (of the job: the first write, its first read can't be seen) until the last
-        record can be read.
-    :param around: start-up before it and clean-up after it.
+    :param copying: from the first read until the last record can be read. For the job, from its first write,
+        because its first read can't be seen.
+    :param around: startup before that, and cleanup after it.
     """
 
     copying: float
@@ -53,7 +53,7 @@ def plan_of(source: str, application: str) -> Plan:
 
 
 def await_visible(admin: ClusterAdmin, topic: str) -> None:
-    """Return when the brokers have written the last commit markers, which they do after acknowledging a commit."""
+    """Wait until the brokers have written the last commit markers. They do so after they acknowledge a commit."""
     wait_until(
         lambda: admin.end_offsets([topic]) == admin.end_offsets([topic], read_committed=False),
         timeout=60,
@@ -63,7 +63,7 @@ def await_visible(admin: ClusterAdmin, topic: str) -> None:
 
 
 def plain_loop(connection: KafkaConnection, source: str, target: str) -> Timing:
-    """Consume and produce: not transactional, can't continue, right only for keys without a suffix."""
+    """Consume and produce: without transactions, unable to continue, and right only for keys without a suffix."""
     began = time.monotonic()
     settings = {"partitioner": "murmur2_random", "linger.ms": 5, "queue.buffering.max.messages": 500_000}
     producer = Producer(connection.client(**settings))
@@ -87,7 +87,7 @@ def plain_loop(connection: KafkaConnection, source: str, target: str) -> Timing:
 
 
 def copy_worker(connection: KafkaConnection, plan: Plan) -> Timing:
-    """Our copy in this process: exactly once, fenced, continuable."""
+    """The project's copy in this process: exactly once, fenced, and able to continue."""
     began = time.monotonic()
     asked_ms = now_ms()
     units = units_of(plan.moves)
@@ -102,7 +102,7 @@ def copy_worker(connection: KafkaConnection, plan: Plan) -> Timing:
 
 
 def restore_job(connection: KafkaConnection, plan: Plan, directory: Path) -> Timing:
-    """The same copy as the restore task runs it: a spark-submit with a process per core."""
+    """The same copy as in the restore task: a spark-submit with a process per core."""
     admin, move = ClusterAdmin(connection), plan.moves[0]
     control = ControlTopic(connection, plan.application)
     file = ROOT / "applications" / "flights.yaml"

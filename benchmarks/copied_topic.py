@@ -1,4 +1,4 @@
-"""The changelog that all contestants read, and the check of what they have made of it."""
+"""The changelog that all contestants read, and the check of their copies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _POOL = secrets.token_hex(50_000).encode()
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Of a topic: equal if it has the same records, in whatever order."""
+    """The fingerprint of a topic. It is equal if the topic has the same records in any order."""
 
     records: int
     checksum: int
@@ -52,7 +52,7 @@ def changelog_move(source: str, green: str) -> Move:
 
 
 def fill(connection: KafkaConnection, topic: str, records: int, partitions: int = BEFORE) -> None:
-    """Write records of 100 bytes with distinct keys, where Kafka Streams would have put them."""
+    """Write records of 100 bytes with distinct keys, in the partitions that Kafka Streams would choose."""
     producer = Producer(connection.client(**{"linger.ms": 20, "queue.buffering.max.messages": 500_000}))
     now_ms = int(time.time() * 1000)
     for begin in range(0, records, 10_000):
@@ -84,7 +84,7 @@ def fingerprint(connection: KafkaConnection, topic: str, partitions: int) -> Fin
 def read_all(
     connection: KafkaConnection, topic: str, partitions: int, isolation: str = "read_uncommitted"
 ) -> Iterator[list[Message]]:
-    """Yield batches of records up to the present end, with a consumer tuned as that of the copy."""
+    """Yield batches of records up to the present end. The consumer is tuned like that of the copy."""
     to_the_end = {"group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True}
     settings = {**BULK.consumer(), **to_the_end, "isolation.level": isolation}
     consumer = Consumer(connection.client(**settings))

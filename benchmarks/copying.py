@@ -1,4 +1,4 @@
-"""Copy throughput: our copy, a plain loop and Kafka Streams' own restore of one topic, in alternating order."""
+"""Copy throughput of one topic, in alternating order: this copy, a plain loop, and Kafka Streams' own restore."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OURS, JOB, PLAIN, STREAMS = "copy_worker", "restore_job", "plain_loop", "streams
 
 
 def measure_copying(directory: Path, sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Let every contestant copy the topic ``sizes.repeats`` times; every copy is compared with its source."""
+    """Let every contestant copy the topic ``sizes.repeats`` times, and compare every copy with its source."""
     with EmbeddedBroker(directory / "broker") as broker:
         contest = Contest(KafkaConnection(broker.client_config()), directory, sizes)
         contest.prepare()
@@ -46,7 +46,7 @@ class Contest:
         self._timings: dict[str, list[Timing]] = {name: [] for name in (OURS, PLAIN, STREAMS, JOB)}
 
     def prepare(self) -> None:
-        """Have the application create its topics, once and outside of every measurement; fill its changelog."""
+        """Let the application create its topics once, outside every measurement, and fill its changelog."""
         client = dict(self._connection.config)
         create_inputs(client, BEFORE)
         create_outputs(client, BEFORE)
@@ -56,7 +56,7 @@ class Contest:
         assert self._expected.records == self._sizes.records
 
     def order(self, repeat: int) -> list[str]:
-        """Return the contestants; another one is the first every time."""
+        """Return the contestants. Each time, another one is first."""
         names = list(self._timings)
         return names[repeat % len(names) :] + names[: repeat % len(names)]
 
@@ -67,7 +67,7 @@ class Contest:
         return timing
 
     def results(self) -> dict[str, Any]:
-        """Return seconds of every run, and medians as records and megabytes per second."""
+        """Return the seconds of every run, and medians as records and megabytes per second."""
         found: dict[str, Any] = {"records": self._sizes.records, "record_bytes": RECORD_BYTES, "contestants": {}}
         for name, timings in self._timings.items():
             paces = [self._sizes.records / timing.copying for timing in timings]

@@ -1,4 +1,4 @@
-"""What both contestants of the pipeline benchmark compute: how often each key has come."""
+"""What both contestants of the pipeline benchmark compute: the number of records of each key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trace of one cutover: what it does between the stop of the old generation and the first output of the new one.
+"""A trace of one cutover, from the stop of the old generation to the first output of the new one.
 
 `python -m benchmarks.cutover_trace` runs one expansion of the demo application and writes `docs/cutover-trace.md`.
 """
@@ -29,9 +29,9 @@ from testbed.expansion import ROOT, Expansion
 
 @dataclass
 class CutoverTrace:
-    """Everything that was seen.
+    """Everything that was seen during a cutover.
 
-    :param caught_up_ms: wall clock when catch_up had left word that it was done, and began to end.
+    :param caught_up_ms: wall clock when catch_up had reported that it was done, and began to end.
     :param timings: seconds per part of the pause.
     """
 
@@ -47,7 +47,7 @@ class CutoverTrace:
         return sorted(inside, key=lambda e: e.at_ms)
 
     def started_by_catch_up(self) -> list[Event]:
-        """Return the new processes of the job within the pause, as long as the cutover waits for it."""
+        """Return the processes that catch_up started within the pause, while the cutover waited for it."""
         return [e for e in self.within("driver") if e.at_ms <= self.caught_up_ms]
 
 

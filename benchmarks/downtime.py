@@ -1,4 +1,4 @@
-"""The pause of an expansion in parts, as the journal has it, with small and with large state."""
+"""The parts of an expansion's pause, from the journal, with small and with large state."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ PARTS = (
 def measure_downtime(directory: Path, sizes: Sizes, copies: int, tell: Callable[[str], None]) -> dict[str, Any]:
     """Expand the live application, and check verify's report and the final results.
 
-    :returns: ``parts``: seconds of the pause, ``total`` of all of it; ``around``: seconds of what goes on while
-        the application works, and ``every_task``; ``copied``: records and bytes that the restore jobs copied.
+    :returns: ``parts``: seconds of each part of the pause, and their ``total``. ``around``: seconds of the steps
+        while the application works, and ``every_task``. ``copied``: records and bytes that the restore jobs
+        copied.
     """
     with live_application(directory, sizes, copies, tell) as live:
         file = ROOT / "applications" / "flights.yaml"
@@ -57,7 +58,7 @@ def measure_downtime(directory: Path, sizes: Sizes, copies: int, tell: Callable[
 
 
 def parts_of(timings: dict[str, float]) -> dict[str, float]:
-    """Return the parts of a pause in their order, with what lies between them, and the total."""
+    """Return the parts of a pause in their order, the time between them, and the total."""
     known = {part: timings[part] for part in PARTS if part in timings}
     between = round(timings["total"] - sum(known.values()), 3)
     return {**known, "between": between, "total": timings["total"]}
@@ -69,8 +70,9 @@ def expand(
     """Run the steps of the DAG.
 
     :returns: seconds around the pause, parts of the pause, and how much the restore jobs copied. ``every_task`` is
-        from the stop of the old generation until every task of the new one has processed what had come in: the
-        first output comes from whichever task has the least to restore.
+        the time from the stop of the old generation until every task of the new one has processed the input so
+        far. It is longer than the time to the first output, which comes from the task that has the least to
+        restore.
     """
     around: dict[str, float] = {}
     plan = expansion.begin(AFTER)

@@ -1,4 +1,4 @@
-"""The demo's flights several times over; every copy has aircraft and airports of its own, so the state grows."""
+"""The demo's flights several times over. Every copy has its own aircraft and airports, so the state grows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from testbed.flights import Dataset, load
 def flights_at_scale(sizes: Sizes, copies: int) -> tuple[Dataset, int]:
     """Return flights of the first months of the year, ``copies`` times, in the order of their departure.
 
-    :returns: the flights, and how many of them are processed before the measurement begins; the others arrive
-        while it goes on.
+    :returns: the flights, and how many of them are processed before the measurement begins. The others arrive
+        during it.
     """
     live = sizes.flights_per_second * sizes.live_seconds
     year = load(limit=sizes.flights + -(-live // copies))
@@ -35,5 +35,8 @@ def multiplied(once: Dataset, copies: int) -> Dataset:
 
 
 def _suffixed(names: pd.Series, copy: pd.Series) -> pd.Series:
-    """The first copy keeps its names; an unknown aircraft stays unknown."""
+    """Add the number of the copy to a name.
+
+    The first copy keeps its names, and an unknown aircraft stays unknown.
+    """
     return names.where(copy == 0, names + "#" + copy.astype(str))

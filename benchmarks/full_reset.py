@@ -1,4 +1,4 @@
-"""Today's way to another partition count: stop, reset, grow, reprocess everything. All of it is an outage."""
+"""The usual way to another partition count: stop, reset, grow, reprocess everything. All of it is an outage."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ RESET_SECONDS = 120
 
 
 def measure_full_reset(directory: Path, sizes: Sizes, copies: int, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Measure the outage until the output is where it was, and check that the state is right in the end.
+    """Measure the outage until the output is where it was before, and check that the final state is right.
 
-    :returns: ``parts`` of the outage in seconds; ``stale_outputs``: results that stay in the output topics though
-        they are none any more. A session that was written before the reset and grows afterwards is never
-        deleted there, if the new incarnation's cache has not let it through in between.
+    :returns: ``parts`` of the outage in seconds. ``stale_outputs``: results that stay in the output topics though
+        they are no longer right. For example, a session was written before the reset and grows afterwards. It is
+        never deleted there, if the cache of the new incarnation has not let it through in between.
     """
     with live_application(directory, sizes, copies, tell) as live:
         reset = FullReset(live)
@@ -48,14 +48,14 @@ def measure_full_reset(directory: Path, sizes: Sizes, copies: int, tell: Callabl
 
 
 class FullReset:
-    """The outage in parts, in seconds."""
+    """The parts of the outage, in seconds."""
 
     def __init__(self, live: LiveApplication) -> None:
         self._live = live
         self.parts: dict[str, float] = {}
 
     def run(self) -> None:
-        """Stop, reset, grow, restart; return when everything that had been processed has been processed again."""
+        """Stop, reset, grow, restart, and wait until everything that had been processed is processed again."""
         live, began = self._live, time.monotonic()
         with self._timed("stop"):
             live.stack.run("stop")
@@ -70,20 +70,20 @@ class FullReset:
         self.parts["total"] = round(time.monotonic() - began, 3)
 
     def _grow(self) -> None:
-        """Grow the unkeyed input; fill the keyed one anew, since its keys would be in the wrong partitions."""
+        """Grow the unkeyed input, and fill the keyed one anew, as its keys would be in the wrong partitions."""
         admin = self._live.admin
         admin.grow_topic(FLIGHTS, AFTER)
         admin.delete_topics([PLANES])
         wait_until(lambda: PLANES not in admin.list_topics(), timeout=60, what=f"{PLANES} to be deleted")
         create_inputs(self._live.stack.client, AFTER)
-        # A new producer: the old one knows 4 partitions until its next refresh.
+        # Use a new producer, because the old one knows 4 partitions until its next refresh.
         Replay(self._live.stack.client, self._live.dataset).send_planes()
 
     def _reset(self) -> None:
         options = {"--bootstrap-server": self._live.stack.bootstrap_servers, "--application-id": "flights"}
         options["--input-topics"] = f"{FLIGHTS},{PLANES}"
         words = [word for pair in options.items() for word in pair]
-        # Without --force it refuses until the session of the stopped instance has timed out.
+        # Without --force, the tool refuses until the session of the stopped instance has timed out.
         command = java_command("org.apache.kafka.tools.StreamsResetter", *words, "--force")
         done = subprocess.run(command, capture_output=True, text=True, timeout=RESET_SECONDS, check=False)
         if done.returncode:

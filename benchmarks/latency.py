@@ -1,7 +1,7 @@
-"""The latency of an application at 70 % of its capacity: alone, beside a copy, and beside a limited copy.
+"""The latency of an application at 70 % of its capacity: alone, beside a copy, or beside a limited copy.
 
-`python -m benchmarks.latency`. One machine has broker, application, load and Spark. So that they contend for the
-broker, as in production, and not for the cores, Spark's processes have the lowest priority.
+Run `python -m benchmarks.latency`. Broker, application, load and Spark share one machine. Spark's processes have
+the lowest priority, so that they compete for the broker as in production, and not for the cores.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ console = Console(highlight=False)
 
 @dataclass
 class World:
-    """The application at work, with its state built up.
+    """The running application after it has built up its state.
 
-    :param capacity: records per second that it processes when it has more than it can do, beside what sends them.
+    :param capacity: records per second that it processes at full load, beside the process that sends them.
     """
 
     directory: Path
@@ -70,16 +70,16 @@ class World:
         return ClusterAdmin(KafkaConnection({"bootstrap.servers": self.servers}))
 
     def run(self, *words: str) -> subprocess.Popen[bytes]:
-        """Start a process that ends with this world."""
+        """Start a process. It ends with this world."""
         with (self.directory / "processes.log").open("ab") as log:
             process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT)
         self.processes.callback(end_process, process.pid)
         return process
 
     def watch(self, name: str, seconds: float, until: subprocess.Popen[bytes] | None = None) -> None:
-        """Let a stretch of time pass under this name, and note the lag of the input meanwhile.
+        """Let time pass under a name, and record the lag of the input meanwhile.
 
-        :param until: the copy, with whose end the stretch ends.
+        :param until: the copy. The stretch ends when it ends.
         """
         began = time.time()
         while time.time() - began < seconds and (until is None or until.poll() is None):
@@ -107,9 +107,9 @@ class World:
         return time.monotonic() - began
 
     def processed_beside(self, keys: int, rate: float) -> float:
-        """Return how many records per second the application processes of those that are sent at a rate.
+        """Send records at a rate, and return how many of them the application processes per second.
 
-        :param rate: more than it can process while they are sent; otherwise, this rate is returned.
+        :param rate: more than the application can process. If it can process them, this rate is returned.
         """
         sender = self.sender(keys, rate)
         time.sleep(SETTLE_SECONDS)
@@ -121,7 +121,7 @@ class World:
         return found
 
     def sender(self, keys: int, rate: float) -> subprocess.Popen[bytes]:
-        """Start what sends records at a rate per second."""
+        """Start the process that sends records at a rate per second."""
         return self.run(
             sys.executable, "-m", "benchmarks.steady_load", "send", self.servers, INPUT, str(keys), str(rate)
         )
@@ -155,7 +155,7 @@ def world(directory: Path, keys: int) -> Iterator[World]:
 def measure(directory: Path, keys: int, seconds: float, limit: int | None) -> dict[str, Any]:
     """Return latencies and lags, alone and beside a copy.
 
-    :param limit: bytes per second that the copy may write; None for no limit.
+    :param limit: bytes per second that the copy may write, or None for no limit.
     """
     with world(directory, keys) as found:
         rate, late = found.capacity * SHARE, directory / "latencies.jsonl"
@@ -184,7 +184,7 @@ def measure(directory: Path, keys: int, seconds: float, limit: int | None) -> di
 
 
 def application(limit: int | None) -> Application:
-    """Return what is to be expanded."""
+    """Return the application that is expanded."""
     return Application.model_validate(
         {
             "application_id": NAME,
@@ -214,7 +214,7 @@ def _figures(found: World, file: Path, name: str) -> dict[str, Any]:
 
 
 def picture(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """Draw the 99th percentile of each second, alone and then beside the copy, a panel for each pace."""
+    """Draw the 99th percentile of each second, first alone and then beside the copy. Each pace has a panel."""
     figure = Figure(figsize=(9, 3 * len(rows)), layout="constrained")
     panels = figure.subplots(len(rows), 1, sharey=True, squeeze=False)[:, 0]
     for axes, row in zip(panels, rows, strict=True):

@@ -1,4 +1,4 @@
-"""The flights application at work on a broker of its own: state built up, input arriving all the time."""
+"""The flights application at work on its own broker. It has built up state, and input arrives all the time."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ REPARTITIONS = ("by-aircraft-repartition", "by-airport-repartition")
 STORES = ("planes", "aircraft-totals", "aircraft-sessions", "airport-hourly")
 CATCH_UP_SECONDS = 1200.0
 
-# By default output leaves the cache every 30 s only, and "caught up" could not be seen any finer.
+# By default, output leaves the cache only every 30 s, so "caught up" could not be measured more precisely.
 OPTIONS = {"FLIGHTS_OPTIONS": "--commit-interval-ms 1000", "FLIGHTS_HEAP": "768m"}
 
 
-# The producer outlives its broker by a moment, which is no news.
+# The producer outlives its broker by a moment. Its errors then are not interesting.
 QUIET = {"log_level": 2}
 
 
@@ -37,7 +37,7 @@ QUIET = {"log_level": 2}
 class LiveApplication:
     """The application, its cluster and its input.
 
-    :param preloaded: flights that it had processed before anything was measured.
+    :param preloaded: flights that it has processed before the measurement.
     """
 
     stack: FlightsStack
@@ -54,23 +54,23 @@ class LiveApplication:
         return ClusterAdmin(self.connection)
 
     def await_processed(self, application_id: str, inputs: PartitionOffsets) -> None:
-        """Return when the application has processed its input up to these ends, and all that followed from it."""
+        """Wait until the application has processed its input up to these ends, and all that followed from it."""
         self._await_committed(application_id, inputs)
         internal = [f"{application_id}-{name}" for name in REPARTITIONS]
         self._await_committed(application_id, self.admin.end_offsets(internal))
 
     def await_state(self, application_id: str) -> None:
-        """Return when the application has written state.
+        """Wait until the application has written state.
 
-        Only then may its group be asked about: on a new broker, whose group coordinator is still being loaded,
-        librdkafka 2.16 crashes (its issue #5040) or waits in vain.
+        Do not ask about its group before. On a new broker whose group coordinator is still loading, librdkafka
+        2.16 crashes (its issue #5040) or waits forever.
         """
         wait_until(
             lambda: self.state_records(application_id), timeout=CATCH_UP_SECONDS, what=f"state of {application_id}"
         )
 
     def state_records(self, application_id: str) -> int:
-        """Return how many records its changelogs hold."""
+        """Return the number of records in its changelogs."""
         changelogs = [f"{application_id}-{store}-changelog" for store in STORES]
         return sum(sum(ends.values()) for ends in self.admin.end_offsets(changelogs).values())
 
@@ -80,7 +80,7 @@ class LiveApplication:
         self._sending = self._pool.submit(self.replay.send_at_rate, rate, lambda sent: None)
 
     def stop_sending(self) -> None:
-        """Stop sending, and raise what went wrong with it."""
+        """Stop sending, and raise an error of the sender."""
         self.replay.stopping = True
         if self._pool is not None and self._sending is not None:
             self._pool.shutdown()
@@ -88,7 +88,7 @@ class LiveApplication:
         self.replay.flush()
 
     def finished(self, application_id: str) -> Dataset:
-        """Stop sending, let the application process the rest, and return what was sent."""
+        """Stop sending, let the application process the rest, and return the flights that were sent."""
         self.stop_sending()
         assert self.replay.sent < len(self.dataset.flights), "the input ended while it was measured"
         self.await_processed(application_id, self.admin.end_offsets([FLIGHTS, PLANES]))
@@ -110,7 +110,7 @@ class LiveApplication:
 def live_application(
     directory: Path, sizes: Sizes, copies: int, tell: Callable[[str], None]
 ) -> Iterator[LiveApplication]:
-    """Build up the state of the application, and have input arrive at a steady rate from then on."""
+    """Build up the state of the application, and then let input arrive at a steady rate."""
     dataset, preload = flights_at_scale(sizes, copies)
     with EmbeddedBroker(directory / "broker") as broker:
         stack = FlightsStack(directory / "flights", broker.bootstrap_servers, partitions=BEFORE, settings=OPTIONS)

@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""The machine on which the figures were measured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from testbed.jars import ensure_jars, require_java
 
 
 def machine() -> dict[str, object]:
-    """Return cores, memory and versions; nothing that names the machine."""
+    """Return cores, memory and versions, but no name of the machine."""
     banner = subprocess.run([require_java(), "-version"], capture_output=True, text=True, check=True).stderr
     java = re.search(r'version "([^"]+)"', banner)
     clients = next(ensure_jars("kafka").glob("kafka-streams-[0-9]*.jar"))

@@ -1,4 +1,4 @@
-"""What the parts and contestants are called in tables and pictures."""
+"""The names of parts and contestants in tables and pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results as a page, made by the run that measured them."""
+"""The page of the results. The run that measured them makes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.proving_page import proving
 
 
 def page(results: Mapping[str, Any]) -> str:
-    """Return the page in Markdown; it shows what was measured and nothing else."""
+    """Return the page in Markdown. It shows only what was measured."""
     lines = ["# Benchmarks", "", "Made by `make bench`; the figures are in [results.json](results.json).", ""]
     lines += [*_machine(results), ""]
     downtime, reset = results.get("downtime"), results.get("full_reset")
@@ -29,7 +29,7 @@ def page(results: Mapping[str, Any]) -> str:
 
 
 def ratios(copying: Mapping[str, Any]) -> list[str]:
-    """Return how fast our copy is beside the others, one line each."""
+    """Return how fast this copy is compared with each other contestant, one line each."""
     pace = {name: found["records_per_second"]["median"] for name, found in copying["contestants"].items()}
     return [
         f"{CONTESTANTS[ours]}: {pace[ours] / pace[other]:.2f} × {CONTESTANTS[other]}"
@@ -39,7 +39,7 @@ def ratios(copying: Mapping[str, Any]) -> list[str]:
 
 
 def outages(downtime: Sequence[Mapping[str, Any]], reset: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the outage of both ways, one line per size of the state."""
+    """Return the outage of both ways, with a line for each size of the state."""
     return [
         f"state {a['copies']}×: {a['parts']['total']:.1f} s by expansion, {b['parts']['total']:.1f} s by reset "
         f"({b['parts']['total'] / a['parts']['total']:.1f} times as long)"
@@ -79,7 +79,7 @@ def _downtime_lines(rows: Sequence[Mapping[str, Any]]) -> Iterable[list[str]]:
 
 
 def growth(rows: Sequence[Mapping[str, Any]], gated: bool) -> tuple[float, float]:
-    """Return the largest state's multiple of the smallest's pause, and of its time until every task works."""
+    """Return by which factors the pause, and the time until every task works, grow with the state."""
     own = sorted((row for row in rows if row["gated"] is gated), key=lambda row: int(row["keys"]))
     first, last = own[0], own[-1]
     return (

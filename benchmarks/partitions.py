@@ -1,4 +1,4 @@
-"""An expansion by the number of partitions: five stores of little state, and a stand-in for the application.
+"""Measures an expansion by the number of partitions: five stores of little state, and a stand-in application.
 
 `python -m benchmarks.partitions --partitions 8 200 1000` runs one expansion after the other, each on a broker of
 its own, and prints what takes how long. Restore, proof and catch_up are the real jobs.
@@ -35,15 +35,15 @@ from testbed.jars import ensure_jars
 NAME, INPUT = "wide", "wide-input"
 STORES = tuple(f"store-{number}" for number in range(5))
 RECORDS = 50_000
-"""Of each store, whatever its partitions."""
+"""The number of records of each store, whatever its partitions."""
 OF_THE_APPLICATION = ("quiesce", "start", "restore", "first_output")
-"""Parts of the pause in which the stand-in joins or leaves its group."""
+"""The parts of the pause in which the stand-in joins or leaves its group."""
 PATIENCE = 3600.0
 console = Console(highlight=False)
 
 
 def application_of(partitions: int, servers: str, directory: Path) -> Application:
-    """Return an application with five stores, which is to be expanded by a quarter."""
+    """Return an application with five stores. It is expanded by a quarter of its partitions."""
     command = f"{sys.executable} -m benchmarks.stand_in {{}} {{{{application_id}}}} {servers} {INPUT} {directory}"
     return Application.model_validate(
         {
@@ -71,7 +71,7 @@ def _topology() -> str:
 
 @contextmanager
 def world(directory: Path, partitions: int) -> Iterator[Expansion]:
-    """A broker with state in so many partitions, and the stand-in at work."""
+    """A broker with state in so many partitions, and the running stand-in."""
     with EmbeddedBroker(directory / "broker", heap="2g") as broker:
         connection = KafkaConnection(broker.client_config())
         admin = ClusterAdmin(connection)
@@ -128,7 +128,7 @@ def _timed(tasks: dict[str, float], name: str) -> Iterator[None]:
 
 
 def table_of(rows: list[dict[str, Any]]) -> Table:
-    """Return tasks and parts of the pause, a column for each number of partitions."""
+    """Return the tasks and the parts of the pause as a table with a column for each number of partitions."""
     table = Table("seconds", *(f"{len(STORES)} × {row['partitions']}" for row in rows))
     for group in ("tasks", "jobs", "pause"):
         names = list(dict.fromkeys(name for row in rows for name in row[group]))
@@ -144,7 +144,7 @@ def table_of(rows: list[dict[str, Any]]) -> Table:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; 1 if an expansion was not verified."""
+    """The command line. It returns 1 if an expansion was not verified."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.partitions", description=__doc__)
     parser.add_argument("--partitions", type=int, nargs="+", default=(8, 200, 1000), help="of each store")
     parser.add_argument(

@@ -1,8 +1,8 @@
-"""What a run costs: without input, with 100,000 records, with a million keys; beside Structured Streaming.
+"""What a run of a pipeline costs beside Structured Streaming: without input, with 100,000 records, a million keys.
 
 ``python -m benchmarks.pipelines [--keys 1000000] [--records 100000] [--repeats 3] [--out docs/benchmarks]``. Both
-read the same topic on one broker, in turns, each run a ``spark-submit`` of its own on ``local[2]``; at the end the
-counts of all keys are compared.
+read the same topic on one broker, in turns. Each run is a ``spark-submit`` of its own on ``local[2]``. At the end,
+the counts of all keys are compared.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from testbed.jars import ensure_jars
 PARTITIONS, SEED, T0 = 2, 7, 1_700_000_000_000
 RUN_SECONDS = 1_800
 TASK_SECONDS = re.compile(r"TaskDone\(.*\bseconds=([\d.]+)")
-"""What the job prints of every task."""
+"""What the job prints about every task."""
 
 
 @dataclass
 class Contest:
-    """One topic, and both contestants' runs over what has come into it.
+    """One topic, and the runs of both contestants over its records.
 
     :param rows: a dictionary per run.
     """
@@ -60,7 +60,7 @@ class Contest:
     _written: int = 0
 
     def prepare(self) -> None:
-        """Create the topics; their records are of 2023, and would expire at once."""
+        """Create the topics without retention, because their records are of 2023 and would expire at once."""
         for topic in (INPUT, OUTPUT, STRUCTURED_OUTPUT):
             ClusterAdmin(self.connection).ensure_topic(topic, PARTITIONS, 1, {"retention.ms": "-1"})
 
@@ -75,7 +75,7 @@ class Contest:
         assert producer.flush(60) == 0
 
     def measure(self, what: str, number: int) -> None:
-        """Let both run once; another one is the first every time."""
+        """Let both run once. Each time, the other one is first."""
         contestants = [(OURS, self._pipeline), (THEIRS, self._structured)]
         for name, run in contestants[number % 2 :] + contestants[: number % 2]:
             began = time.monotonic()
@@ -91,7 +91,7 @@ class Contest:
             print(json.dumps(row), flush=True)
 
     def differences(self) -> list[str]:
-        """Return the keys of which the two know different counts."""
+        """Return the keys for which the two have different counts."""
         ours, theirs = self._latest(OUTPUT, _from_long), self._latest(STRUCTURED_OUTPUT, int)
         return [str(key) for key in {*ours, *theirs} if ours.get(key) != theirs.get(key)]
 
@@ -153,7 +153,7 @@ def _from_long(value: bytes) -> int:
 
 
 def measure(directory: Path, keys: int, records: int, repeats: int) -> dict[str, Any]:
-    """Measure everything; the first run of each kind of state is the filling of it."""
+    """Measure everything. The first run of each kind of state fills it."""
     chance, before = random.Random(SEED), machine()
     with EmbeddedBroker(directory / "broker") as broker:
         contest = Contest(KafkaConnection(broker.client_config()), directory, keys)
@@ -172,7 +172,7 @@ def measure(directory: Path, keys: int, records: int, repeats: int) -> dict[str,
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; 1 if the two don't agree."""
+    """The command line. It returns 1 if the two have different counts."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pipelines", description=__doc__)
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--records", type=int, default=100_000)

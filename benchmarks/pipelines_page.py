@@ -1,4 +1,4 @@
-"""What a run of a pipeline costs, as a page and a picture, made by the run that measured it."""
+"""The page and the picture of what a run of a pipeline costs. The run that measured it makes them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def page(results: Mapping[str, Any]) -> str:
 
 
 def draw(results: Mapping[str, Any], directory: Path) -> Path:
-    """Draw whole runs of both, by what they had to do."""
+    """Draw the whole runs of both, grouped by their work."""
     whats = _whats(results["rows"])
     figure = Figure(figsize=(9, 1.2 + 0.8 * len(whats)), layout="constrained")
     axes = figure.add_subplot()

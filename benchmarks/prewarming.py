@@ -1,4 +1,4 @@
-"""The pause with small and with large state, pre-warmed and not: the one stays flat, the other grows."""
+"""The pause with small and with large state: with pre-warming it stays the same, without it grows."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from testbed.topics import FLIGHTS, PLANES
 FILE = ROOT / "applications" / "flights.yaml"
 JOB_SECONDS = 3600.0
 SLOW_INPUT = {"flights_per_second": 50, "live_seconds": 3600}
-"""Ten million entries take a quarter of an hour until the pause, and the input must not end before it."""
+"""Input that lasts long enough: with ten million entries, the pause begins after a quarter of an hour."""
 
 
 def measure_prewarming(
     directory: Path, sizes: Sizes, keys: int, gated: bool, tell: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Expand the live application with so many more entries in its table of planes.
+    """Expand the live application with many additional entries in its table of planes.
 
-    :param keys: entries; their changelog records are about 120 bytes each.
-    :param gated: pre-warm it.
+    :param keys: number of the entries. Their changelog records have about 120 bytes each.
+    :param gated: whether to pre-warm it.
     """
     with live_application(directory, replace(sizes, **SLOW_INPUT), 1, tell) as live:
         began = time.monotonic()

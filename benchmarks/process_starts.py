@@ -1,4 +1,4 @@
-"""Watches which processes are started: by this interpreter, and by whom below another process."""
+"""Watches which processes are started: by this interpreter, or below another process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psutil  # type: ignore[import-untyped]
 from kafka_rescale.kafka.client.waiting import now_ms
 
 LOOK_SECONDS = 0.05
-"""An interpreter or a JVM lives longer; looking more often would be a load of its own."""
+"""An interpreter or a JVM lives longer than this. Looking more often would be a load of its own."""
 
 STARTS = {"subprocess.Popen", "os.fork", "os.exec", "os.posix_spawn", "os.system"}
 
@@ -42,7 +42,7 @@ def process_starts() -> Iterator[list[Event]]:
             words = arguments[1] if name == "subprocess.Popen" else arguments
             found.append(Event(now_ms(), "process", " ".join(map(str, words))))
 
-    sys.addaudithook(hook)  # it stays for the life of the interpreter, silent after this block
+    sys.addaudithook(hook)  # the hook stays for the life of the interpreter, and does nothing after this block
     try:
         yield found
     finally:
@@ -51,7 +51,7 @@ def process_starts() -> Iterator[list[Event]]:
 
 @contextmanager
 def new_processes(parent: int) -> Iterator[list[Event]]:
-    """Collect every process that comes to be below a process, by looking every few hundredths of a second."""
+    """Collect every process that starts below a process, by looking every few hundredths of a second."""
     found: list[Event] = []
     stop = threading.Event()
     known = {process.pid for process in _children(parent)}

@@ -1,4 +1,4 @@
-"""Throughput of the proof before the promotion, beside merely reading both generations, in alternating order."""
+"""Throughput of the proof before the promotion, and of only reading both generations, in alternating order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STORES, STORE_PARTITIONS, SMALL = 12, 8, 200
 
 
 def measure_proving(directory: Path, sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Compare stores of growing size with their copies; then twelve small ones, for what no size changes."""
+    """Compare stores of growing size with their copies. Then compare twelve small stores, for the fixed cost."""
     with EmbeddedBroker(directory / "broker", heap="2g") as broker:
         connection, spark = KafkaConnection(broker.client_config()), _session()
         ProofParts(connection, *_store(connection, "warm-up", 1_000)).compare(spark)
@@ -92,7 +92,7 @@ def _row(
 
 
 def _store(connection: KafkaConnection, name: str, entries: int) -> tuple[Journal, Fences]:
-    """Fill a changelog, copy it, and return what a proof needs."""
+    """Fill a changelog, copy it, and return what the proof needs."""
     move, admin = changelog_move(f"{name}-changelog", name), ClusterAdmin(connection)
     for topic, count in ((move.source, BEFORE), (move.target, AFTER)):
         admin.ensure_topic(topic, count, 1, {"cleanup.policy": "compact"})
@@ -103,7 +103,7 @@ def _store(connection: KafkaConnection, name: str, entries: int) -> tuple[Journa
 
 
 def _fixed(spark: SparkSession, connection: KafkaConnection, entries: int, tell: Callable[[str], None]) -> float:
-    """Compare twelve stores of a few entries, and return the seconds that it takes."""
+    """Compare twelve stores of a few entries, and return how many seconds it takes."""
     journal, fences = _small_stores(connection, entries)
     began = time.monotonic()
     _assert_equal(ProofParts(connection, journal, fences).compare(spark))

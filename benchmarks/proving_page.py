@@ -1,4 +1,4 @@
-"""The results of the proof as a section of the page."""
+"""The section of the page with the results of the proof."""
 
 from __future__ import annotations
 

@@ -35,9 +35,9 @@ console = Console(highlight=False)
 class Run:
     """One run.
 
-    :param directory: everything that is not a result; emptied first.
+    :param directory: for everything that is not a result. It is emptied first.
     :param states: multiples of the state to measure with.
-    :param growth: multiples of the entries to measure with, pre-warmed and not.
+    :param growth: multiples of the entries to measure with, with and without pre-warming.
     """
 
     def __init__(self, directory: Path, sizes: Sizes, states: Sequence[int], growth: Sequence[int]) -> None:
@@ -46,11 +46,11 @@ class Run:
 
     @property
     def minutes(self) -> float:
-        """How long it has taken so far."""
+        """The minutes that the run has taken so far."""
         return round((time.monotonic() - self._began) / 60, 1)
 
     def measure(self, wanted: Iterable[str]) -> dict[str, Any]:
-        """Measure what is wanted, one thing after the other."""
+        """Measure everything that was asked for, one after the other."""
         found: dict[str, Any] = {}
         if "copying" in wanted:
             found["copying"] = measure_copying(self._empty("copying"), self._sizes, self._tell)
@@ -87,7 +87,7 @@ class Run:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure, print, write; 1 if a result of what was measured is wrong."""
+    """Measure, print and write. Return 1 if a result of a measured application is wrong."""
     ensure_jars("connector")
     ensure_demo_classes()
     sizes = Sizes.scaled(options.scale, options.repeats, options.keys)

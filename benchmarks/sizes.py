@@ -1,17 +1,17 @@
-"""How much is measured; one number scales all of it."""
+"""How much is measured. One number scales all sizes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 STATES = (1, 8)
-"""State of the live application, as multiples of the smallest one."""
+"""Sizes of the live application's state, as multiples of the smallest one."""
 
 GROWTH = (1, 4, 16)
-"""Entries of the state with which the pause is measured pre-warmed and not, as multiples of the smallest."""
+"""Entries of the state for the pause with and without pre-warming, as multiples of the smallest one."""
 
 PROVEN = (1, 10, 100)
-"""Entries of the store that is proven, in tenths of the records that are copied."""
+"""Entries of the proven store, in tenths of the copied records."""
 
 BEFORE, AFTER = 4, 8
 """Partitions before and after."""
@@ -21,12 +21,12 @@ BEFORE, AFTER = 4, 8
 class Sizes:
     """Sizes of one run.
 
-    :param flights: processed by the application before the measurement begins, at state 1×.
-    :param flights_per_second: input that goes on arriving all the time.
-    :param live_seconds: how long it can go on arriving.
-    :param records: of the changelog that is copied.
-    :param repeats: of every contestant of the copy.
-    :param keys: entries of the smallest state that is pre-warmed.
+    :param flights: flights that the application processes before the measurement begins, at state 1×.
+    :param flights_per_second: rate of the input, which arrives all the time.
+    :param live_seconds: for how long the input can arrive.
+    :param records: number of records of the copied changelog.
+    :param repeats: number of runs of every contestant of the copy.
+    :param keys: number of entries of the smallest pre-warmed state.
     """
 
     flights: int
@@ -38,9 +38,9 @@ class Sizes:
 
     @classmethod
     def scaled(cls, scale: float, repeats: int, keys: int | None = None) -> Sizes:
-        """Return the sizes of a scale; 1 is what the published figures are measured with.
+        """Return the sizes of a scale. The published figures are measured with scale 1.
 
-        :param keys: as given by a person, whatever the scale.
+        :param keys: number of entries, if a person gives it. It does not depend on the scale.
         """
         return cls(
             flights=max(500, int(50_000 * scale)),

@@ -1,7 +1,7 @@
-"""A stand-in for an application: a member of its group that reads its input and does nothing else.
+"""A stand-in for an application: it is a member of the group, reads the input, and does nothing else.
 
-`python -m benchmarks.stand_in start APPLICATION_ID SERVERS TOPIC DIRECTORY`; `stop` and `status` as well. Kafka
-Streams with thousands of tasks would take most of the machine on which the expansion is measured.
+Run `python -m benchmarks.stand_in start APPLICATION_ID SERVERS TOPIC DIRECTORY`, or `stop` or `status` instead of
+`start`. Kafka Streams with thousands of tasks would take most of the machine on which the expansion is measured.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ STOP_SECONDS = 60
 
 
 def main(command: str, application_id: str, servers: str, topic: str, directory: str) -> int:
-    """Do one command; the exit code of ``status`` is 3 if it does not run."""
+    """Run one command. The exit code of ``status`` is 3 if the stand-in does not run."""
     file = Path(directory) / f"{application_id}.pid"
     process = _running(file)
     if command == "start" and process is None:
         line = [sys.executable, "-m", "benchmarks.stand_in", "run", application_id, servers, topic, directory]
-        # A pipe of the lifecycle's that it kept open would be waited for.
+        # If the child kept a pipe of the lifecycle open, the lifecycle would wait for it.
         nothing = subprocess.DEVNULL
         started = subprocess.Popen(line, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
         file.write_text(str(started.pid))

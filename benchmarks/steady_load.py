@@ -1,4 +1,4 @@
-"""Two processes beside an application: one sends records at a steady rate, one reads how late results come.
+"""Two processes beside an application: one sends records at a steady rate, the other reads how late results are.
 
 `python -m benchmarks.steady_load send SERVERS TOPIC KEYS RATE`
 `python -m benchmarks.steady_load read SERVERS TOPIC FILE`
@@ -22,13 +22,13 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 LOAD = {"partitioner": "murmur2_random", "queue.buffering.max.messages": 500_000}
 TICK_SECONDS = 0.01
 SAMPLES_PER_SECOND = 500
-"""Latencies that are kept of each second; the reader must not take a core of its own."""
+"""How many latencies are kept of each second. The reader must not take a core of its own."""
 
 stopped = threading.Event()
 
 
 def main(command: str, servers: str, topic: str, *rest: str) -> None:
-    """Do one command until SIGTERM."""
+    """Run one command until SIGTERM."""
     signal.signal(signal.SIGTERM, _stop)
     if command == "send":
         keys, rate = rest
@@ -57,10 +57,10 @@ def send(servers: str, topic: str, keys: int, rate: float) -> None:
 
 
 def read(servers: str, topic: str, file: Path) -> None:
-    """Write a line per second: when, and latencies in ms of records that could be read then.
+    """Write a line per second: the time, and latencies in ms of the records that could be read then.
 
-    A result has the timestamp of the record that it follows from, which its sender set on this machine's clock.
-    One partition is read: the others have the same load.
+    A result has the timestamp of its input record. The sender has set it by this machine's clock. One partition is
+    read, because the others have the same load.
     """
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "latency", "fetch.wait.max.ms": 10})
     (end,) = consumer.offsets_for_times([TopicPartition(topic, 0, -1)], timeout=30)

@@ -1,4 +1,4 @@
-"""How fast Kafka Streams restores a changelog into its local store, by its own log."""
+"""Measures by Kafka Streams' own log how fast it restores a changelog into its local store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ THREADS = 2
 
 _LOGGER = "org.slf4j.simpleLogger"
 _READER = "org.apache.kafka.streams.processor.internals.StoreChangelogReader"
-# The program's own lines, and the one with which Kafka Streams begins with a changelog.
+# The program's own lines, and the line that Kafka Streams logs when it begins to restore a changelog.
 _STAMP = r"^(\d{4}-\d\d-\d\dT[\d:]+\.\d+)\S* "
 _BEGUN = re.compile(_STAMP + r".*End offset for changelog", re.MULTILINE)
 _RESTORED = re.compile(_STAMP + r"restored (\d+) records of", re.MULTILINE)
@@ -31,16 +31,16 @@ _RUNNING = re.compile(_STAMP + r"state REBALANCING -> RUNNING", re.MULTILINE)
 
 
 def restore(connection: KafkaConnection, application_id: str, directory: Path, records: int) -> Timing:
-    """Start the flights application with an empty state directory, and stop it when it runs.
+    """Start the flights application with an empty state directory, and stop it when it is running.
 
-    :param records: that it must have restored.
+    :param records: number of records that it must have restored.
     """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     with _running(connection, application_id, directory) as log:
         wait_until(lambda: _RUNNING.search(log.read_text()), timeout=START_SECONDS, what="RUNNING")
         text = log.read_text()
-    # A stopped member of a classic group would keep the next start waiting for its session timeout.
+    # Otherwise the next start would wait for the session timeout of the stopped member.
     ClusterAdmin(connection).remove_members(application_id)
     restored = [(_time(found[1]), int(found[2])) for found in _RESTORED.finditer(text)]
     assert sum(count for _, count in restored) == records, f"restored {restored}, expected {records}"
@@ -54,7 +54,7 @@ def restore(connection: KafkaConnection, application_id: str, directory: Path, r
 
 @contextmanager
 def _running(connection: KafkaConnection, application_id: str, directory: Path) -> Iterator[Path]:
-    """Run it with the JVM's own compiler settings; the demo's favour a fast start."""
+    """Run it with the JVM's default compiler settings. Those of the demo favour a fast start."""
     options = {
         f"-D{_LOGGER}.defaultLogLevel": "warn",
         f"-D{_LOGGER}.log.{_READER}": "info",
@@ -86,6 +86,6 @@ def _running(connection: KafkaConnection, application_id: str, directory: Path) 
 
 
 def _time(text: str) -> float:
-    """Return seconds since the epoch; the program writes nanoseconds, Kafka Streams milliseconds."""
+    """Return seconds since the epoch. The program writes nanoseconds, and Kafka Streams milliseconds."""
     whole, _, fraction = text.partition(".")
     return datetime.fromisoformat(whole + "+00:00").timestamp() + float(f"0.{fraction}")

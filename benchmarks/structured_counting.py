@@ -1,6 +1,6 @@
-"""The same count by Structured Streaming, one batch of what there is: ``spark-submit`` runs this file.
+"""The same count by Structured Streaming, as one batch of all available records. ``spark-submit`` runs this file.
 
-Arguments: bootstrap servers, checkpoint directory. The last line printed says how long it and its batch took.
+Arguments: bootstrap servers, checkpoint directory. The last printed line says how long it and its batch took.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 
 
 def main(servers: str, checkpoint: str) -> None:
-    """Run one batch and print its seconds."""
+    """Run one batch, and print how many seconds it took."""
     began = time.monotonic()
     spark = (
         SparkSession.builder.appName("structured counting")

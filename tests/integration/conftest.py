@@ -1,4 +1,4 @@
-"""What integration tests share: one real broker, and names that no other test uses."""
+"""What integration tests share: one real broker, and unique names for each test."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def client(broker: EmbeddedBroker) -> dict[str, str]:
 
 @pytest.fixture
 def unique() -> str:
-    """A short name of this test alone, for topics, groups and applications on the shared broker."""
+    """A short name that only this test uses, for topics, groups and applications on the shared broker."""
     return f"t{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One Spark session with the Kafka connector; its Python workers find the package."""
+    """One Spark session with the Kafka connector. Its Python workers find the package."""
     session = session_of_tests()
     yield session
     session.stop()
@@ -47,7 +47,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture
 def master(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Where Spark runs its tasks: beside the driver, or on standalone workers with these numbers of cores."""
+    """The master of Spark: tasks run beside the driver, or on standalone workers with these numbers of cores."""
     if not request.param:
         yield LOCAL
         return

@@ -1,4 +1,4 @@
-"""What the tests of the copy share: topics with blue's state, and an oracle that shares no code with the copy."""
+"""Helpers for tests of the copy: topics with blue's state, and an oracle that shares no code with the copy."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def records(count: int, version: int = 0, size: int = 10) -> list[Record]:
     """One record per key.
 
     :param version: tells the values of two calls apart.
-    :param size: bytes of a value, and a few.
+    :param size: bytes of a value, plus a few.
     """
     return [Record(b"key-%d" % i, b"%d-%d" % (version, i) + b"x" * size) for i in range(count)]
 
 
 def java_murmur2(data: bytes) -> int:
-    """A literal transcription of ``Utils.murmur2``, in signed arithmetic's unsigned image."""
+    """A literal transcription of Kafka's ``Utils.murmur2``, with unsigned instead of signed numbers."""
     h = (0x9747B28C ^ len(data)) & 0xFFFFFFFF
     for (word,) in struct.iter_unpack("<I", data[: len(data) // 4 * 4]):
         k = word * 0x5BD1E995 & 0xFFFFFFFF
@@ -56,7 +56,7 @@ def expected_partition(store_type: str, key: bytes, count: int) -> int:
 
 
 def changelog(unique: str, store_type: str, source: int, target: int, store: str = "store") -> Move:
-    """Return a move of which every producer writes two partitions, if the source has so many."""
+    """Return a move in which each producer writes two partitions, if the source has so many."""
     return Move(
         kind=MoveKind.CHANGELOG,
         source=f"{unique}-{store}-changelog",
@@ -70,7 +70,7 @@ def changelog(unique: str, store_type: str, source: int, target: int, store: str
 
 
 def repartition(unique: str, source: int, target: int) -> Move:
-    """Return a move; see ``changelog``."""
+    """Return the move of a repartition topic. Producers are as in ``changelog``."""
     return Move(
         kind=MoveKind.REPARTITION,
         source=f"{unique}-by-repartition",
@@ -100,7 +100,7 @@ def create(connection: KafkaConnection, plan: Plan, configs: Mapping[str, str] |
     admin = ClusterAdmin(connection)
     for move in plan.moves:
         policy = "compact" if move.kind is MoveKind.CHANGELOG else "delete"
-        # A marker is as old as its commit: after records of long ago it closes the segment, to be compacted.
+        # A marker has the time of its commit. After records of long ago it would close the segment for compaction.
         keep = {"min.compaction.lag.ms": str(2**63 - 1), "retention.ms": "-1"}
         wanted = {"cleanup.policy": policy, **keep, **(configs or {})}
         admin.ensure_topic(move.source, move.source_partitions, 1, wanted)
@@ -115,7 +115,7 @@ def write(
     transactional_id: str = "",
     abort: bool = False,
 ) -> None:
-    """Write to the source topic as the running generation does; in one transaction if an id is given."""
+    """Write to the source topic as the running generation does. With an id, write in one transaction."""
     settings = {"transactional.id": transactional_id} if transactional_id else {"enable.idempotence": True}
     producer = Producer(connection.client(**settings, **{"queue.buffering.max.messages": 1_000_000}))
     if transactional_id:
@@ -142,7 +142,10 @@ def write(
 
 
 def killed_within_commit(connection: KafkaConnection, plan: Plan, unit: CopyUnit, group: str) -> Producer:
-    """A writer that has sent its position and never ended its transaction; keep it, or it may say goodbye."""
+    """A writer that has sent its position and never ended its transaction.
+
+    Keep the object: when it is collected, it may end cleanly.
+    """
     producer = Producer(connection.client(**producer_settings(unit.transactional_id(plan.green), 1_000_000)))
     consumer = copy_consumer(connection, group)
     producer.init_transactions(30)
@@ -153,7 +156,7 @@ def killed_within_commit(connection: KafkaConnection, plan: Plan, unit: CopyUnit
 
 
 def read(connection: KafkaConnection, topic: str, *, committed: bool = True) -> dict[int, list[Record]]:
-    """Everything that is in a topic, per partition in the order of the log."""
+    """All records of a topic, per partition in the order of the log."""
     settings = {
         "group.id": "copy-test-reader",
         "auto.offset.reset": "earliest",
@@ -189,7 +192,7 @@ def read(connection: KafkaConnection, topic: str, *, committed: bool = True) -> 
 
 
 def per_key(log: Mapping[int, Iterable[Record]]) -> dict[bytes | None, list[Record]]:
-    """The sequence of every key; fails if a key is in two partitions."""
+    """The records of every key, in order. It fails if a key is in two partitions."""
     sequences: dict[bytes | None, list[Record]] = {}
     home: dict[bytes | None, int] = {}
     for partition, records in log.items():
@@ -200,7 +203,7 @@ def per_key(log: Mapping[int, Iterable[Record]]) -> dict[bytes | None, list[Reco
 
 
 def assert_copied(connection: KafkaConnection, move: Move) -> None:
-    """Every record of the source once, in order per key, where the rule puts it."""
+    """Assert that every record of the source arrived once, in order per key, in the partition of the rule."""
     source, target = read(connection, move.source), read(connection, move.target)
     expected, found = per_key(source), per_key(target)
     wrong = {key for key in {*expected, *found} if expected.get(key) != found.get(key)}

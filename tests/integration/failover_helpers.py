@@ -1,4 +1,4 @@
-"""A live copy on several brokers, beside an application that goes on writing, for tests that harm a broker."""
+"""For tests that harm a broker: a live copy on several brokers, beside an application that goes on writing."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ CONFIGS = {
     "retention.ms": "-1",
 }
 MOVES_AGAIN_SECONDS = 60
-"""How long a test waits for a copy to move; it fails where it doesn't at all."""
+"""A test waits at most so long for a copy to move. If it does not move, the test fails."""
 
 
 class Feed:
-    """Writes to changelogs until it is stopped, and tries again where a broker is away.
+    """Writes to changelogs until it is stopped. If a broker is away, it tries again.
 
-    :param transactional_id: of an application that is exactly once; without one, it is idempotent.
+    :param transactional_id: the id of an application with exactly-once. Without an id, the producer is idempotent.
     """
 
     def __init__(self, connection: KafkaConnection, moves: list[Move], transactional_id: str) -> None:
@@ -102,14 +102,14 @@ class LiveCopy:
 
 
 class Beside:
-    """What a test harms brokers beside."""
+    """The copy and the application beside which a test harms brokers."""
 
     def __init__(self, cluster: EmbeddedCluster, connection: KafkaConnection, plan: Plan) -> None:
         self.cluster, self.connection, self.plan = cluster, connection, plan
         self.copy = LiveCopy(connection, plan)
 
     def moves_again(self) -> float:
-        """Return after how many seconds everything that is in the sources now has been copied."""
+        """Wait until everything that is in the sources now is copied, and return how many seconds it took."""
         ends = ends_of(self.connection, *self.plan.moves)
         began = time.monotonic()
         wait_until(lambda: self.copy.has_reached(ends), timeout=MOVES_AGAIN_SECONDS, what="the copy to move again")
@@ -118,7 +118,7 @@ class Beside:
 
 @contextmanager
 def live_copy(cluster: EmbeddedCluster, unique: str, *, exactly_once: bool) -> Iterator[Beside]:
-    """Lend a copy that runs; then prove that every record has arrived once, and in order per key."""
+    """Give a running copy. At the end, assert that every record has arrived once, and in order per key."""
     connection = KafkaConnection(cluster.client_config())
     moves = [changelog(unique, "key-value", 4, 8, store) for store in ("a", "b")]
     plan, admin = plan_of(unique, *moves), ClusterAdmin(connection)

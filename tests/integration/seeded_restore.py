@@ -1,4 +1,4 @@
-"""A restore that may begin with a snapshot, in this process: what a Spark job does, without Spark."""
+"""A restore that may begin with a snapshot. It does what a Spark job does, but in this process without Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Restored:
     """What one attempt did.
 
     :param seeded: rows of snapshots.
-    :param tail: records read of the log.
+    :param tail: records read from the log.
     :param refused: why snapshots were not used.
     """
 
@@ -47,7 +47,7 @@ class SeededRestore:
 
     @classmethod
     def of(cls, world: SnapshotWorld) -> SeededRestore:
-        """Make the target."""
+        """Make the target topic, and return the copy to it."""
         connection = KafkaConnection(dict(world.client))
         move = changelog(world.application, STORE_TYPE, PARTITIONS, 5, store=STORE)
         ClusterAdmin(connection).ensure_topic(move.target, move.target_partitions, 1, KEEP)
@@ -55,11 +55,11 @@ class SeededRestore:
 
     @property
     def plan(self) -> Plan:
-        """With this changelog alone."""
+        """The plan with this changelog alone."""
         return plan_of(self.world.application, self.move)
 
     def candidates(self, **changes: object) -> Candidates:
-        """The snapshots that fit the changelog, or one that differs from it."""
+        """The snapshots that fit the changelog, or a changelog that differs from it."""
         move = self.move.model_copy(update=changes)
         return candidates_for(self.connection, str(self.world.directory), self.world.application, [move])
 
@@ -68,7 +68,7 @@ class SeededRestore:
         return dict(CopyProgress(self.connection, self.plan, [self.move]).ends())
 
     def task(self, *, snapshots: bool = True) -> CopyToEnds:
-        """What runs in Spark's workers."""
+        """The function that runs in Spark's workers."""
         seeds = self.candidates().by_source if snapshots else {}
         return CopyToEnds(self.connection, self.plan, self.ends(), now_ms(), seeds=seeds)
 
@@ -91,7 +91,7 @@ class SeededRestore:
         return self._directory(day) / "_manifest.json"
 
     def assert_equal_to_a_full_copy(self) -> None:
-        """The same state, each key where it belongs, and no record twice."""
+        """Assert that the state is the same, each key is where it belongs, and no record came twice."""
         assert self._live(self.move.target) == self._live(self.move.source)
         for partition, records in read(self.connection, self.move.target).items():
             for record in records:

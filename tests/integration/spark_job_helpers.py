@@ -1,4 +1,4 @@
-"""Starting the jobs as they are started in production: by ``spark-submit`` in a process of its own."""
+"""Starts the jobs as in production: by ``spark-submit`` in a process of its own."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ FOR_EVER_MS = 10**15
 
 
 class Submitted:
-    """A job that was submitted, and what it says."""
+    """A submitted job, and what it prints."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self.process, self.log = process, log
 
     def result(self) -> int:
-        """The exit code, when it has ended."""
+        """Wait for the end of the job, and return its exit code."""
         return self.process.wait(SECONDS)
 
     def text(self) -> str:
-        """Everything it has said so far."""
+        """Everything that it has printed so far."""
         return self.log.read_text(errors="replace")
 
     def python_processes(self) -> set[int]:
-        """Driver and workers: everything below ``spark-submit`` but the JVM."""
+        """The driver and workers: all processes below ``spark-submit`` except the JVM."""
         return {pid for pid in descendants(self.process.pid) if "python" in command_of(pid).partition(" ")[0]}
 
     def driver(self) -> int:
-        """The job's own process."""
+        """The process of the driver."""
         return next(pid for pid in self.python_processes() if "spark_jobs" in command_of(pid))
 
 
 def command_of(pid: int) -> str:
-    """A process's command line; nothing if it has ended."""
+    """The command line of a process, or "" if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -60,12 +60,12 @@ def command_of(pid: int) -> str:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Processes below a process."""
+    """Yield all processes below a process."""
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
             children = task.read_text().split()
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it has ended since
+            continue  # it has ended meanwhile
         for child in children:
             yield int(child)
             yield from descendants(int(child))
@@ -82,11 +82,11 @@ def submitted(
     path: str | None = None,
     master: str = LOCAL,
 ) -> Iterator[Submitted]:
-    """A running job; killed at the end if it hasn't ended by itself.
+    """Run a job during the block. It is killed at the end, unless it has ended by itself.
 
-    :param plan: or the application's name, for a job without one.
+    :param plan: the plan, or the application's name for a job without a plan.
     :param path: PYTHONPATH of driver and workers.
-    :param master: of a cluster, whose workers find their Python themselves.
+    :param master: master of a cluster. Its workers find their Python themselves.
     """
     application = plan if isinstance(plan, str) else plan.application
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", master]
@@ -126,9 +126,9 @@ def submit_verify(
 ) -> subprocess.CompletedProcess[str]:
     """Run the verification to its end.
 
-    :param client: librdkafka settings that it gets.
-    :param conf: Spark properties beside the usual ones.
-    :param more_jars: beside those of Spark's Kafka connector.
+    :param client: librdkafka settings of the job.
+    :param conf: Spark properties in addition to the usual ones.
+    :param more_jars: jars in addition to those of Spark's Kafka connector.
     """
     jars = ",".join(map(str, [*sorted(ensure_jars("connector").glob("*.jar")), *more_jars]))
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", "--jars", jars]
@@ -147,7 +147,7 @@ def submit_verify(
 
 
 def begin(connection: KafkaConnection, plan: Plan, run: str = RUN) -> ControlTopic:
-    """The lease and the journal of a new expansion."""
+    """Write the lease and the journal of a new expansion."""
     control = ControlTopic(connection, plan.application)
     control.ensure(1)
     lease = Lease(owner=run, epoch=1, target=plan.partitions, expires_at_ms=FOR_EVER_MS)
@@ -156,12 +156,12 @@ def begin(connection: KafkaConnection, plan: Plan, run: str = RUN) -> ControlTop
 
 
 def advance(control: ControlTopic, phase: Phase, **changes: object) -> None:
-    """The journal's next phase, as the cutover writes it."""
+    """Write the journal's next phase, as the cutover does."""
     control.update(lambda s: {"journal": s.journal.model_copy(update={"phase": phase, **changes})})
 
 
 def wait_for(control: ControlTopic, job: str, state: str, attempt: int | None = None) -> JobResult:
-    """The job's result, once it has that state."""
+    """Wait until the job's result has a state, and return it."""
 
     def result() -> JobResult | None:
         found = control.read().results.get(job)
@@ -174,7 +174,7 @@ def wait_for(control: ControlTopic, job: str, state: str, attempt: int | None = 
 
 
 def captured(plan: Plan, ends: Callable[[str], dict[int, int]], committed: dict[str, dict[int, int]]) -> Captured:
-    """What the cutover captures when blue is gone."""
+    """Return what the cutover captures after blue has stopped."""
     return Captured(
         changelog_ends={m.source: ends(m.source) for s in plan.stages for m in s.changelogs},
         in_flight={

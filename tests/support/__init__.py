@@ -1,1 +1,1 @@
-"""What several test suites share."""
+"""Helpers that several test suites share."""

@@ -31,7 +31,7 @@ CHAIN: dict[str, Any] = {
 
 
 def write_application(directory: Path, **changes: Any) -> Path:
-    """Write the chain with some fields changed, named by its id; returns the file."""
+    """Write the chain with some fields changed into a file that is named by its id, and return the file."""
     declared = {**CHAIN, **changes}
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / f"{declared['application_id']}.yaml"

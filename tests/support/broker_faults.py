@@ -1,4 +1,4 @@
-"""Faults of one broker of three, done to the broker that matters at the moment that matters."""
+"""Faults of one broker of three: they hit the broker that matters at the moment that matters."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from testbed.cluster_roles import ClusterRoles
 from testbed.expansion import Expansion
 
 Harm = tuple[str, str] | tuple[str, str, float]
-"""How, the role of the broker, and how many seconds it is away, by default those of ``AWAY_SECONDS``."""
+"""The kind of harm, the role of the broker, and for how many seconds it is away (default: ``AWAY_SECONDS``)."""
 AWAY_SECONDS = {"kill": 10.0, "freeze": 40.0, "stop": 5.0}
-"""After so long a broker that was harmed comes back."""
+"""For so many seconds, a harmed broker is away."""
 
 ROLES: dict[str, Callable[[ClusterRoles, Expansion], int]] = {
     "leader of a changelog": lambda roles, e: roles.leader(_journal(e).plan.changelogs[0].target),
@@ -36,9 +36,9 @@ ROLES: dict[str, Callable[[ClusterRoles, Expansion], int]] = {
 
 @dataclass
 class Faults:
-    """Harms brokers, and remembers what was done for the table that a test prints.
+    """Harms brokers, and remembers what it did for the table that a test prints.
 
-    A broker is harmed only while all others are well: two of three live all the time.
+    It harms a broker only while all others are well. So two of three brokers live all the time.
     """
 
     cluster: EmbeddedCluster
@@ -48,7 +48,7 @@ class Faults:
     _returns: list[threading.Thread] = field(default_factory=list)
 
     def harm(self, how: str, role: str, away: float | None = None, *, moment: str) -> None:
-        """Kill, freeze or stop in order the broker of a role; another thread lets it come back.
+        """Kill, freeze or cleanly stop the broker that has a role. Another thread brings it back.
 
         :param how: of ``AWAY_SECONDS``.
         :param role: of ``ROLES``.
@@ -76,7 +76,7 @@ class Faults:
         self._returns[-1].start()
 
     def restart_each(self) -> None:
-        """Restart one broker after the other; each is whole again before the next one goes."""
+        """Restart one broker after the other. The cluster is whole again before the next broker stops."""
         self.await_returned()
         self.cluster.restart_each()
         self.rounds += 1
@@ -100,25 +100,25 @@ class Faults:
             rounds.result()
 
     def await_returned(self) -> None:
-        """Return when every broker that was harmed is back, and the cluster is whole."""
+        """Wait until every harmed broker is back, and the cluster is whole."""
         if self._returns:
             self.join()
             self.cluster.await_healthy()
 
     def join(self) -> None:
-        """Return when no thread will bring a broker back any more: a test that fails must leave none behind."""
+        """Wait for the threads that bring brokers back. A test that fails must leave no such thread behind."""
         while self._returns:
             self._returns.pop().join()
 
 
 @contextmanager
 def harmed_at(faults: Faults, phases: Mapping[Phase, Harm]) -> Iterator[list[str]]:
-    """Do harm as soon as the journal has come to a phase, before the cutover does anything else.
+    """Harm a broker as soon as the journal reaches a phase, before the cutover does anything else.
 
-    The cutover waits in front of a phase until the broker of the phase before is back: without that, a pause of
-    some seconds would be over before the second harm could be done.
+    Before each phase, the cutover waits until the broker of the previous phase is back. Without that, a pause of
+    some seconds would be over before the second broker could be harmed.
 
-    :param phases: what is done in each.
+    :param phases: the harm that is done in each phase.
     :returns: the phases that were seen, in order.
     """
     left, seen = dict(phases), list[str]()

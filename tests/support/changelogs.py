@@ -1,4 +1,4 @@
-"""Small changelogs of a known history, written record by record to known partitions, without the copy loop."""
+"""Small changelogs with a known history, written record by record to known partitions, without the copy loop."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 
 Headers = tuple[tuple[str, bytes | None], ...]
 KEY_TOPIC = "orders"
-"""By whose name a user's partitioner is asked."""
+"""The topic name that a user's partitioner is asked with."""
 
 POSITION: Headers = (("v", b"\x00"), ("c", b"position"))
-"""What Kafka Streams adds to records when consistency vectors are on; a copy leaves it out."""
+"""The headers that Kafka Streams adds to records when consistency vectors are on. A copy leaves them out."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ Placed = tuple[int, Record]
 
 
 def history(store_type: str, since: int, keys: int = 24) -> list[Record]:
-    """Return three rounds over all keys: values, updates, and at last tombstones for every fourth key.
+    """Return three rounds over all keys: values, then updates, and finally tombstones for every fourth key.
 
     Every third key has headers, every fifth is written with a position, every eighth is alive again in the end.
 
@@ -64,7 +64,7 @@ def history(store_type: str, since: int, keys: int = 24) -> list[Record]:
 
 
 def changelog_key(store_type: str, number: int) -> bytes:
-    """Return a key as the store type logs it: a name among bytes that say nothing about the partition."""
+    """Return a key as the store type logs it: a name, and around it bytes that do not affect the partition."""
     name, layout = f"key-{number:03d}".encode(), format_of(store_type).layout
     if isinstance(layout, Trimmed):
         around = number * 7919
@@ -79,9 +79,9 @@ def primary_key(number: int) -> bytes:
 
 
 def changelog_value(store_type: str, number: int, text: bytes) -> bytes:
-    """Return a value as the store type logs it; a subscription names partition 0 until it is ``placed``.
+    """Return a value as the store type logs it. A subscription names partition 0 until it is ``placed``.
 
-    Every fifth subscription is of version 0, which names none.
+    Every fifth subscription has version 0, which names no partition.
     """
     if store_type != "foreign-key-subscription":
         return text
@@ -93,9 +93,9 @@ def changelog_value(store_type: str, number: int, text: bytes) -> bytes:
 def placed(
     records: Iterable[Record], store_type: str, partitions: int, partitioner: str = "murmur2"
 ) -> list[Placed]:
-    """Return the records with the partitions of their partitioning keys.
+    """Return each record with the partition of its partitioning key.
 
-    Subscriptions name a left table's of as many partitions.
+    A subscription also names the partition of its left row. The left table has the same number of partitions.
     """
     of, partition = format_of(store_type).partitioning_key, partitioner_named(partitioner, KEY_TOPIC).partition
     if store_type == "foreign-key-subscription":
@@ -110,7 +110,7 @@ def _named(value: bytes | None, partitions: int) -> bytes | None:
 
 
 def copied(records: Iterable[Record]) -> list[Record]:
-    """Return what a correct copy writes: everything, but without the position."""
+    """Return what a correct copy writes: everything except the position headers."""
     return [replace(r, headers=tuple(h for h in r.headers if h not in POSITION)) for r in records]
 
 
@@ -123,16 +123,16 @@ def write_log(
     transactional: bool = False,
     config: Mapping[str, str] | None = None,
 ) -> ComparedLog:
-    """Create a topic and write records in order; returns its whole range.
+    """Create a topic, write records in order, and return the topic's whole range.
 
-    :param transactional: in one transaction, after one that was aborted.
+    :param transactional: write in one transaction, after another transaction that was aborted.
     """
     admin = AdminClient(dict(client))
     new = NewTopic(topic, partitions, config=dict(config or {"cleanup.policy": "compact"}))
     admin.create_topics([new])[topic].result(30)
     if transactional:
         _write_in_transactions(client, topic, list(records))
-        # The commit has been answered before its markers are in every partition.
+        # The broker answers the commit before its markers are in every partition.
         wait_until_complete(ClusterAdmin(KafkaConnection(dict(client))), [topic])
     else:
         append(client, topic, records)
@@ -140,7 +140,7 @@ def write_log(
 
 
 def append(client: Mapping[str, str], topic: str, records: Iterable[Placed]) -> None:
-    """Write records in order; on return the brokers have them."""
+    """Write records in order. When it returns, the brokers have them."""
     producer = Producer({**client, "enable.idempotence": True, "linger.ms": 0})
     _produce(producer, topic, records)
     assert producer.flush(30) == 0
@@ -160,7 +160,7 @@ def trim(client: Mapping[str, str], topic: str, partition: int, before: int) -> 
 
 
 def record_count(client: Mapping[str, str], log: ComparedLog) -> int:
-    """Return how many committed records a log still has."""
+    """Return how many committed records a log still holds."""
     consumer = Consumer(
         {**client, "group.id": "unused", "enable.partition.eof": True, "enable.auto.commit": False}
     )

@@ -1,4 +1,4 @@
-"""The flights application that is never rescaled, and what one that was rescaled is compared with."""
+"""The flights application without an expansion. Tests compare a rescaled application with its result."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ STORES = ("aircraft-totals", "aircraft-sessions", "airport-hourly")
 
 @dataclass(frozen=True)
 class Control:
-    """Result of the application that was never rescaled, and when its flights took place."""
+    """The result of the application that was never rescaled, and the times of its flights."""
 
     stores: dict[str, dict[bytes, Entry]]
     shift_hours: int
 
     def assert_equal(self, bootstrap_servers: str, application_id: str) -> None:
-        """Compare the stores of a generation with these."""
+        """Assert that the stores of a generation are equal to these."""
         for store, expected in self.stores.items():
             found = live_entries(bootstrap_servers, f"{application_id}-{store}-changelog")
             assert differences(expected, found, timestamps=store != "aircraft-sessions") == [], store
 
 
 def control_run(directory: Path) -> Control:
-    """Return what all flights make of the application, on a broker of its own."""
+    """Let the application process all flights on a broker of its own, and return its result."""
     with EmbeddedBroker(directory / "broker", heap="512m") as broker:
         dataset = load(limit=FLIGHTS)
-        # It ends with its last commit, of which there is one in 30 s by default.
+        # The run ends with its last commit. By default there is one commit in 30 s.
         settings = {"FLIGHTS_OPTIONS": "--commit-interval-ms 500"}
         stack = FlightsStack(directory, broker.bootstrap_servers, settings=settings)
         create_inputs(stack.client, 4)
@@ -73,11 +73,13 @@ def compared_run(
 ) -> Iterator[FlightsStack]:
     """The application at work on the first half of a control run's flights, on a broker of its own.
 
-    When the block ends, the rest is processed; the last generation must have the stores of the control run then.
+    When the block ends, the application processes the rest. Then the stores of the last generation must be equal
+    to those of the control run.
 
-    :param rate: flights per second that go on arriving, at first; fewer and fewer then, so that some are left.
+    :param rate: flights per second that arrive at first. Later they become fewer, so that some are left at the
+        end.
     :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
-    :param generations: those that will have run in the end.
+    :param generations: all generations that have run by the end.
     """
     with EmbeddedBroker(directory / "broker", heap="512m") as broker:
         stack = FlightsStack(
@@ -92,7 +94,7 @@ def compared_run(
             settings=settings,
         )
         stack.directory.mkdir()
-        # The same hours as the control run: timestamps are compared too.
+        # The flights have the same hours as in the control run, because timestamps are compared too.
         Progress("fresh", 0, FLIGHTS, control.shift_hours).write(stack.progress_file)
         with environment_of(stack):
             try:
@@ -109,7 +111,7 @@ def compared_run(
 
 
 def await_output(expansion: Expansion) -> None:
-    """Return when the application has written something to each of its outputs."""
+    """Wait until the application has written something to each of its outputs."""
     admin, topics = ClusterAdmin(expansion.connection), [o.topic for o in expansion.application.outputs]
 
     def written() -> bool:

@@ -18,7 +18,7 @@ VARIABLE = "TESTS_COUNTING_LIFECYCLE"
 
 
 class Counting:
-    """One instance per generation, in this process's care."""
+    """Runs one instance per generation, as a child of this process."""
 
     members: ClassVar[dict[str, StreamsMember]] = {}
 
@@ -49,9 +49,9 @@ class Counting:
 
 
 class GatedCounting(Counting):
-    """The same, pre-warmed."""
+    """The same lifecycle, with pre-warming."""
 
     def start_gated(self, instance: Instance) -> None:
-        """Start it behind the warm-up gate, which takes another protocol for as long."""
+        """Start it behind the warm-up gate. While it is there, it uses another group protocol."""
         gate = {"default.client.supplier": "org.kafkarescale.WarmUpGate", "group.protocol": "classic"}
         self._launch(instance, gate, [ensure_gate_jar()])

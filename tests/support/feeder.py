@@ -1,4 +1,4 @@
-"""What the test applications of ``jvm/tests`` are fed with, while others look on."""
+"""The input of the test applications of ``jvm/tests``, sent in the background."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FLUSH_AFTER_MS = 2 * 3_600_000
 
 @dataclass
 class Feeder:
-    """Sends a fixed sequence of records: some at once, some slowly while others look on, the rest when told.
+    """Sends a fixed sequence of records: some at once, some slowly in the background, the rest when told to.
 
-    It never learns of partitions that are added: a key's records stay in one, and in order.
+    It never learns of added partitions. So a key's records stay in one partition, and in order.
 
-    :param total: records in all, alternating between the inputs.
+    :param total: number of all records. They alternate between the inputs.
     :param since: timestamp of the first record, ms.
     """
 
@@ -50,7 +50,7 @@ class Feeder:
         assert self.sent == self.total
 
     def flush_windows(self) -> None:
-        """Send records of hours later with keys for every partition, so that all windows are closed."""
+        """Send records whose time is hours later, with keys for every partition, so that all windows close."""
         for topic in self.inputs:
             for n in range(FLUSH_KEYS):
                 value = self._value(topic, n, f"flush-{n}")
@@ -92,7 +92,10 @@ class Feeder:
 
 
 def _record(topic: str, turn: int) -> tuple[str, str]:
-    """A third of the keys is on both sides of a join by key; every 29th value deletes."""
+    """Return the key and value of a turn: a third of the keys is on both sides of a join by key.
+
+    Every 29th value deletes.
+    """
     if topic == "left":
         key = turn * 7 % KEYS
         foreign = turn * 11 % (FOREIGN_KEYS + 1)

@@ -1,4 +1,7 @@
-"""A program that filters and keeps nothing, by a Python lifecycle: a consumer per generation, in this process."""
+"""A program that filters and keeps no state.
+
+Its Python lifecycle runs a consumer per generation in this process.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ VARIABLE = "TESTS_FILTERING"
 
 
 class Filtering:
-    """Hands on every record but those without a value."""
+    """Passes on every record that has a value."""
 
     running: ClassVar[dict[str, tuple[Event, Thread]]] = {}
 

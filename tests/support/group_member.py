@@ -1,4 +1,4 @@
-"""A consumer in a process of its own, so that a test can kill it: prints ``assigned`` once it is a member."""
+"""A consumer in a process of its own, so that a test can kill it. It prints ``assigned`` once it is a member."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from confluent_kafka import Consumer
 
 @contextmanager
 def group_member(settings: Mapping[str, str], group: str, topic: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that is a member of ``group``, with an assignment, when the block begins; killed at its end."""
+    """A process that is a member of ``group`` and has an assignment when the block begins.
+
+    It is killed at the end of the block.
+    """
     config = json.dumps({**settings, "group.id": group, "auto.offset.reset": "earliest"})
     process = subprocess.Popen([sys.executable, __file__, config, topic], stdout=subprocess.PIPE, text=True)
     try:

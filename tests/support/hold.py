@@ -1,4 +1,4 @@
-"""Producers that can be held: one file asks them to send nothing, another one says that they don't."""
+"""Producers that can be held. One file asks them to send nothing, and another file says that they send nothing."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from testbed.processes import wait_until
 
 @dataclass(frozen=True)
 class Hold:
-    """The commands of an application file, and what a producer of the tests makes of them.
+    """The commands of an application file that hold producers, and what a producer of the tests asks and says.
 
-    :param directory: where the two files are.
-    :param ended: set when nothing more is to be sent.
+    :param directory: directory of the two files.
+    :param ended: set when the producers shall never send again.
     """
 
     directory: Path
@@ -30,7 +30,7 @@ class Hold:
 
     @property
     def held(self) -> Path:
-        """Exists while nothing is sent."""
+        """The file that exists while nothing is sent."""
         return self.directory / "held"
 
     @property
@@ -38,11 +38,11 @@ class Hold:
         return self.directory / "hold"
 
     def is_asked(self, within: float) -> bool:
-        """Return whether to send nothing more, at once or after so many seconds."""
+        """Return whether to stop sending: a hold is asked for, or sending ends for good within so many seconds."""
         return self._asked.exists() or self.ended.wait(within)
 
     def until_released(self) -> None:
-        """Say that nothing is being sent, until something may be sent again or nothing ever will."""
+        """Say that nothing is being sent, until the hold is over or sending has ended for good."""
         self.held.touch()
         wait_until(lambda: self.ended.is_set() or not self._asked.exists(), timeout=600, what="the release")
         self.held.unlink()

@@ -1,4 +1,4 @@
-"""Logs of an application that grows in place, written as it writes them, and what has to be in them afterwards."""
+"""Logs of an application that grows in place: written as it writes them, and checked after the growth."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def in_place(unique: str, *moves: Move) -> Plan:
 
 
 def history(count: int = 400) -> Iterator[Record]:
-    """Updates of 60 keys, of which every seventh record deletes."""
+    """Yield updates of 60 keys. Every seventh record deletes its key."""
     for i in range(count):
         value = None if i % 7 == 3 else b"value-%d" % i
         yield Record(b"key-%d" % (i * 13 % 60), value, T0 + i, (("h", b"%d" % i),) if i % 3 else ())
 
 
 def written(connection: KafkaConnection, move: Move, records: Iterable[Record], **configs: str) -> Log:
-    """Create the topic with its present count, write to it as the application does, and return what is in it."""
+    """Create the topic with its present count, write to it as the application does, and return its content."""
     policy = "compact" if move.kind is MoveKind.CHANGELOG else "delete"
     keep = {"cleanup.policy": policy, "min.compaction.lag.ms": str(2**63 - 1), "retention.ms": "-1", **configs}
     ClusterAdmin(connection).ensure_topic(move.source, move.source_partitions, 1, keep)
@@ -59,7 +59,7 @@ def written(connection: KafkaConnection, move: Move, records: Iterable[Record], 
 
 
 def append(connection: KafkaConnection, move: Move, count: int, records: Iterable[Record]) -> None:
-    """Write on, as the application does with a count."""
+    """Append records as the application does while the topic has so many partitions."""
     producer, rule = Producer(connection.client()), partitioner_named(move.partitioner, move.key_topic)
     for r in records:
         partition = 0 if r.key is None else rule.partition(r.key, count)
@@ -68,7 +68,7 @@ def append(connection: KafkaConnection, move: Move, count: int, records: Iterabl
 
 
 def captured_of(connection: KafkaConnection, plan: Plan, starts: dict[int, int] | None = None) -> Captured:
-    """Return what the application has left when it was stopped.
+    """Return what was captured when the application stopped: ends of changelogs, and unread repartition records.
 
     :param starts: its offsets in repartition topics, 0 by default.
     """
@@ -94,7 +94,7 @@ def moving(move: Move, log: Log) -> Log:
 
 
 def home_of(move: Move, key: bytes | None) -> int:
-    """Return the partition of a key among the new ones."""
+    """Return the new partition of a key."""
     return partitioner_named(move.partitioner, move.key_topic).partition(key or b"", move.target_partitions)
 
 
@@ -109,7 +109,11 @@ def live(log: Log) -> dict[bytes | None, set[int]]:
 
 
 def assert_moved(move: Move, before: Log, after: Log) -> None:
-    """Old records are untouched; behind them lies what moves, once and in order; no key is live in two places."""
+    """Assert that the move was correct.
+
+    Old records are untouched. After them come the records that move, once and in order, and tombstones for their
+    keys in the old partitions. Each live key is live only in its new partition.
+    """
     for partition, records in before.items():
         assert after[partition][: len(records)] == records
     appended = {p: records[len(before.get(p, [])) :] for p, records in after.items()}
@@ -122,7 +126,7 @@ def assert_moved(move: Move, before: Log, after: Log) -> None:
 
 
 def by_key(log: Log) -> dict[bytes | None, list[Record]]:
-    """Return the records of every key, wherever they are."""
+    """Return the records of every key over all partitions."""
     found: dict[bytes | None, list[Record]] = {}
     for records in log.values():
         for r in records:

@@ -1,4 +1,4 @@
-"""Killing processes: one with everything it has started, or those of a command."""
+"""Killing processes: one process with everything it has started, or all processes of a command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sessions_of(pid: int) -> list[int]:
 
 
 def kill_session(pid: int) -> None:
-    """SIGKILL all of them, as the end of a machine does."""
+    """SIGKILL all processes of a session, as when their machine fails."""
     killed(sessions_of(pid))
 
 
@@ -39,7 +39,7 @@ def processes_with(*words: str) -> list[int]:
 
 
 def killed(pids: list[int]) -> bool:
-    """SIGKILL them and return whether there was any."""
+    """SIGKILL the processes with these words, and return whether there was any."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,7 @@
-"""Tries to take a lease as soon as a line arrives on stdin; prints the outcome as JSON. A process of its own."""
+"""Tries to take a lease as soon as a line arrives on stdin, and prints the outcome as JSON.
+
+It runs as a process of its own.
+"""
 
 from __future__ import annotations
 

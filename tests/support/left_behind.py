@@ -1,4 +1,4 @@
-"""What an application has not processed, and why: printed by a test that waits for it in vain."""
+"""Prints what an application has not processed, and why. A test that waits for it in vain calls this."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def print_left_behind(connection: KafkaConnection, application_id: str) -> None:
     for topic, partitions in sorted(committed.items()):
         for partition, offset in sorted(partitions.items()):
             ends = visible[topic][partition], last[topic][partition]
-            # A transaction's marker takes an offset that is never committed by itself.
+            # The marker of a transaction takes an offset. No commit goes past it before a later record.
             if offset + 1 < ends[1]:
                 print(f"BEHIND {topic}-{partition}: committed {offset}, visible up to {ends[0]}, end {ends[1]}")
     for each in open_transactions(admin, [t for t in visible if visible[t] != last[t]]):

@@ -1,8 +1,8 @@
 """The lifecycle commands of a link of a chain: ``link.py start|stop|status APPLICATION_ID [INPUT]``.
 
-``LINKS`` names a directory with ``links.json``: per base name, what the application reads (unless it is told
-otherwise when it is started), writes and computes.
-While there is a file ``APPLICATION_ID.unstoppable``, ``stop`` fails.
+``LINKS`` names a directory with ``links.json``. Per base name, this file says what the application reads, writes
+and computes. The start command can name another input. While there is a file ``APPLICATION_ID.unstoppable``,
+``stop`` fails.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main(command: str, application_id: str, source: str = "") -> int:
 def start(directory: Path, application_id: str, source: str) -> int:
     """Start the application and return its process id.
 
-    :param source: what it is to read; the topic of its link if empty.
+    :param source: the topic to read. If it is empty, this is the input of its link.
     """
     stack = json.loads((directory / "links.json").read_text())
     link = stack["links"][re.sub(r"-g\d+$", "", application_id)]

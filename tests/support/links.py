@@ -42,7 +42,7 @@ DESCRIPTION = """Topologies:
 
 @dataclass
 class Links:
-    """The chain: ``up`` sums what is sent to ``raw``, ``middle`` and ``down`` keep the largest sum of every key.
+    """The chain: ``up`` sums what is sent to ``raw``. ``middle`` and ``down`` keep the largest sum of every key.
 
     :param directory: application files, process ids, logs, state.
     """
@@ -63,7 +63,7 @@ class Links:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What lifecycle commands need."""
+        """The environment that lifecycle commands need."""
         return {"LINKS": str(self.directory), "KAFKA_RESCALE_APPLICATIONS": str(self.directory / "applications")}
 
     def prepare(self) -> None:
@@ -104,10 +104,10 @@ class Links:
         return subprocess.run(words, env=environment, check=False).returncode
 
     def produce(self) -> None:
-        """Send ones until ``end``, but for the time that they are held."""
+        """Send the value 1 for all keys in turn until ``end``, except while producers are held."""
         number = 0
         while not self._ended.is_set():
-            # A restart: what was held knows nothing of partitions that were added meanwhile.
+            # Producers restart after a hold, because the held client does not know the partitions that were added.
             producer = Producer({"bootstrap.servers": self.servers, "partitioner": "murmur2_random"})
             while not self._hold.is_asked(within=0.01):
                 for _ in range(5):
@@ -120,11 +120,11 @@ class Links:
             self._hold.until_released()
 
     def end(self) -> None:
-        """Send nothing more."""
+        """Let ``produce`` end."""
         self._ended.set()
 
     def finals(self) -> dict[str, int]:
-        """Return the last value of every key in the last topic."""
+        """Return the largest value of every key in the last topic."""
         admin = ClusterAdmin(self.connection)
         begins, ends = (read(["finals"])["finals"] for read in (admin.begin_offsets, admin.end_offsets))
         found: dict[str, int] = {}

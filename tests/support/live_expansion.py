@@ -26,7 +26,9 @@ FLIGHTS = 9_000
 TWO_INSTANCES = Path(__file__).with_name("two_instances.sh")
 BROKERS_DEFAULT = {"group.initial.rebalance.delay.ms": "3000"}
 PROMPT = {"FLIGHTS_OPTIONS": "--commit-interval-ms 500"}
-"""At least once, output leaves the cache with a commit: by default every 30 s, for which a test waits thrice."""
+"""A short commit interval. With at-least-once, the cache emits output at a commit, by default every 30 s.
+A test would wait three times for such a commit.
+"""
 World = tuple[FlightsStack, Expansion]
 
 
@@ -43,11 +45,13 @@ def live_application(
 ) -> Iterator[World]:
     """The flights application at work, and an expansion of it to 8 partitions.
 
-    :param rate: flights per second that go on arriving, at first; fewer and fewer then, so that some are left.
-    :param settings: further ``FLIGHTS_…`` variables of ``run.sh``; by default it commits often.
-    :param two_instances: run it as two processes with local state of their own, on a broker which waits for both.
-    :param changes: of the application file.
-    :param cluster: brokers that run already; by default one is started.
+    :param rate: flights per second that arrive at first. Later they become fewer, so that some are left at the
+        end.
+    :param settings: further ``FLIGHTS_…`` variables of ``run.sh``. By default the application commits often.
+    :param two_instances: run it as two processes with local state of their own, on a broker that waits for both to
+        join.
+    :param changes: changed fields of the application file.
+    :param cluster: brokers that already run. By default, one broker is started.
     """
     properties = BROKERS_DEFAULT if two_instances else {}
     program = TWO_INSTANCES if two_instances else RUN
@@ -99,10 +103,10 @@ def journal_of(expansion: Expansion) -> Journal:
 
 
 def operation_process(expansion: Expansion, operation: str, file: Path = FILE) -> subprocess.Popen[bytes]:
-    """An operation in a process of its own, as an Airflow task has it.
+    """Run an operation in a process of its own, as an Airflow task does.
 
     :param operation: ``module:function`` of ``kafka_rescale.operations``, such as ``cutover.cutover:run_cutover``.
-    :param file: of the application, as the process reads it.
+    :param file: the application file that the process reads.
     """
     module, _, function = operation.partition(":")
     script = (

@@ -14,9 +14,9 @@ PARTITIONS = 4
 
 
 def make_topics(client: dict[str, str], name: str) -> None:
-    """Create the first generation's topics with their records, all of them processed.
+    """Create the first generation's topics and their records. The application has processed all records.
 
-    The records are written in transactions, as under exactly-once, so that every log ends with a marker.
+    The records are written in transactions, as with exactly-once, so that every log ends with a marker.
     """
     admin = AdminClient(client)
     topics = [NewTopic(t, PARTITIONS, 1, config=configs) for t, configs in topic_configs(name).items()]
@@ -31,7 +31,7 @@ def make_topics(client: dict[str, str], name: str) -> None:
                 topic, b"value", record.key, partition=record.partition, timestamp=record.timestamp_ms
             )
     producer.commit_transaction(30)
-    # A commit returns before the markers are written: until then the ends are those before it.
+    # A commit returns before the markers are written. Until they are, the ends are those before the commit.
     wait_until_complete(ClusterAdmin(KafkaConnection(client)), list(topic_configs(name)))
     sources = [f"{name}-orders", f"{name}-customers", f"{name}-by-customer-repartition"]
     commit(client, name, ends(client, sources))
@@ -39,14 +39,14 @@ def make_topics(client: dict[str, str], name: str) -> None:
 
 def ends(client: dict[str, str], topics: list[str]) -> list[TopicPartition]:
     """Return the end of every partition, as a ``read_committed`` reader sees it."""
-    admin = AdminClient(client)  # one that is collected too early leaves its futures unanswered
+    admin = AdminClient(client)  # keep it alive: if the client is collected too early, its futures get no answer
     wanted = {TopicPartition(t, p): OffsetSpec.latest() for t in topics for p in range(PARTITIONS)}
     found = admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED)
     return [TopicPartition(tp.topic, tp.partition, future.result(30).offset) for tp, future in found.items()]
 
 
 def commit(client: dict[str, str], group: str, offsets: list[TopicPartition]) -> None:
-    """Set a group's offsets, which must have no members."""
+    """Set a group's offsets. The group must have no members."""
     admin = AdminClient(client)
     request = [ConsumerGroupTopicPartitions(group, offsets)]
     for future in admin.alter_consumer_group_offsets(request).values():

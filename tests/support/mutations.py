@@ -1,4 +1,4 @@
-"""What the tests of verify compare: the logs of a store before and after, and mistakes in the second one."""
+"""What the tests of verify compare: the logs of a store before and after, with mistakes in the second log."""
 
 from __future__ import annotations
 

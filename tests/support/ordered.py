@@ -1,4 +1,4 @@
-"""An application that notices a record that is lost, doubled or out of order, and producers that learn nothing."""
+"""An application that notices a lost, doubled or reordered record. Its producers never learn of new partitions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.links import DESCRIPTION, PACKAGE, PROGRAM
 NAME, OLD, SEEN = "ordered", "orders", "seen"
 BEFORE, AFTER = 4, 8
 PRODUCERS, KEYS = 8, 40
-# As the brokers' clients are by default, but for the refresh: they never learn of anything.
+# The clients' defaults, except that they never refresh metadata: so they never learn of new partitions.
 IGNORANT = {"topic.metadata.refresh.interval.ms": -1, "partitioner": "murmur2_random", "enable.idempotence": True}
 
 
@@ -34,7 +34,7 @@ class Ordered:
     """The application, its producers, and a consumer of its output.
 
     :param directory: application file, process ids, logs, state.
-    :param silent_seconds: after which the bridge is to end.
+    :param silent_seconds: the bridge ends after so many seconds without a record.
     """
 
     directory: Path
@@ -97,7 +97,7 @@ class Ordered:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Producers that send, and a consumer that watches, until the end of the block."""
+        """Let producers send, and a consumer watch the output, until the end of the block."""
         threads = [threading.Thread(target=target, daemon=True) for target in (self._produce, self._watch)]
         for thread in threads:
             thread.start()
@@ -111,7 +111,10 @@ class Ordered:
 
     @contextmanager
     def live(self) -> Iterator[None]:
-        """The application at work beside its producers; in the end both generations of it are gone."""
+        """The application at work beside its producers.
+
+        At the end of the block, both of its generations are stopped.
+        """
         try:
             with self.at_work():
                 assert self.run("start", NAME) == 0
@@ -122,21 +125,21 @@ class Ordered:
                 self.run("stop", application_id)
 
     def stop_sending(self) -> None:
-        """Send nothing more."""
+        """Let the producers stop for good."""
         self._stop_sending.set()
 
     @property
     def is_all_seen(self) -> bool:
-        """Whether there are as many outputs as records were sent, once nothing more is sent."""
+        """Whether the producers have stopped, and there are as many outputs as sent records."""
         return self._stop_sending.is_set() and sum(map(len, self.seen.values())) >= sum(self.sent.values())
 
     def wrong(self) -> dict[str, list[int]]:
-        """Return the outputs of the keys whose outputs are not 0, 1, 2, … up to the last one sent."""
+        """Return the outputs of each key whose outputs are not 0, 1, 2, … up to the last number sent."""
         keys = {*self.sent, *self.seen}
         return {k: self.seen.get(k, []) for k in keys if self.seen.get(k) != list(range(self.sent[k]))}
 
     def grow_by_hand(self) -> None:
-        """Grow the input, and let the producers go on as new ones, which know of it."""
+        """Grow the input, and replace the producers by new ones, which know the new partitions."""
         self._grow.set()
         wait_until(lambda: not self._grow.is_set(), timeout=60, what="the growth")
 

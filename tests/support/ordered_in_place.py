@@ -1,4 +1,4 @@
-"""The application that notices what is lost, doubled or out of order, and that grows in place."""
+"""The application that notices a lost, doubled or reordered record. Here it grows in place."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ STATIC = "static:tests.support.user_partitioners:pinned"
 
 @dataclass
 class OrderedInPlace(Ordered):
-    """Its producers are held on demand, and learn of a growth then; once they have ended they count as held.
+    """Its producers can be held, and learn of a growth after a hold. When they have ended, they count as held.
 
-    :param partitioner: by which they place keys, as the application file names it.
+    :param partitioner: the partitioner of the producers, as the application file names it.
     """
 
     partitioner: str = LINEAR

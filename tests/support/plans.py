@@ -1,4 +1,4 @@
-"""Plans for tests of everything that carries a plan but doesn't look into it."""
+"""Plans for tests of code that carries a plan but doesn't look into it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def in_place_plan(
     generation: int = 2,
     grown_from: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Plan:
-    """The plan of the chain of ``application_files`` in place.
+    """The plan of an expansion in place of the chain of ``application_files``.
 
     :param running: its ``application.id``.
     :param grown_from: see ``build_plan``.
@@ -59,7 +59,7 @@ def in_place_plan(
 
 
 def stateless_plan(mode: Mode = Mode.IN_PLACE, current: int = 4, target: int = 8) -> Plan:
-    """The plan of a program that filters and maps: it has an input and an output, and no topic of its own."""
+    """The plan of a program that only filters and maps: it has an input and an output, and no internal topic."""
     fields = {"subtopologies": [{"sources": ["orders"], "sinks": ["totals"]}], "stores": [], "mode": mode}
     application = Application.model_validate({**CHAIN, **fields})
     return build_plan(

@@ -1,4 +1,4 @@
-"""What is asked of the program that looks each record's key up in a table."""
+"""The table, input and output of the program that looks up each record's key in a table."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ UNKNOWN = "none"
 
 
 class Rates:
-    """The table of the program ``LookupMember``, its input and its output, which has one partition.
+    """The table of the program ``LookupMember``, its input, and its output, which has one partition.
 
-    :param partitions: of the table and of the input.
+    :param partitions: partitions of the table and of the input.
     """
 
     def __init__(self, client: dict[str, str], topic: str, partitions: int = 1) -> None:
@@ -27,7 +27,7 @@ class Rates:
             self._admin.ensure_topic(name, count, 1, {})
 
     def grows(self, partitions: int) -> None:
-        """Grow the table's topic; who writes to it from now on knows of that."""
+        """Grow the table's topic. From now on, ``sets`` uses a producer that knows the new partitions."""
         self._admin.grow_topic(self.table, partitions)
         self._producer = Producer(self._client)
 

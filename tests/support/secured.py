@@ -1,4 +1,4 @@
-"""A broker with TLS, SCRAM, client certificates and an authorizer, and an application with what is granted."""
+"""A broker with TLS, SCRAM, client certificates and an authorizer, and an application with its permissions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.support.small_cluster import create, produce
 
 BEFORE, AFTER = 4, 8
 CANARY = "kanarienvogel-7f3a9c"
-"""In every password and every key here; nothing but a client and a broker may ever show it."""
+"""A part of every password and every key here. Only a client and a broker may ever have it."""
 
 SHOP: dict[str, Any] = {
     "application_id": "shop",
@@ -62,7 +62,10 @@ SHOP: dict[str, Any] = {
         "status": "sh -c 'exit 3' {application_id}",
     },
 }
-"""Every input policy that comes with permissions of its own, and no name that begins as another does."""
+"""An application with every input policy that needs permissions of its own.
+
+No name is a prefix of another name.
+"""
 
 CHANGELOG, REPARTITION = "shop-per-customer-changelog", "shop-by-customer-repartition"
 TOPICS: dict[str, dict[str, str]] = {
@@ -83,19 +86,19 @@ _RESOURCES = {
 
 @dataclass(frozen=True)
 class Secured:
-    """The shop and its broker; ``plan`` logs in by certificate, the other roles by password."""
+    """The shop and its broker. The role ``plan`` logs in by certificate, the other roles by password."""
 
     broker: EmbeddedBroker
     file: Path
 
     @cached_property
     def application(self) -> Application:
-        """As loaded."""
+        """The application, loaded from its file."""
         return load_application(self.file)
 
     @cached_property
     def topology(self) -> Topology:
-        """Of the application."""
+        """The topology of the application."""
         return topology_of(self.application)
 
     @cached_property
@@ -111,7 +114,7 @@ class Secured:
 
     @property
     def acls(self) -> tuple[Acl, ...]:
-        """What is documented."""
+        """The permissions as documented."""
         return needed_acls(self.application, self.topology)
 
     def grant(self, acls: Iterable[Acl]) -> None:
@@ -145,7 +148,7 @@ def binding(kind: Any, acl: Acl, principal: str) -> Any:
 
 @contextmanager
 def secured(directory: Path, **changes: Any) -> Iterator[Secured]:
-    """A running broker with the shop's topics and records, and no permission given to anybody.
+    """A running broker with the shop's topics and records. No permission is granted yet.
 
     :param changes: of the application file.
     """
@@ -164,7 +167,7 @@ def secured(directory: Path, **changes: Any) -> Iterator[Secured]:
 
 @contextmanager
 def authorizing_broker(directory: Path) -> Iterator[EmbeddedBroker]:
-    """A broker on which ``grower`` may do only what it is allowed to, and ``root`` everything; both by PLAIN."""
+    """A broker on which ``grower`` needs permissions, and ``root`` may do everything. Both log in by PLAIN."""
     properties = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:root;User:ANONYMOUS",

@@ -1,6 +1,6 @@
-"""Stands in for a signer of tokens: a function that a connection can name, and a module of the name of Amazon's.
+"""A stand-in for a signer of tokens: a function that a connection can name, and a module named like Amazon's.
 
-Both fetch what they "sign" from the tests' own issuer, whose keys the test broker has.
+Both fetch their "signed" token from the tests' own issuer. The test broker has its keys.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from zipfile import ZipFile
 from testbed.jars import ensure_jars
 
 URL, SECRET = "TOKEN_ISSUER_URL", "TOKEN_ISSUER_SECRET"
-"""In the environment, as AWS's credentials are."""
+"""Environment variables, because AWS's credentials are in the environment too."""
 
 HANDLER = "IssuedTokens"
 JAVA_SOURCE = Path(__file__).parents[1] / "java" / f"{HANDLER}.java"
-"""The same for Java."""
+"""The stand-in for Java."""
 
 SIGNER = '''
 from tests.support.signed_tokens import oauth_cb
@@ -49,7 +49,7 @@ def oauth_cb(_: str | None) -> tuple[str, float]:
 
 
 def compiled(directory: Path) -> Path:
-    """Compile the class for Java, as a user's jar: the loader of the connector has to find it."""
+    """Compile the class for Java into a jar, as a user would: the connector's class loader has to find it."""
     class_path = f"{ensure_jars('connector')}/*:{jars_of_spark()}/*"
     subprocess.run(["javac", "-cp", class_path, "-d", str(directory), str(JAVA_SOURCE)], check=True, timeout=60)
     jar = directory / f"{HANDLER}.jar"
@@ -60,12 +60,12 @@ def compiled(directory: Path) -> Path:
 
 
 def jars_of_spark() -> Path:
-    """Spark brings Jackson and the log that the connector's client needs."""
+    """The folder of Spark's jars: they bring Jackson and the logging that the connector's client needs."""
     import pyspark
 
     return Path(pyspark.__file__).parent / "jars"
 
 
 def write_signer(directory: Path) -> None:
-    """Write a module of the name of Amazon's signer."""
+    """Write a module with the name of Amazon's signer."""
     (directory / "aws_msk_iam_sasl_signer.py").write_text(SIGNER)

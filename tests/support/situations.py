@@ -31,7 +31,7 @@ from tests.support.small_application import (
 )
 
 Refusals = dict[str, tuple[Callable[[], Situation], list[str]]]
-"""By the name of the case: how to make the situation, and what is found."""
+"""By the name of the case: how to make the situation, and the findings that are expected."""
 
 CUSTOMERS_CHANGELOG = "shop-customers-changelog"
 NAME = "shop"
@@ -48,7 +48,7 @@ SET_BY_PROGRAM = [{"name": "by-customer", "count": "start_command"}]
 
 
 def samples(**spoilt: list[Sample]) -> tuple[Sample, ...]:
-    """Samples of a sound application; those of the topics in ``spoilt`` replaced."""
+    """Samples of a sound application. ``spoilt`` replaces the samples of its topics."""
     return tuple(s for found in {**sampled(records(NAME)), **spoilt}.values() for s in found)
 
 
@@ -63,7 +63,7 @@ def sampled(records: Mapping[str, list[Made]]) -> dict[str, list[Sample]]:
 def all_placed_by(name: str, partitioner: str) -> dict[str, Any]:
     """Return what is declared if every topic and store has one partitioner.
 
-    :param name: of the application.
+    :param name: name of the application.
     """
     by = {"partitioner": partitioner}
     orders, customers = declared(name)["inputs"]
@@ -75,7 +75,7 @@ def all_placed_by(name: str, partitioner: str) -> dict[str, Any]:
 
 
 def unjoined(given: Situation) -> Situation:
-    """The re-keyed orders without any state: customers and every store are in a sub-topology of their own."""
+    """A topology whose re-keyed orders have no state. Customers and every store have their own sub-topology."""
     orders, join = given.topology.subtopologies
     customers = replace(join, id=2, sources=("shop-customers",), sinks=())
     by_customer = replace(join, sources=("by-customer-repartition",), stores=())
@@ -83,7 +83,7 @@ def unjoined(given: Situation) -> Situation:
 
 
 def situation(target: int = 8, **changes: Any) -> Situation:
-    """A sound application that runs; ``topics`` replaces single topics (None: it does not exist)."""
+    """A sound application that runs. ``topics`` replaces single topics (None: the topic does not exist)."""
     fields = {k: changes.pop(k) for k in ("inputs", "outputs", "stores", "repartitions", "pacing") if k in changes}
     topics = {k: v for k, v in {**TOPICS, **changes.pop("topics", {})}.items() if v is not None}
     cluster = ClusterDescription("c", brokers=1, topics=topics, group=changes.pop("group", RUNNING))
@@ -96,7 +96,10 @@ def situation(target: int = 8, **changes: Any) -> Situation:
 def situation_of(
     declared: Application, topology: Topology, target: int, cluster: ClusterDescription, **read: Any
 ) -> Situation:
-    """What preflight would have gathered on a cluster with nothing else in it, but for what is given as read."""
+    """What preflight would gather on a cluster with nothing else in it.
+
+    ``read`` adds or replaces what it has read.
+    """
     nothing: dict[str, Any] = {
         "control": ControlState(),
         "samples": (),
@@ -120,13 +123,16 @@ def found(given: Situation) -> list[str]:
 
 
 def with_counts(**counts: int) -> dict[str, TopicDescription]:
-    """Topics with other counts; names without the application's, underscores for dashes."""
+    """Topics with other counts.
+
+    Their names are without the application's prefix, and with underscores for dashes.
+    """
     names = {f"{NAME}-{name.replace('_', '-')}": n for name, n in counts.items()}
     return {name: replace(TOPICS[name], partitions=n) for name, n in names.items()}
 
 
 def with_configs(topic: str, **configs: str) -> dict[str, TopicDescription]:
-    """One topic with other configs; double underscores for dots."""
+    """One topic with other configs. Their names have double underscores for dots."""
     dotted = {name.replace("__", "."): value for name, value in configs.items()}
     return {topic: replace(TOPICS[topic], configs={**TOPICS[topic].configs, **dotted})}
 

@@ -1,6 +1,6 @@
-"""An application of two sub-topologies with every store type: its file, its topics and its records, made by hand.
+"""An application of two sub-topologies with every store type. Its file, topics and records are made by hand.
 
-What Kafka Streams would have written is written here record by record, so that a test can spoil one thing.
+The records that Kafka Streams would write are written here one by one, so that a test can spoil one of them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Made(NamedTuple):
 
 
 def declared(name: str, **changes: Any) -> dict[str, Any]:
-    """Return the fields of the file; those in ``changes`` replace them."""
+    """Return the fields of the file. ``changes`` replaces fields."""
     return {
         "application_id": name,
         "partitions": 8,
@@ -127,11 +127,11 @@ def records(name: str, partitions: int = 4, partitioner: str = "murmur2") -> dic
 
 
 def placed(keys: tuple[bytes, ...], partitions: int, partitioner: str = "murmur2") -> list[Made]:
-    """Return a record per key, where a partitioner puts it."""
+    """Return a record per key, in the partition that a partitioner chooses."""
     homes = partitioner_named(partitioner).partition_batch(keys, partitions)
     return [Made(partition, key) for key, partition in zip(keys, homes, strict=True)]
 
 
 def with_counts(name: str, counts: Mapping[str, int], default: int = 4) -> dict[str, int]:
-    """Return the partition count of every topic; ``counts`` by name without the application's."""
+    """Return the partition count of every topic. The names in ``counts`` are without the application's prefix."""
     return {topic: counts.get(topic.removeprefix(f"{name}-"), default) for topic in topic_configs(name)}

@@ -1,4 +1,4 @@
-"""The small application's topics and records on a real broker, and a picture of everything that is on it."""
+"""The small application's topics and records on a real broker, and a picture of everything on the broker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def make(
     configs: Mapping[str, dict[str, str]] | None = None,
     spoilt: Mapping[str, list[Made]] | None = None,
 ) -> None:
-    """Create the application's topics and write its records; all three by full or short topic names as below.
+    """Create the application's topics and write its records. Changes use full or short topic names.
 
     :param counts: partitions by short name, else 4.
     :param configs: replacements by short name.
@@ -43,14 +43,14 @@ def make(
 
 
 def create(client: Mapping[str, str], topics: Iterable[NewTopic]) -> None:
-    """Create topics and wait until they are there."""
+    """Create topics and wait until they exist."""
     admin = AdminClient(dict(client))
     for future in admin.create_topics(list(topics), operation_timeout=30).values():
         future.result()
 
 
 def produce(client: Mapping[str, str], made: Mapping[str, list[Made]]) -> None:
-    """Write records exactly where they are said to be."""
+    """Write each record to exactly its partition."""
     producer = Producer({**client, "linger.ms": 5})
     for topic, each in ((t, m) for t, some in made.items() for m in some):
         producer.produce(topic, key=each.key, value=b"v", partition=each.partition, timestamp=each.timestamp_ms)
@@ -62,7 +62,7 @@ def run_preflight(
 ) -> Preflight:
     """Write the application file, load it and run its preflight as an operator would.
 
-    :param changes: fields of the file; ``owner``, ``finished`` and ``expected`` go to the preflight.
+    :param changes: fields of the file. ``owner``, ``finished`` and ``expected`` go to the preflight.
     """
     owner = changes.pop("owner", "expand/run-1")
     finished: bool | None = changes.pop("finished", False)
@@ -81,18 +81,19 @@ def run_preflight(
 
 
 def picture(client: Mapping[str, str], name: str) -> dict[str, Any]:
-    """Everything that can be seen of an application: topics with configs, offsets, groups with their offsets.
+    """Everything visible of an application: topics with configs and offsets, groups with their offsets.
 
-    Of the topics of other tests only their names: retention goes on deleting those, and their groups still empty.
+    Of other tests' topics it has only the names: retention still deletes their records, and their groups still
+    empty.
 
-    :param name: the application's; the names of its topics and groups contain it.
+    :param name: name of the application. The names of its topics and groups contain it.
     """
     connection = KafkaConnection(dict(client))
     admin = ClusterAdmin(connection)
     every = {t for t in admin.list_topics() if not t.startswith("__")}
     topics = {t for t in every if name in t}
     assert topics, f"no topic of {name}: an empty picture compares equal to any other"
-    asked = AdminClient(dict(client))  # kept alive: the future of one that is collected never ends
+    asked = AdminClient(dict(client))  # keep it alive: if the client is collected, its futures never end
     groups = sorted(g.group_id for g in asked.list_consumer_groups().result().valid if name in g.group_id)
     return {
         "names": every,

@@ -1,6 +1,6 @@
-"""An application as its topics show it: an input of some days, a changelog made of it, and how to ask for a day.
+"""An application as its topics show it: an input of some days, its changelog, and requests for snapshots.
 
-What the snapshots are held against is computed from the input alone, not from the changelog.
+The expected snapshots are computed from the input alone, not from the changelog.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True)
 class Order:
-    """One input record; no amount deletes the customer's total."""
+    """One input record. A record without an amount deletes the customer's total."""
 
     customer: str
     amount: int | None
@@ -41,7 +41,7 @@ class Order:
 
 
 def orders_of_days(days: int, *, per_day: int = 40, seed: int = 1) -> list[Order]:
-    """Return the orders of some days in the order in which they are processed: a few minutes out of order."""
+    """Return the orders of some days as they are processed: their times are a few minutes out of order."""
     chance = random.Random(seed)
     orders = []
     for day in range(days):
@@ -55,7 +55,7 @@ def orders_of_days(days: int, *, per_day: int = 40, seed: int = 1) -> list[Order
 
 
 def _shuffled_within(orders: Sequence[Order], ms: int, chance: random.Random) -> list[Order]:
-    """Return the orders with those of different customers a little out of order, and those of one in order."""
+    """Return the orders a little out of order. The orders of one customer stay in order."""
     arrival = {}
     latest: dict[str, int] = {}
     for index, order in enumerate(orders):
@@ -65,7 +65,7 @@ def _shuffled_within(orders: Sequence[Order], ms: int, chance: random.Random) ->
 
 
 def totals_as_of(orders: Iterable[Order], end_ms: int) -> dict[str, int]:
-    """Return the totals of an application that has processed everything before a point in time, and no more."""
+    """Return the totals of an application that has processed exactly the orders before a point in time."""
     totals: dict[str, int] = {}
     for order in orders:
         if order.timestamp < end_ms:
@@ -83,7 +83,7 @@ def _as_long(total: int, _: int) -> bytes:
 def changelog_of(orders: Iterable[Order], encode: Callable[[int, int], bytes] = _as_long) -> list[Placed]:
     """Return what the application logs: the new total, with the time of the order.
 
-    :param encode: given a total and the number of the order.
+    :param encode: makes the value's bytes from a total and the number of the order.
     """
     totals: dict[str, int] = {}
     placed = []
@@ -103,7 +103,7 @@ def changelog_of(orders: Iterable[Order], encode: Callable[[int, int], bytes] = 
 class SnapshotWorld:
     """The application's topics on a broker, and its snapshots in a directory.
 
-    :param serde: of the totals, with what their bytes are made by.
+    :param serde: the serde of the totals, and the function that makes their bytes.
     """
 
     client: Mapping[str, str]
@@ -125,11 +125,11 @@ class SnapshotWorld:
         return f"{self.application}-orders"
 
     def create(self, orders: list[Order], *, transactional: bool = False, **config: str) -> None:
-        """Write input, changelog and committed offsets, as if everything had been processed."""
+        """Write input, changelog and committed offsets, as if the application had processed everything."""
         self.orders = orders
         write_log(self.client, self.input, PARTITIONS, self._inputs(orders), config={"retention.ms": "-1"})
-        # A transaction marker is as old as its commit: behind records of long ago it closes the segment, which is
-        # compacted then.
+        # A transaction marker has the time of its commit. Behind records of long ago it closes the segment, which
+        # is then compacted.
         keep = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2**62)}
         cleanup = {**keep, **{k.replace("_", "."): v for k, v in config.items()}}
         records = changelog_of(orders, self.encode)
@@ -145,7 +145,7 @@ class SnapshotWorld:
         self.commit()
 
     def commit(self, behind: int = 0) -> None:
-        """Commit what has been processed: everything, or all but some records of each partition."""
+        """Commit offsets as if everything had been processed, or all but some records of each partition."""
         ends = dict(enumerate(log_range(self.client, self.input).ends))
         consumer = Consumer({**self.client, "group.id": self.application})
         offsets = [TopicPartition(self.input, p, max(0, end - behind)) for p, end in ends.items()]
@@ -167,7 +167,7 @@ class SnapshotWorld:
         return SnapshotRequest(**{**fields, **changes})
 
     def job(self, day: SnapshotDay, spark: object | None = None, **changes: Any) -> Job:
-        """Return the job of a day; without a session it runs in this process."""
+        """Return the job of a day. Without a session, it runs in this process."""
         self.attempts += 1
         request = self.request(day, **changes).model_dump_json()
         arguments = Arguments(self.application, f"shell/test/{self.attempts}", 1, request=request)
@@ -182,7 +182,7 @@ class SnapshotWorld:
         return job.control.read().results[f"snapshot/{day}"].records
 
     def totals(self, day: SnapshotDay) -> dict[str, int]:
-        """Return what a day's snapshot says, as pandas reads it."""
+        """Return the totals in a day's snapshot, as pandas reads it."""
         place = self.directory / self.application / STORE / f"date={day}"
         table = pd.read_parquet(place)
         assert table["decoded_key"].is_unique
@@ -190,7 +190,7 @@ class SnapshotWorld:
         return {str(k): int(v) for k, v in zip(table["decoded_key"], table["decoded_value"], strict=True)}
 
     def expected(self, day: SnapshotDay) -> dict[str, int]:
-        """Return what the input says of a day."""
+        """Return the totals of a day, computed from the input."""
         return totals_as_of(self.orders, day.end_ms)
 
     def _inputs(self, orders: Iterable[Order]) -> Iterator[Placed]:
@@ -201,7 +201,7 @@ class SnapshotWorld:
 
 
 class InProcess:
-    """As much of a Spark session as a snapshot uses, without Spark: elements one by one, in this process."""
+    """The part of a Spark session that a snapshot uses, without Spark: elements run one by one in this process."""
 
     def __init__(self) -> None:
         self.elements: Sequence[Any] = ()
@@ -209,19 +209,19 @@ class InProcess:
 
     @property
     def sparkContext(self) -> InProcess:  # noqa: N802
-        """Itself."""
+        """The session is its own context."""
         return self
 
     def parallelize(self, elements: Sequence[Any], _: int) -> InProcess:
-        """Take the elements up."""
+        """Remember the elements."""
         self.elements = elements
         return self
 
     def mapPartitions(self, function: Callable[[Iterable[Any]], Iterable[Any]]) -> InProcess:  # noqa: N802
-        """Take the function up."""
+        """Remember the function."""
         self.function = function
         return self
 
     def collect(self) -> list[Any]:
-        """Return what the function makes of each element."""
+        """Apply the function to each element, and return the results."""
         return [result for element in self.elements for result in self.function([element])]

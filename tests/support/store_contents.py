@@ -1,8 +1,11 @@
-"""What a store's changelog says about its state, for comparing two runs with equal input.
+"""The state of a store, as its changelog has it. Tests compare it between two runs with equal input.
 
-Left out is what differs from run to run: sequence numbers of duplicates; of a subscription the partition that it
-names (which is checked instead) and its instruction, which depends on what a cache has held back; offsets in
-buffered values.
+It leaves out what differs from run to run:
+
+* sequence numbers of duplicates,
+* the partition that a subscription names, which is checked instead,
+* the instruction of a subscription, which depends on what a cache has held back,
+* offsets in buffered values.
 """
 
 from __future__ import annotations
@@ -22,10 +25,10 @@ Contents = dict[object, object]
 def contents(
     connection: KafkaConnection, topic: str, store_type: str, left_partitions: int, *, timestamps: bool = True
 ) -> Contents:
-    """Return the state of a store by key; fails if a key is in two partitions and not buried in one of them.
+    """Return the state of a store by key. It fails if a key is in two partitions and buried in neither of them.
 
-    :param left_partitions: of the left table, if these are foreign-key subscriptions.
-    :param timestamps: a table's; those of a join depend on which side came last.
+    :param left_partitions: partitions of the left table, if the store has foreign-key subscriptions.
+    :param timestamps: compare a table's timestamps. Those of a join depend on which side came last.
     """
     histories = per_key(without_buried(read(connection, topic)))
     if store_type == "versioned":
@@ -44,9 +47,9 @@ def contents(
 
 
 def without_buried(log: Mapping[int, list[Record]]) -> dict[int, list[Record]]:
-    """Leave out what a growth in place leaves where a key has moved from: a history that ends with a tombstone.
+    """Leave out what a growth in place leaves where a key has moved away: a history that ends with a tombstone.
 
-    A key that is deleted wherever it was keeps what is in its last partition.
+    If a key is deleted in all its partitions, its history in the last of them is kept.
     """
     last = {partition: {r.key: r for r in records} for partition, records in log.items()}
     places = Counter(key for keys in last.values() for key in keys)
@@ -68,7 +71,7 @@ def _subscription(record: Record, left_partitions: int) -> bytes:
 
 
 def output(connection: KafkaConnection, topic: str, *, latest: bool) -> Contents:
-    """Return the output by key: its values in any order, or only the last one."""
+    """Return the output by key: all its values without their order, or only the last value."""
     found: dict[object, list[bytes | None]] = {}
     for records in read(connection, topic).values():
         for record in records:
@@ -77,10 +80,10 @@ def output(connection: KafkaConnection, topic: str, *, latest: bool) -> Contents
 
 
 def settled(results: Mapping[object, list[bytes]]) -> Contents:
-    """Leave out where an outer join has said that a record has no partner before it got one.
+    """Leave out results in which an outer join says that a record has no partner, if another result has one.
 
-    ``KStreamKStreamJoin`` says so at once of a record whose window has passed by the time of its task, grace or
-    not: whether that happens depends on the order in which the task reads its partitions.
+    ``KStreamKStreamJoin`` says so at once of a record whose window has passed in the stream time of its task, even
+    within the grace period. Whether that happens depends on the order in which the task reads its partitions.
     """
     kept: Contents = {}
     for key, values in results.items():

@@ -8,7 +8,10 @@ Entry = tuple[bytes, int]
 
 
 def live_entries(bootstrap_servers: str, topic: str) -> dict[bytes, Entry]:
-    """Return key → (value, timestamp in ms) of all live entries of a changelog; keys are unique to a partition."""
+    """Return key → (value, timestamp in ms) of all live entries of a changelog.
+
+    Each key is in one partition only.
+    """
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -45,8 +48,8 @@ def differences(
 ) -> list[str]:
     """Return the first differences, one line each.
 
-    :param timestamps: compare them too. A session store's record has the timestamp of the flight that was
-        processed last, and several partitions of an input have no order between them: it differs from run to run.
+    :param timestamps: compare them too. Not for a session store: its record has the timestamp of the flight that
+        was processed last. Partitions of an input have no order between them, so it differs from run to run.
     """
     lines = []
     for key in sorted(expected.keys() | found.keys()):

@@ -52,7 +52,7 @@ STORES: dict[str, dict[str, str]] = {
     "headers": {"latest": "timestamped-key-value"},
     "grace": {"right-table": "versioned", "grace-Buffer": "timestamped-key-value"},
 }
-"""Store types by store, per application."""
+"""The store type of each store, per application."""
 
 STORES["foreign-key-left"] = STORES["foreign-key"]
 STORES["joins"] = {**STORES["foreign-key"], "fk-joined": "timestamped-key-value"}
@@ -61,14 +61,14 @@ BOTH_INPUTS = {"inner-join", "left-join", "outer-join", "foreign-key", "foreign-
 
 @dataclass
 class StoresApplication:
-    """One application on one broker, whose state lies behind repartition topics.
+    """One application on one broker. Its state is behind repartition topics.
 
-    :param store: what the application keeps, a key of ``STORES``.
+    :param store: kind of the application, a key of ``STORES``.
     :param directory: local state, process ids and logs.
-    :param isolation: with which it reads; exactly once it is ``read_committed`` whatever is asked for.
-    :param counts: of its repartition topics: ``enforced``, or ``derived`` from the inputs; ``inputs`` for no such
-        topics.
-    :param pattern: what it reads in the place of ``left``, if it is not empty.
+    :param isolation: isolation level with which it reads. With exactly-once, it is always ``read_committed``.
+    :param counts: counts of its repartition topics: ``enforced``, or ``derived`` from the inputs. ``inputs`` means
+        that it has no repartition topics.
+    :param pattern: the pattern that it reads instead of ``left``, if it is not empty.
     :param matching: the topics that the pattern matches, separated by commas.
     """
 
@@ -114,13 +114,13 @@ class StoresApplication:
         return [*java, *words, *more]
 
     def describe(self) -> str:
-        """Return what ``Topology#describe()`` prints; the counts of its repartition topics are not in it."""
+        """Return the output of ``Topology#describe()``. It does not have the counts of repartition topics."""
         command = self.command("any", 1, "--describe", "yes")
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     @property
     def patterns(self) -> dict[str, list[str]]:
-        """The topics that stand for what it reads by a pattern."""
+        """The matching topics by pattern. Without a pattern, it is empty."""
         return {self.pattern: list(self.inputs)} if self.pattern else {}
 
     def write_file(self, partitions: int, **changes: Any) -> Path:
@@ -142,11 +142,11 @@ class StoresApplication:
         return file
 
     def start(self, application_id: str, partitions: int, *more: str) -> None:
-        """Launch an instance; a watchdog ends it with this process."""
+        """Launch an instance. A watchdog ends it when this process ends."""
         end_with_parent(self.launch(application_id, partitions, *more))
 
     def launch(self, application_id: str, partitions: int, *more: str) -> int:
-        """Launch an instance, which outlives this process, and return its process id."""
+        """Launch an instance and return its process id. The instance outlives this process."""
         pid_file = self.directory / f"{application_id}.pid"
         with (self.directory / f"{application_id}.log").open("ab") as log:
             process = subprocess.Popen(
@@ -181,10 +181,10 @@ class StoresApplication:
         repartitions: Sequence[str] | None = None,
         inputs: Sequence[str] | None = None,
     ) -> None:
-        """Return when nothing is left in the topics that an application reads.
+        """Wait until the application has processed everything in the topics that it reads.
 
-        :param repartitions: the full names of its repartition topics, if they have another prefix.
-        :param inputs: its input topics, if others have come in their place.
+        :param repartitions: full names of its repartition topics, if they have another prefix.
+        :param inputs: its input topics, if other topics have replaced them.
         """
         admin, topology = ClusterAdmin(self.connection), parse_describe(self.describe(), self.patterns)
         if repartitions is None:
@@ -200,8 +200,8 @@ class StoresApplication:
             }
             return len(ends) == len(topics) and next(with_records(self.connection, ranges), None) is None
 
-        # A record may be between two topics while both look processed. The ends are asked for first, so each look
-        # proves one more step of a record's way.
+        # A record may be on its way between two topics while both look processed. Each look asks for the ends
+        # first, so it proves one more step of a record's way.
         for _ in range(len(topology.subtopologies) + 1):
             wait_until(done, seconds=seconds, what=f"{application_id} to process its input", remedy="See its log.")
             time.sleep(0.5)
@@ -216,10 +216,13 @@ def _extractor(kind: str) -> dict[str, str]:
 
 
 class LastingLifecycle:
-    """Starts and stops what ``environment_of`` describes; what it starts outlives the process, as in Airflow."""
+    """Starts and stops the application of ``environment_of``.
+
+    Its instances outlive this process, as in Airflow.
+    """
 
     def start(self, instance: Instance) -> None:
-        """Start it unless it runs, on the topics that have come in the place of its inputs."""
+        """Start it unless it runs. It reads the topics that have replaced its inputs."""
         if not self.is_running(instance):
             inputs = [word for name, topic in instance.inputs.items() for word in (f"--{name}", topic)]
             self._launch(running_application(), instance, inputs)
@@ -237,14 +240,14 @@ class LastingLifecycle:
 
 
 class StoresLifecycle(LastingLifecycle):
-    """The same in the process of a test, with which everything ends."""
+    """The same lifecycle for the process of a test. Its instances end with the process."""
 
     def _launch(self, application: StoresApplication, instance: Instance, inputs: Sequence[str]) -> None:
         application.start(instance.application_id, instance.partitions, *inputs)
 
 
 def running_application() -> StoresApplication:
-    """Return the one that ``environment_of`` describes."""
+    """Return the application that ``environment_of`` describes."""
     store, directory, *rest = os.environ["STORES_APPLICATION"].split(";")
     return StoresApplication(store, Path(directory), *rest)
 

@@ -1,4 +1,4 @@
-"""A real Kafka Streams instance in a process of its own: every state that it enters can be waited for."""
+"""A real Kafka Streams instance in a process of its own. A test can wait for every state that it enters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNTING = "CountingMember"
 class StreamsMember:
     """A running instance of one of the programs that print their states.
 
-    :param states: those that it has entered, in their order.
+    :param states: the states that it has entered, in order.
     """
 
     process: subprocess.Popen[str]
@@ -66,7 +66,7 @@ def streams_member(
     program: str = COUNTING,
     jars: Sequence[Path] = (),
 ) -> Iterator[StreamsMember]:
-    """An instance that reads ``topic`` and writes ``<topic>-counts``; killed at the end of the block.
+    """An instance that reads ``topic`` and writes ``<topic>-counts``. It is killed at the end of the block.
 
     :param settings: of Kafka Streams, on top of its defaults.
     :param program: a class of ``jvm/tests``.
@@ -88,7 +88,7 @@ def launch(
     program: str = COUNTING,
     jars: Sequence[Path] = (),
 ) -> StreamsMember:
-    """Start an instance; whoever calls this ends it."""
+    """Start an instance. The caller has to end it."""
     directory.mkdir(parents=True, exist_ok=True)
     options = [f"{name}={value}" for name, value in settings.items()]
     arguments = [servers, application_id, topic, f"{topic}-counts", str(directory), *options]

@@ -1,4 +1,4 @@
-"""A token issuer on this machine: client credentials in, signed tokens out, and the key to verify them by."""
+"""A token issuer on this machine. It gives signed tokens for client credentials, and the key to verify them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIFE_SECONDS = 300
 class TokenIssuer:
     """A running issuer.
 
-    :param clients: secret per client id, which is also the ``sub`` of its tokens.
+    :param clients: secret per client id. The id is also the ``sub`` of its tokens.
     :param asked: the forms of all requests for tokens so far.
     :param given: all tokens so far.
     """
@@ -35,11 +35,11 @@ class TokenIssuer:
 
     @property
     def jwks_url(self) -> str:
-        """Where the public key is."""
+        """The address of the public key."""
         return f"{self.url}/jwks"
 
     def settings(self, client: str) -> dict[str, str]:
-        """Return librdkafka settings of a client, but for those of the brokers and their certificates."""
+        """Return a client's librdkafka settings, except those for the brokers and their certificates."""
         return {
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": "OAUTHBEARER",

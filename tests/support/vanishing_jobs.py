@@ -1,4 +1,4 @@
-"""Jobs that vanish within the pause: killed, failing or hanging, and how the pause ends."""
+"""Jobs that vanish within the pause: they are killed, fail or hang. Then the pause has to end early."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Process = Popen[bytes]
 
 
 def kill(job: Process) -> None:
-    """As the end of its machine does; it leaves no word."""
+    """Kill the job, as when its machine fails. It leaves no result."""
     kill_session(job.pid)
 
 
 def fail(job: Process) -> None:
-    """Kill the Spark tasks of a driver that lives, and says so."""
+    """Kill the job's Spark tasks. The driver lives and reports the failure."""
     for pid in set(processes_with("pyspark")) & set(sessions_of(job.pid)) - {job.pid}:
         if b"daemon" in Path(f"/proc/{pid}/cmdline").read_bytes():
             with suppress(ProcessLookupError):
@@ -35,7 +35,7 @@ def fail(job: Process) -> None:
 
 
 def hide(job: Process) -> None:
-    """Stop all its processes: it is there, and does nothing."""
+    """Stop all processes of the job. They still exist, but do nothing."""
     for pid in sessions_of(job.pid):
         os.kill(pid, signal.SIGSTOP)
 
@@ -44,7 +44,7 @@ HARMS = (kill, fail, hide)
 
 
 def await_word(expansion: Expansion, job: str, state: str = "ready") -> None:
-    """Wait until the newest attempt at a job says so."""
+    """Wait until the newest attempt at a job reports a state."""
 
     def said() -> bool:
         result = expansion.state().results.get(job)
@@ -56,7 +56,7 @@ def await_word(expansion: Expansion, job: str, state: str = "ready") -> None:
 def vanishes(
     expansion: Expansion, file: Path, job: str, process: Process, harm: Callable[[Process], None]
 ) -> Journal:
-    """Harm a job as soon as the application is asked to stop, and print how long nothing processed then."""
+    """Harm a job as soon as the application is asked to stop, and print how long the application stood still."""
     cutover = operation_process(expansion, "cutover.cutover:run_cutover", file)
     wait_until(lambda: journal_of(expansion).stop_asked, timeout=240, what="the stop")
     harm(process)
@@ -73,7 +73,7 @@ def vanishes(
     journal = journal_of(expansion)
     assert journal.phase is Phase.ROLLED_BACK, journal.told
     assert f"{job} job of {expansion.application.application_id}" in journal.rollback_reason
-    # Far from the limit of the pause, which was waited for before.
+    # Much less than the limit of the pause. An earlier version waited for that limit.
     assert time.monotonic() - began < expansion.application.max_pause_seconds / 5
     return journal
 

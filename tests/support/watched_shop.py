@@ -1,4 +1,4 @@
-"""The small application on a broker, watched for autoscaling again and again."""
+"""The small application on a broker, which the watch of autoscaling looks at again and again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ON = {"partition.autoscaling.enabled": True}
 
 @dataclass
 class Shop:
-    """The small application on the broker, watched again and again."""
+    """The small application on the broker, and the looks of the watch."""
 
     client: Mapping[str, str]
     name: str
@@ -45,9 +45,9 @@ class Shop:
         return ControlTopic(self.connection, self.name)
 
     def look(self, *, later_ms: int = 2 * MINUTE, attempt: int = 1, **fields: Any) -> Watched:
-        """Look once, by another run of the watch each time.
+        """Look once. Each look is another run of the watch.
 
-        :param fields: of the application file.
+        :param fields: fields of the application file.
         """
         self.looks += 1
         self.now_ms += later_ms
@@ -63,11 +63,11 @@ class Shop:
         )
 
     def outcome(self, **arguments: Any) -> Outcome:
-        """Look once."""
+        """Look once, and return the outcome."""
         return self.look(**arguments).decision.outcome
 
     def triggered(self, **arguments: Any) -> str:
-        """Look once; the run that it asks for runs from then on."""
+        """Look once, and return the run that it asks for. This run runs from then on."""
         trigger = self.look(**arguments).decision.trigger
         assert trigger is not None
         run = f"expand_{self.name}/{trigger.run_id}"
@@ -75,7 +75,7 @@ class Shop:
         return run
 
     def grow(self, **counts: int) -> None:
-        """Grow topics by their names without the application's, underscores for dashes."""
+        """Grow topics. Their names are without the application's prefix, and with underscores for dashes."""
         targets = {f"{self.name}-{topic.replace('_', '-')}": n for topic, n in counts.items()}
         ClusterAdmin(self.connection).grow_topics(targets)
 
@@ -85,18 +85,18 @@ class Shop:
         return f"{self.name}-orders", f"{self.name}-customers"
 
     def has_processed(self, offsets: int) -> None:
-        """It has committed so many offsets of its orders, and has no member now."""
+        """Commit so many offsets of each partition of its orders. Afterwards its group has no member."""
         consumer = Consumer({**self.client, "group.id": self.name})
         orders, _ = self.inputs
         consumer.commit(offsets=[TopicPartition(orders, p, offsets) for p in range(4)], asynchronous=False)
         consumer.close()
 
     def remembered(self) -> Autoscaling | None:
-        """What the control topic has."""
+        """The record of autoscaling in the control topic."""
         return self.control.read().autoscaling
 
     def begins(self, *, phase: Phase = Phase.WARMING) -> Journal:
-        """An expansion to 8 as the control topic has it."""
+        """Begin an expansion to 8: put its journal into the control topic."""
         application = load_application(write(self.directory, self.name))
         plan = build_plan(
             application,

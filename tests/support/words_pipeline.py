@@ -1,4 +1,4 @@
-"""Pipelines that application files of the tests name."""
+"""Pipelines for the application files of tests."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def words(name: str = "by-word", store: str = "counts") -> Pipeline:
 
 
 def words_of_another_store() -> Pipeline:
-    """The same after an edit."""
+    """The same pipeline after an edit of its store."""
     return words(store="totals")
 
 
 def words_by_another_repartition() -> Pipeline:
-    """The same after another edit."""
+    """The same pipeline after an edit of its repartition topic."""
     return words(name="by-term")
 
 
 def write_pipeline(directory: Path, **changes: Any) -> Path:
-    """Write an application file; what is changed to None is left out."""
+    """Write an application file. Fields that are changed to None are left out."""
     declared: dict[str, Any] = {
         "application_id": "words",
         "runtime": "spark",
@@ -45,7 +45,7 @@ def write_pipeline(directory: Path, **changes: Any) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / f"{declared['application_id']}.yaml"
     kept = {name: value for name, value in declared.items() if value is not None}
-    # Renamed into its place: who reads it meanwhile sees the old one or the new one.
+    # The file is renamed into its place, so that readers see either the old file or the new one.
     new = directory / f"{declared['application_id']}.{threading.get_ident()}"
     new.write_text(yaml.safe_dump(kept, sort_keys=False))
     return new.rename(file)

@@ -1,4 +1,4 @@
-"""The DAGs in a real Airflow, over REST, against a real broker: what ``dag.test()`` can't show."""
+"""The DAGs in a real Airflow, driven over REST, with a real broker: what ``dag.test()`` can't show."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_every_dag_is_parsed_without_an_error(world: World) -> None:
 
 
 def test_a_database_that_is_locked_for_longer_than_its_own_time_ends_no_part(world: World) -> None:
-    """What a slow disk does: with SQLite's own 5 s the triggerer ended, and what was deferred waited in vain."""
+    """A slow disk does this. With SQLite's own 5 s, the triggerer ended, and deferred tasks waited forever."""
     lock_database(world.airflow_home, 12)
     said = (world.airflow_home / "airflow.log").read_text(errors="replace")
     assert "database is locked" not in said
@@ -92,7 +92,7 @@ def test_a_missing_spark_connection_is_refused_before_anything_is_touched(world:
 
 @pytest.fixture(scope="module")
 def asking(world: World) -> str:
-    """A run that asks whether its plan is good; its id."""
+    """Start a run, wait until it asks for an approval of its plan, and return its id."""
     dag = f"expand_{PLAIN}"
     run = world.airflow.trigger(dag, {"target": 8, **REAL_RUN})
     world.airflow.wait_for_task(dag, run, "approve_plan", states={"awaiting_input"}, timeout=LIMIT)
@@ -100,7 +100,7 @@ def asking(world: World) -> str:
 
 
 def test_a_file_that_can_not_be_used_for_a_while_ends_no_run(world: World, asking: str) -> None:
-    """Airflow looks at it again and again, whoever is editing it."""
+    """Airflow reads the file again and again, also while a person edits it."""
     dag, run = f"expand_{PLAIN}", asking
     before = world.airflow.task_states(dag, run)
     file = world.applications / f"{PLAIN}.yaml"
@@ -116,7 +116,7 @@ def test_a_file_that_can_not_be_used_for_a_while_ends_no_run(world: World, askin
 
 
 def test_a_rejected_plan_fails_the_run_and_rolls_back(world: World, asking: str) -> None:
-    """Also behind a file that could not be used for a while."""
+    """This works even after its file could not be used for a while."""
     dag, run = f"expand_{PLAIN}", asking
     assert f"{PLAIN}-g2-totals-changelog" in world.airflow.hitl(dag, run, "approve_plan")["body"]
     world.airflow.reject(dag, run, "approve_plan")
@@ -134,14 +134,14 @@ def test_a_rejected_plan_fails_the_run_and_rolls_back(world: World, asking: str)
 
 
 def test_the_lease_of_a_run_that_has_ended_holds_nobody_up(world: World) -> None:
-    """Whether it has ended, a task asks over Airflow's execution API."""
+    """A task asks Airflow's execution API whether that run has ended."""
     dag = f"expand_{PLAIN}"
     run = world.airflow.trigger(dag, {"target": 8, "dry_run": True})
     assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
 
 
 def test_a_backfill_beside_a_run_is_refused_by_the_lease(world: World) -> None:
-    """``max_active_runs`` counts the runs of a backfill apart from the others."""
+    """``max_active_runs`` counts the runs of a backfill separately from other runs."""
     holder, dag = f"gate_probe_{SCHEDULED}", f"expand_{SCHEDULED}"
     run = world.airflow.trigger(holder, {"target": 8, "dry_run": False})
     world.airflow.wait_for_task(holder, run, "gate_all", states={"deferred"}, timeout=LIMIT)
@@ -161,7 +161,7 @@ def test_a_backfill_beside_a_run_is_refused_by_the_lease(world: World) -> None:
 
 
 def test_the_gate_waits_in_the_triggerer_until_the_last_partition_has_come(world: World) -> None:
-    """The logs end with transaction markers: a position at the end, past the marker, is no lag."""
+    """The logs end with transaction markers. A position at the end, past the marker, is no lag."""
     dag = f"gate_probe_{GATED}"
     run = world.airflow.trigger(dag, {"target": 8, "dry_run": False, "approve_cutover": True})
     world.airflow.wait_for_task(dag, run, "gate_all", states={"deferred"}, timeout=LIMIT)
@@ -180,7 +180,7 @@ def test_the_gate_waits_in_the_triggerer_until_the_last_partition_has_come(world
 
 
 def test_an_approved_switch_waits_for_its_window_and_hears_the_form_and_the_shell(world: World) -> None:
-    """The run of the test before: its window opens in some days, and nobody waits for that."""
+    """The run of the previous test waits for a window in some days, so a person lets it begin earlier."""
     dag = f"gate_probe_{GATED}"
     (run,) = world.airflow.runs(dag)
     body = world.airflow.hitl(dag, run, "approve_cutover")["body"]
@@ -211,7 +211,7 @@ def test_an_approved_switch_waits_for_its_window_and_hears_the_form_and_the_shel
 
 
 def test_a_bridge_waits_for_work_carries_on_ends_by_itself_and_waits_again(world: World) -> None:
-    """Before any expansion one run of its schedule waits in the triggerer, and no other one is made."""
+    """Before any expansion, one run of its schedule waits in the triggerer, and Airflow makes no other run."""
     dag = f"bridge_{BRIDGED}"
 
     def waiting() -> list[str]:
@@ -256,13 +256,13 @@ def test_what_was_never_begun_is_not_rolled_back(world: World) -> None:
 
 
 def test_an_input_that_has_grown_has_the_expansion_triggered_and_after_a_failure_again(world: World) -> None:
-    """KIP-878, switched on: nobody triggers it. The plan waits for an approval, as the bounds say."""
+    """KIP-878, switched on: no person triggers the run. Its plan waits for an approval, as the bounds say."""
     expand, watch = f"expand_{SCALED}", f"watch_{SCALED}"
     world.airflow.pause(expand, False)
     ClusterAdmin(KafkaConnection(world.client)).grow_topic(f"{SCALED}-customers", 8)
     for attempt in (1, 2):
         run = f"autoscaling__{attempt}__to_8"
-        world.airflow.trigger(watch)  # sooner than its schedule
+        world.airflow.trigger(watch)  # do not wait for its schedule
         world.airflow.wait(lambda wanted=run: wanted in world.airflow.runs(expand), f"the run {run}", LIMIT)
         world.airflow.wait_for_task(expand, run, "approve_plan", states={"awaiting_input"}, timeout=LIMIT)
         assert f"{SCALED}-g2-totals-changelog" in world.airflow.hitl(expand, run, "approve_plan")["body"]
@@ -282,7 +282,7 @@ def test_switched_off_the_watch_fails_once_and_says_what_to_do(world: World) -> 
     ClusterAdmin(KafkaConnection(world.client)).grow_topic(f"{NOT_SCALED}-customers", 8)
     states = [world.airflow.wait_for_run(watch, world.airflow.trigger(watch), timeout=LIMIT) for _ in range(2)]
     assert states[1] == "success"
-    # A run that its schedule has made may have been the one to say it.
+    # A run of its schedule may already have said it.
     failed = [run for run, each in world.airflow.runs(watch).items() if each["state"] == "failed"]
     assert len(failed) == 1
     assert f"Trigger expand_{NOT_SCALED} with target 8" in world.airflow.log(watch, failed[0], "watch")
@@ -291,7 +291,7 @@ def test_switched_off_the_watch_fails_once_and_says_what_to_do(world: World) -> 
 
 
 def test_notifiers_are_told_while_a_cutover_hangs_and_when_it_is_rolled_back(world: World) -> None:
-    """The pause is watched in the triggerer: the task that makes it does nothing more."""
+    """The triggerer watches the pause, because the task that began it hangs."""
     dag = f"pause_probe_{NOTIFIED}"
     run = world.airflow.trigger(dag, {"target": 8, "dry_run": False, "approve_cutover": True})
 
@@ -303,7 +303,7 @@ def test_notifiers_are_told_while_a_cutover_hangs_and_when_it_is_rolled_back(wor
     assert f"`{NOTIFIED}` → `{NOTIFIED}-g2`" in wait_for("approval")["text"]
     world.airflow.approve(dag, run, "approve_cutover")
     late = wait_for("long_pause")
-    # Read while it lasts: after the rollback there is no pause, and whoever looks then says so.
+    # Read the gauge while the pause lasts: after the rollback, there is no pause, and a look would say so.
     gauge = f"airflow.kafka-rescale.{NOTIFIED}.pause-seconds"
     world.airflow.wait(lambda: world.stats.gauges.get(gauge, 0) > 1, "the pause among the metrics", LIMIT)
     assert world.airflow.task_states(dag, run)["cutover"] == "running"
@@ -385,7 +385,7 @@ def test_what_gates_have_measured_has_arrived_at_the_statsd_server(world: World,
 def test_the_metrics_of_a_watch_have_arrived_at_the_statsd_server_as_gauges_with_their_tags(
     world: World, name: str, tags: dict[str, str], value: float
 ) -> None:
-    """KIP-878: the inputs of both have grown from 4 to 8, and no run was let through. The type is in the name."""
+    """KIP-878: the inputs of both have grown from 4 to 8, and no run was approved. The type is in the name."""
     world.airflow.wait(
         lambda: world.stats.gauges.get(f"airflow.{name}") == value,
         f"{name} to be {value}, among {world.stats.gauges}",

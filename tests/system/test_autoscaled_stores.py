@@ -1,6 +1,6 @@
-"""KIP-878's test plan, live: a Repartition, a Join and a ForeignKeyJoin follow their inputs; so does static state.
+"""KIP-878's test plan, live: a Repartition, a Join, a ForeignKeyJoin and a static application follow their inputs.
 
-Somebody grows the inputs, and nobody does anything else. The results are those of a run on the grown inputs.
+The test grows the inputs, and no person does anything else. The results are those of a run on the grown inputs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def test_repartitions_and_joins_follow_inputs_that_have_grown(tmp_path: Path) ->
 
 
 def test_a_statically_partitioned_application_follows_and_is_sent_new_keys_when_told(tmp_path: Path) -> None:
-    """Every key stays; those of the new partitions come when ``on_partition_expansion`` has been called."""
+    """Every key stays. Keys of the new partitions come after ``on_partition_expansion`` was called."""
     with on_a_broker(tmp_path, "plain", "inputs") as app:
         feeder = fed(app, SLOWLY, StaticFeeder)
         assert isinstance(feeder, StaticFeeder)
@@ -63,13 +63,13 @@ def test_a_statically_partitioned_application_follows_and_is_sent_new_keys_when_
 
 
 def start(app: StoresApplication) -> None:
-    """Start the application, and return when it has state."""
+    """Start the application, and wait until it has state."""
     app.start(BLUE, BEFORE)
     await_state(app, BLUE)
 
 
 def grow(world: Watched) -> None:
-    """Let the expansion run, grow the inputs once the watch knows them, and return when it has followed."""
+    """Unpause the expansion, grow the inputs, and wait until the application has followed."""
     client, app = world.airflow.client, world.app
     client.pause("expand_stores", False)
     admin = ClusterAdmin(app.connection)
@@ -79,7 +79,7 @@ def grow(world: Watched) -> None:
 
 
 def assert_called_when_stable(world: Watched) -> None:
-    """One call, and everything that it found had the new count."""
+    """Assert that there was one call, and everything that it found had the new count."""
     wait_until(lambda: world.calls, timeout=LOOKED, what="on_partition_expansion to be called")
     (call,) = world.calls
     assert (call.old, call.new, call.phase, call.group) == (BEFORE, AFTER, Phase.VERIFIED, "Stable")
@@ -87,5 +87,5 @@ def assert_called_when_stable(world: Watched) -> None:
 
 
 def ends(app: StoresApplication) -> dict[int, int]:
-    """Ends of the partitions of the input."""
+    """The ends of the input's partitions."""
     return dict(ClusterAdmin(app.connection).end_offsets(["left"])["left"])

@@ -1,4 +1,4 @@
-"""KIP-878 from end to end: somebody grows an input of a live application, and nobody does anything else."""
+"""KIP-878 from end to end: an input of a live application grows, and no person does anything else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXPAND = "expand_flights"
 
 
 def test_growing_an_input_ends_in_a_verified_expansion(tmp_path: Path) -> None:
-    # The application dies of the growth: with at-least-once, what it had not committed is counted again.
+    # The application dies of the growth. With at-least-once, it counts again what it had not committed.
     options = options_of(tmp_path, "exactly_once_v2")
     with environment(options, scaled(tmp_path / "applications")) as (stack, airflow):
         await_live(stack, options)
@@ -39,8 +39,8 @@ def test_an_input_into_whose_new_partitions_nobody_writes_is_expanded_as_well(
 ) -> None:
     """KIP-878: "they should wait for this before sending any records to the new input topic partitions".
 
-    The file does not say that the program leaves the counts to Kafka Streams: what the watch has recorded tells
-    the growth. The control run is what follows from the flights that were sent.
+    The file does not say that the program leaves the counts to Kafka Streams. The watch knows of the growth by the
+    counts that it has recorded. The expected result is computed from the flights that were sent.
     """
     options = options_of(tmp_path, guarantee)
     applications = scaled(tmp_path / "applications", says_derived=False)
@@ -50,7 +50,7 @@ def test_an_input_into_whose_new_partitions_nobody_writes_is_expanded_as_well(
         connection = connection_of(stack)
         wait_until(lambda: recorded(stack) == 4, timeout=LOOKED, what="the watch to record the input's count")
         if guarantee == "at_least_once":
-            # What it has processed and not committed when it dies is processed again, as after any crash.
+            # It processes again what it had processed and not committed when it died, as after any crash.
             stack.finish_replay()
             stack.await_equal("flights")
             wait_until(lambda: uncommitted(stack) == 0, timeout=120, what="everything to be committed")

@@ -1,4 +1,4 @@
-"""In a real Airflow, the driver of a bridge starts behind the restores, and is up before the pause is near."""
+"""In a real Airflow, the driver of a bridge starts after the restores, and runs well before the pause."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RUN_SECONDS = 1100
 
 @contextmanager
 def live(directory: Path) -> Iterator[tuple[Ordered, AirflowStandalone]]:
-    """Have producers that never stop and learn nothing, an application, and an Airflow that knows it."""
+    """Run producers that never stop or learn of new partitions, an application, and an Airflow that knows it."""
     with EmbeddedBroker(directory / "broker", heap="512m") as broker:
         ordered = Ordered(directory / "ordered", broker.bootstrap_servers)
         ordered.prepare()
@@ -67,7 +67,7 @@ def test_the_driver_of_a_bridge_starts_behind_the_restores_and_is_up_before_catc
 
 
 def words(connection: KafkaConnection) -> list[tuple[str, str]]:
-    """Return which job has said what, in this order, as the log of the control topic has it."""
+    """Return which job reported which state, in the order of the control topic's log."""
     admin = ClusterAdmin(connection)
     begins, ends = (read([CONTROL_TOPIC])[CONTROL_TOPIC] for read in (admin.begin_offsets, admin.end_offsets))
     found = []

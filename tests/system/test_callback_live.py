@@ -1,7 +1,7 @@
-"""``onPartitionExpansion`` (KIP-878) in a real Airflow: once, when the topology of a live application is stable.
+"""A real Airflow calls ``onPartitionExpansion`` (KIP-878) once, when a live application's topology is stable.
 
-The worker is killed between the call and the record of its end. A function that takes the token of the expansion
-is called again with it; of any other function, a person is asked.
+The worker is killed between the call and the record of its end. A function that takes the expansion's token is
+called again with it. For any other function, a person is asked.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def test_a_function_that_can_not_tell_is_called_once_and_a_person_ends_the_run(t
 
 
 def journal_of(stack: FlightsStack) -> Journal:
-    """What the control topic has."""
+    """The journal in the control topic."""
     journal = ControlTopic(connection_of(stack), "flights").read().journal
     assert journal is not None
     return journal

@@ -1,4 +1,4 @@
-"""A chain of three live applications: expanded downstream first; a failure in the middle leaves the rest alone.
+"""A chain of three live applications is expanded downstream first. A failure in the middle leaves the rest alone.
 
 Slow: three expansions in a real Airflow.
 """
@@ -56,7 +56,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def running(links: Links) -> dict[str, str]:
-    """Return the generation that runs, by application."""
+    """Return the running generation of each application."""
     generations = {name: [name, f"{name}-g2"] for name in NAMES}
     alive = {name: [g for g in names if links.run("status", g) == 0] for name, names in generations.items()}
     assert all(len(found) == 1 for found in alive.values()), alive
@@ -76,7 +76,7 @@ def test_a_chain_with_a_paused_dag_is_refused_before_anything_is_touched(world: 
 
 def test_a_failure_in_the_middle_leaves_the_rest_untouched_and_running(world: World) -> None:
     links, airflow = world
-    # `up` is the producer of `middle` and has to be held at its cutover.
+    # `up` is the producer of `middle`, so it has to be held at the cutover of `middle`.
     unstoppable = links.directory / "up.unstoppable"
     unstoppable.touch()
     run_id = airflow.client.trigger(CHAIN, {"approve_cutover": False})

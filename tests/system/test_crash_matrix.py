@@ -1,4 +1,4 @@
-"""The worker, the Spark driver or the broker is killed once during each step of the DAG, in a real Airflow.
+"""In a real Airflow, the worker, the Spark driver or the broker is killed once during each step of the DAG.
 
 Slow: run by `make test-crash`. A run that fails is triggered again, as a person would.
 """
@@ -25,9 +25,9 @@ pytestmark = [pytest.mark.system, pytest.mark.slow]
 EXPAND = "expand_flights"
 RUNS, RUN_SECONDS = 12, 1500
 JOBS = Counter({"restore": 2, "warm_up": 2, "catch_up": 1, "prove": 1, "verify": 1})
-"""Tasks of two stages and of the whole that have a driver."""
+"""Tasks with a Spark driver, of two stages and of the whole expansion."""
 OTHERS = Counter({"preflight": 1, "plan": 1, "expand": 2, "prewarm": 1, "cutover": 1, "callback": 1})
-"""Tasks without one that take long enough to be caught at work; a gate that is open at once is not."""
+"""Tasks without a driver that run long enough to be killed at work. A gate that is open at once does not."""
 Kill = Callable[[str, dict[str, object]], bool]
 
 
@@ -37,9 +37,9 @@ def kill_worker(task_id: str, task: dict[str, object]) -> bool:
 
 
 def kill_driver(task_id: str, task: dict[str, object]) -> bool:
-    """Kill the Python driver of a Spark job; tasks of other kinds have none."""
+    """Kill the Python driver of a Spark job. Other tasks have no driver."""
     job = task_id.rpartition(".")[2]
-    # By its run: another Airflow on this machine may expand an application of the same name.
+    # Find it by its run, because another Airflow on this machine may expand an application of the same name.
     return killed(processes_with(f"spark_jobs/{job}.py", str(task["dag_run_id"])))
 
 
@@ -66,12 +66,12 @@ def test_crash_during_each_step_ends_verified(victim: str, tmp_path: Path) -> No
         assert state.journal.phase == "complete"
         assert state.report["passed"]
         stack.finish_replay()
-        # What a killed broker has kept of its input is its own affair; everything after that is ours.
+        # A killed broker may have lost input. Compare with the results of the input that it still has.
         stack.await_equal("flights-g2", logged=victim == "broker")
 
 
 def broker_kill(directory: Path) -> Kill:
-    """Return a kill of the broker that starts it again at once."""
+    """Return a function that kills the broker and starts it again at once."""
 
     def kill(task_id: str, task: dict[str, object]) -> bool:
         broker = EmbeddedBroker(directory / "broker", detached=True)
@@ -83,7 +83,7 @@ def broker_kill(directory: Path) -> Kill:
 
 
 def drive(airflow: AirflowStandalone, kill: Kill) -> set[str]:
-    """Trigger runs until one succeeds, kill once during each task, and return the tasks in which it was done."""
+    """Trigger runs until one succeeds, kill once during each task, and return the tasks with a kill."""
     dead: set[str] = set()
     for _ in range(RUNS):
         run_id = airflow.client.trigger(EXPAND, {"dry_run": False, "approve_cutover": False})

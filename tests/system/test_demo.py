@@ -1,4 +1,4 @@
-"""What `make demo` runs, on less data: it ends well, and with a record removed it does not."""
+"""What `make demo` runs, with less data: it succeeds, and with a record removed it fails."""
 
 from __future__ import annotations
 

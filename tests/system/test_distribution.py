@@ -1,4 +1,4 @@
-"""The wheel in an environment of its own: Airflow, commands and Spark jobs run from it, and from nothing else."""
+"""The wheel in its own environment: Airflow, commands and Spark jobs run from the wheel, and from nothing else."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.system
 
 
 def output_of(*command: str | Path, cwd: Path = ROOT, env: dict[str, str] | None = None) -> str:
-    """What a command prints; it has to succeed."""
+    """Run a command that has to succeed, and return what it prints."""
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -79,7 +79,10 @@ class Installed:
     home: Path
 
     def environment(self, **changes: str) -> dict[str, str]:
-        """Nothing of this project's is in it: neither PYTHONPATH nor a plugins folder."""
+        """The environment variables.
+
+        They name nothing of this project: neither PYTHONPATH nor a plugins folder.
+        """
         foreign = ("AIRFLOW", "KAFKA_RESCALE", "PYTHON", "PYSPARK", "PYTEST")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         return {**kept, "AIRFLOW_HOME": str(self.home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False", **changes}
@@ -88,12 +91,12 @@ class Installed:
         return output_of(self.programs / "python", *arguments, cwd=self.home, env=self.environment(**changes))
 
     def airflow(self, *arguments: str, **changes: str) -> list[dict[str, Any]]:
-        """What Airflow lists, which follows what it logs."""
+        """Return the list that Airflow prints after its log lines."""
         listed = self.python("-m", "airflow", *arguments, "--output", "json", **changes)
         return json.loads(listed.splitlines()[-1])  # type: ignore[no-any-return]
 
     def own_plugins(self, **changes: str) -> list[str]:
-        """Where the plugin is registered from, once for each time."""
+        """Where the plugin is registered from, with an entry for each registration."""
         return [p["source"] for p in self.airflow("plugins", **changes) if p["name"] == "kafka_rescale"]
 
 
@@ -109,7 +112,7 @@ def installed(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pyt
     if request.param == "from the index":
         output_of(*install, f"{wheel}[spark]")
     else:
-        # Airflow is that of this environment: a download of 1 GB is for the slow suite.
+        # Use the Airflow of this environment, because a download of 1 GB is for the slow suite.
         (packages,) = (directory / "venv" / "lib").glob("python3*/site-packages")
         (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
         output_of(*install, "--offline", "--no-deps", wheel)
@@ -179,7 +182,7 @@ def test_a_spark_job_runs(installed: Installed, connection: KafkaConnection, tmp
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the source distribution unpacks to."""
+    """The directory with the unpacked source distribution."""
     directory = tmp_path_factory.mktemp("source")
     with tarfile.open(built("sdist", ROOT, directory / "sdist")) as archive:
         archive.extractall(directory / "unpacked", filter="data")

@@ -1,4 +1,4 @@
-"""Every DAG on a real Airflow, in the order in which an application meets them in its life."""
+"""Every DAG in a real Airflow, in the order in which an application's life uses them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ World = tuple[FlightsStack, AirflowStandalone]
 
 @pytest.fixture(scope="module")
 def ordered(tmp_path_factory: pytest.TempPathFactory) -> OrderedInPlace:
-    """The file of an application that grows in place."""
+    """The application file of an application that grows in place."""
     made = OrderedInPlace(tmp_path_factory.mktemp("ordered"), servers="")
     made.declare()
     return made
@@ -38,7 +38,7 @@ def ordered(tmp_path_factory: pytest.TempPathFactory) -> OrderedInPlace:
 
 @pytest.fixture(scope="module")
 def applications(ordered: OrderedInPlace, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The repository's application files, and that one."""
+    """The repository's application files, and the file of ``ordered``."""
     directory = tmp_path_factory.mktemp("applications")
     shutil.copytree(ROOT / "applications", directory, dirs_exist_ok=True)
     shutil.copy(ordered.file, directory)
@@ -68,7 +68,7 @@ def world(
 
 @pytest.fixture(scope="module")
 def expanded(world: World) -> str:
-    """A first expansion to 8 partitions, approved by a person, of which a task was cleared; its run id."""
+    """The run id of a first expansion to 8 partitions. A person approved it, and one of its tasks was cleared."""
     _, airflow = world
     run_id = airflow.client.trigger(EXPAND, {"dry_run": False, "approve_plan": True, "approve_cutover": True})
     approve(airflow, EXPAND, run_id, "approve_plan")
@@ -82,7 +82,7 @@ def expanded(world: World) -> str:
 
 
 def approve(airflow: AirflowStandalone, dag_id: str, run_id: str, task: str) -> None:
-    """Wait until a task asks, see that it says what about, and approve."""
+    """Wait until a task asks, assert that it says what it asks about, and approve."""
     airflow.client.wait_for_task(dag_id, run_id, task, states={"awaiting_input", "deferred"}, timeout=RUN_SECONDS)
     assert airflow.client.hitl(dag_id, run_id, task)["body"]
     airflow.client.approve(dag_id, run_id, task)
@@ -111,7 +111,7 @@ def test_a_run_after_success_is_a_no_op_that_says_so(world: World, expanded: str
 
 @pytest.fixture(scope="module")
 def retired(world: World, expanded: str) -> None:
-    """The end of the old generation, behind a dry run that deletes nothing and needs no confirmation."""
+    """Retire the old generation, after a dry run that deletes nothing and needs no confirmation."""
     stack, airflow = world
     looked = airflow.client.trigger(RETIRE, {"dry_run": True})
     assert airflow.client.wait_for_run(RETIRE, looked, timeout=RUN_SECONDS) == "success"

@@ -1,4 +1,4 @@
-"""Pipelines on their schedule, and what a real Airflow reports of them and of a watch to OpenTelemetry."""
+"""Pipelines run on their schedule, and a real Airflow reports them and a watch to OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ HOUR = timedelta(hours=1)
 
 @dataclass
 class World:
-    """Two pipelines and a watched application, an Airflow that runs them, and what it reports to.
+    """Two pipelines, a watched application, an Airflow that runs them, and the receiver of its metrics.
 
-    :param hours: is run every hour.
+    :param hours: the pipeline that runs every hour.
     """
 
     connection: KafkaConnection
@@ -53,14 +53,14 @@ class World:
     measured: OtlpServer
 
     def produce(self, topic: str, records: Sequence[tuple[bytes, bytes, int, int]]) -> None:
-        """Write records: key, value, partition, milliseconds since the epoch."""
+        """Write records. A record is key, value, partition, and milliseconds since the epoch."""
         producer = Producer(self.connection.client(**{"enable.idempotence": True}))
         for key, value, partition, at_ms in records:
             producer.produce(topic, value, key, partition, timestamp=at_ms)
         assert producer.flush(30) == 0
 
     def value(self, name: str, **tags: str) -> float | None:
-        """The newest value of a gauge with exactly these tags; underscores stand for dashes."""
+        """The newest value of a gauge with exactly these tags. Their names have underscores for dashes."""
         wanted = frozenset((key.replace("_", "-"), value) for key, value in tags.items())
         return self.measured.gauges.get((f"airflow.{name}", wanted))
 
@@ -101,7 +101,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             "kafka_default": {"conn_type": "kafka", "extra": dict(connection.config)},
             "spark_default": {"conn_type": "spark", "host": "local[1]"},
         }
-        # The pipelines are found beside the tests.
+        # The pipelines are in the tests' package.
         path = f"{ROOT / 'plugins'}:{ROOT}"
         env = {"KAFKA_RESCALE_APPLICATIONS": str(applications), "PYTHONPATH": path, **measured.settings()}
         with AirflowStandalone(directory / "airflow", connections=connections, env=env) as airflow:
@@ -109,14 +109,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def within(outputs: dict[bytes, list[Any]], start: datetime, end: datetime) -> dict[bytes, list[Any]]:
-    """Those results whose timestamps are in an interval."""
+    """The results whose timestamps are in an interval."""
     first, last = (at.timestamp() * 1_000 for at in (start, end))
     found = {key: [each for each in its if first <= each[1] < last] for key, its in outputs.items()}
     return {key: its for key, its in found.items() if its}
 
 
 def runs_of(world: World, dag: str, kind: str) -> dict[str, str]:
-    """State by id of the runs of a kind."""
+    """The states of the runs of a kind, by run id."""
     found = world.airflow.client.runs(dag).items()
     return {run: str(each["state"]) for run, each in found if each["run_type"] == kind}
 
@@ -137,7 +137,7 @@ def test_a_pipeline_runs_by_its_schedule(world: World) -> None:
 
 
 def test_a_backfill_of_the_command_line_processes_its_intervals_once_more(world: World) -> None:
-    """Two of the three hours, each in a generation of its own."""
+    """The backfill is for two of the three hours. Each has a generation of its own."""
     client, dag = world.airflow.client, f"process_{HOURS}-app"
     outputs, state = world.hours.outputs(), world.hours.state()
     start, end = FIRST + HOUR, FIRST + 3 * HOUR
@@ -146,7 +146,7 @@ def test_a_backfill_of_the_command_line_processes_its_intervals_once_more(world:
     command += ["--max-active-runs", "1"]
 
     def created() -> bool:
-        """Over SQLite the database may be locked by the scheduler."""
+        """Create a backfill, and try again if the scheduler has locked the SQLite database."""
         done = subprocess.run(
             command, env=world.airflow.environment, capture_output=True, text=True, timeout=240, check=False
         )
@@ -193,14 +193,14 @@ def test_the_death_of_the_last_thread_is_counted_and_ends_the_client(world: Worl
 
 
 def the_client(world: World) -> ClientRecord:
-    """The only client of the pipeline that fails."""
+    """The only client of the failing pipeline."""
     found = ControlTopic(world.connection, FAILING).read().processing
     assert found is not None
     return found.the_client(None)
 
 
 def processed(world: World, wanted: int, *values: bytes) -> int:
-    """Write records, let one run come to its end, and return how many results there are."""
+    """Write records, let one run end, and return the number of results."""
     world.produce(INPUT, [(b"k", value, 0, 0) for value in values])
     dag = f"process_{FAILING}"
     assert_success(world.airflow.client, dag, world.airflow.client.trigger(dag), RUN_SECONDS)
@@ -209,7 +209,7 @@ def processed(world: World, wanted: int, *values: bytes) -> int:
 
 
 def test_the_metrics_of_a_watch_arrive_with_values_and_tags(world: World) -> None:
-    """KIP-878: nobody lets the expansion run, the timeout is over, and it is counted that the watch gave up."""
+    """KIP-878: the expansion never runs, the timeout passes, and a metric counts that the watch gave up."""
     client, watch = world.airflow.client, f"watch_{WATCHED}"
     group = f"stream-subtopology-metrics.{WATCHED}.1"
     tags = {"application_id": WATCHED, "subtopology_id": "1"}

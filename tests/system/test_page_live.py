@@ -45,9 +45,9 @@ ROUTES = (
 
 @dataclass
 class World:
-    """One Airflow with people who may see different things, and a browser.
+    """One Airflow, users who may see different things, and a browser.
 
-    :param client: of the API server that tells them apart.
+    :param client: client of the API server that tells the users apart.
     """
 
     client: AirflowClient

@@ -1,4 +1,4 @@
-"""A pipeline in a real Airflow, by itself: a task moves to a client that has warmed up, processors are added."""
+"""A pipeline in a real Airflow changes by itself: a task moves to a warm client, and processors are added."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ SCALING = {
 
 @dataclass
 class World:
-    """A pipeline on one client, one that never grows, and an Airflow that runs the first.
+    """A pipeline on one client, a control that never grows, and an Airflow that runs the pipeline.
 
-    :param control: gets the same input, and is run by the test itself.
-    :param notes: what the callback was told.
+    :param control: gets the same input. The test itself runs it.
+    :param notes: file of the callback's calls.
     """
 
     live: Growing
@@ -54,23 +54,23 @@ class World:
 
     @property
     def keep_warm(self) -> str:
-        """The DAG that keeps replicas warm, and probes."""
+        """The DAG that keeps replicas warm and makes probing rebalances."""
         return f"keep_warm_{self.live.application.application_id}"
 
     @property
     def processing(self) -> Processing:
-        """Who had what in the last run."""
+        """The assignment of the last run."""
         found = self.live.control.read().processing
         assert found is not None
         return found
 
     def run(self) -> None:
-        """One whole run that a person asks for."""
+        """Trigger one whole run as a person would."""
         client = self.airflow.client
         assert_success(client, self.process, client.trigger(self.process), RUN_SECONDS)
 
     def await_value(self, wanted: float, name: str, **tags: str) -> None:
-        """Wait until a gauge with exactly these tags has a value; underscores stand for dashes."""
+        """Wait until a gauge with exactly these tags has a value. Their names have underscores for dashes."""
         key = (f"airflow.{name}", frozenset((tag.replace("_", "-"), value) for tag, value in tags.items()))
         self.airflow.client.wait(
             lambda: self.measured.gauges.get(key) == wanted,
@@ -101,7 +101,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             "kafka_default": {"conn_type": "kafka", "extra": dict(connection.config)},
             "spark_default": {"conn_type": "spark", "host": "local[1]"},
         }
-        # The pipeline is found beside the tests.
+        # The pipeline is in the tests' package.
         env = {
             "KAFKA_RESCALE_APPLICATIONS": str(applications),
             "PYTHONPATH": f"{ROOT / 'plugins'}:{ROOT}",
@@ -113,13 +113,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def declare(applications: Path, live: Growing) -> None:
-    """Write the application file: nothing runs the pipeline by schedule, but replicas are read every minute."""
+    """Write the application file. The pipeline has no schedule, but replicas are read every minute."""
     on_schedule = {"keep_warm_schedule": "* * * * *", "probing.rebalance.interval.ms": 60_000}
     write_pipeline(applications, **{"state.dir": None}, **live.declared, **on_schedule)
 
 
 def test_a_probing_rebalance_moves_a_task_to_the_client_that_has_warmed_up(world: World) -> None:
-    """KIP-441: a client joins, restores in the background, and gets the task in a run that nobody asks for."""
+    """KIP-441: a client joins, restores in the background, and gets the task in a run that no person triggers."""
     live, client = world.live, world.airflow.client
     both(live, world.control, 2, range(10 * ACCEPTABLE))
     world.run()
@@ -156,7 +156,7 @@ def test_a_probing_rebalance_moves_a_task_to_the_client_that_has_warmed_up(world
 
 
 def test_processors_follow_a_grown_input_with_its_metrics_and_callback(world: World) -> None:
-    """KIP-878: every run looks at the counts; nobody asks for processors."""
+    """KIP-878: every run looks at the counts, and no person asks for processors."""
     live = world.live
     if not live.control.read().processing:
         both(live, world.control, 2, range(200))

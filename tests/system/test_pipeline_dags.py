@@ -1,4 +1,4 @@
-"""A pipeline's DAGs on a real Airflow with Spark: it grows under load, threads and clients come and go."""
+"""A pipeline's DAGs in a real Airflow with Spark: it grows under load, and threads and clients come and go."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ AGAIN = "moves-again"
 
 @dataclass
 class World:
-    """A pipeline on two clients, one that never grows, and an Airflow that runs the first.
+    """A pipeline on two clients, a control that never grows, and an Airflow that runs the pipeline.
 
-    :param control: gets the same input, and is run by the test itself.
-    :param asked: what the rule for racks was asked.
+    :param control: gets the same input. The test itself runs it.
+    :param asked: file with what the rule for racks was asked.
     """
 
     live: Growing
@@ -51,31 +51,31 @@ class World:
         return f"process_{self.live.application.application_id}"
 
     def run(self, **params: Any) -> str:
-        """One whole run; return its id."""
+        """Make one whole run, and return its id."""
         run_id = self.airflow.client.trigger(self.dag, params)
         assert_success(self.airflow.client, self.dag, run_id, RUN_SECONDS)
         return run_id
 
     def begin(self, change: str, **params: Any) -> tuple[str, str]:
-        """Trigger the DAG of an operator; return its id and the run's."""
+        """Trigger the DAG of an operator, and return the ids of the DAG and of the run."""
         dag = f"{change}_{self.live.application.application_id}"
         self.airflow.client.await_dag(dag)
         return dag, self.airflow.client.trigger(dag, params)
 
     def await_log(self, run: tuple[str, str], text: str) -> None:
-        """Wait until the operator of a run has said something."""
+        """Wait until the log of a run's operator has some text."""
         client = self.airflow.client
         client.wait_for_task(*run, "change", states={"running", "success", "failed"}, timeout=RUN_SECONDS)
         client.wait(lambda: text in client.log(*run, "change"), f"{text!r} in its log", RUN_SECONDS)
 
     @property
     def known(self) -> int:
-        """How many partitions the input has."""
+        """The number of partitions of the input."""
         return self.live.admin.describe_topics([self.live.topic])[self.live.topic].partitions
 
     @property
     def processing(self) -> Processing:
-        """Who had what in the last run."""
+        """The assignment of the last run."""
         found = self.live.control.read().processing
         assert found is not None
         return found
@@ -86,7 +86,7 @@ class World:
         return {thread.name for thread in self.processing.threads}
 
     def assert_same_results(self) -> None:
-        """Whatever has come in since, the live one has made of it what the other makes of it."""
+        """Let the control process the same input, and assert that both have the same results."""
         self.run()
         self.control.run()
         same_results(self.live, self.control, processors=self.live.counts.count)
@@ -114,7 +114,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             "kafka_default": {"conn_type": "kafka", "extra": dict(connection.config)},
             "spark_default": {"conn_type": "spark", "host": "local[1]"},
         }
-        # The pipeline is found beside the tests.
+        # The pipeline is in the tests' package.
         path = f"{ROOT / 'plugins'}:{ROOT}"
         asked = directory / "asked"
         env = {"KAFKA_RESCALE_APPLICATIONS": str(applications), "PYTHONPATH": path, ASKED: str(asked)}
@@ -126,7 +126,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def kill_drivers(run_id: str) -> None:
-    """SIGKILL those of a run as soon as there is one."""
+    """SIGKILL the drivers of a run as soon as there is one."""
     wait_until(
         lambda: killed(processes_with("spark_jobs/process.py", run_id)), timeout=RUN_SECONDS, what="a driver"
     )
@@ -162,13 +162,13 @@ def test_standbys_are_on_the_racks_that_the_users_class_allows(world: World) -> 
     clients = world.processing.clients
     tasks = {client.client_id: (set(map(str, client.active)), set(client.standbys)) for client in clients}
     assert all(active for active, _ in tasks.values())
-    # By the default, the tasks of the west would have standbys in the east.
+    # By default, the tasks of the west would have standbys in the east.
     assert {client: keep for client, (_, keep) in tasks.items()} == {EAST: set(), WEST: tasks[EAST][0]}
 
 
 @pytest.fixture(scope="module")
 def warm(world: World) -> None:
-    """Standbys that have what was processed so far."""
+    """Wait until standbys have everything that was processed so far."""
     live, client = world.live, world.airflow.client
     if live.control.read().processing is None:
         both(live, world.control, world.known, range(100))
@@ -222,7 +222,7 @@ def test_a_thread_is_added_and_removed_by_the_form(world: World) -> None:
 
 
 def results_of_interval(times: Sequence[int], start: int, end: int) -> int:
-    """How many results of a key have a time in an interval: a result has that of the newest record before it."""
+    """How many results of a key have a time in an interval. A result has the time of the newest record so far."""
     made = newest = 0
     for at in times:
         if at < end:
@@ -242,7 +242,7 @@ def test_a_past_interval_is_processed_once_more_and_nothing_else_is_touched(worl
     times: dict[bytes, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for m in live.records(live.topic):
         times[m.key()][m.partition()].append(m.timestamp()[1])
-    # Of a key that the growth has moved, this is not the order in which its records came.
+    # For a key that the growth has moved, this is not the order in which its records came.
     stayed = {
         key: its for key, by_partition in times.items() for its in by_partition.values() if len(by_partition) == 1
     }

@@ -1,7 +1,9 @@
-"""A whole expansion on a broker that authorizes, with four principals and four ways to log in; and its secrets.
+"""A whole expansion on a broker with an authorizer, with four principals and four ways to log in.
 
-The application logs in by SCRAM over TLS. Only the replay of its input and the comparison of its output, which
-stand for the rest of the world, use the broker's own listener.
+No secret is shown.
+
+The application logs in by SCRAM over TLS. Only the replay of its input and the comparison of its output use the
+broker's own listener. They stand for the rest of the world.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ OUTPUTS = ("aircraft-totals-output", "aircraft-sessions-output", "airport-hourly
 
 @dataclass(frozen=True)
 class World:
-    """Everything that runs, and where it writes."""
+    """Everything that runs, and the directories it writes to."""
 
     stack: FlightsStack
     airflow: AirflowStandalone
@@ -60,7 +62,7 @@ class World:
 
 @dataclass(frozen=True)
 class Expanded:
-    """The end of the run, and what was seen from outside meanwhile."""
+    """How the run ended, and what was seen from outside while it ran."""
 
     world: World
     run_id: str
@@ -144,7 +146,7 @@ def _write_application(directory: Path, ui_port: int, events: Path) -> None:
 
 
 def _grant(broker: EmbeddedBroker, file: Path) -> None:
-    """Give the roles exactly what is documented, and the application what Kafka Streams needs."""
+    """Grant the roles exactly the documented permissions, and the application what Kafka Streams needs."""
     application = load_application(file)
     principals = {Role.PLAN: "User:CN=plan", **{r: f"User:{r}" for r in (Role.COPY, Role.ADMIN, Role.VERIFY)}}
     needed = needed_acls(application, topology_of(application))
@@ -203,14 +205,14 @@ def test_no_secret_is_on_a_command_line_or_in_the_ui_of_spark(expanded: Expanded
 def test_no_secret_is_in_logs_xcoms_rendered_fields_and_event_logs(expanded: Expanded) -> None:
     world = expanded.world
     tokens = {f"token {n}": token for n, token in enumerate(world.issuer.given)}
-    # Airflow's database, with XComs and rendered fields, is a file among them.
+    # One of these files is Airflow's database, with XComs and rendered fields.
     assert (world.airflow.directory / "airflow.db").stat().st_size
     assert event_logs(world.written[1])
     assert shown_in_files(world.written, {**world.secrets, **tokens}) == set()
 
 
 def test_only_who_needs_them_has_secrets_in_an_environment_that_nobody_else_can_read(expanded: Expanded) -> None:
-    """Settings travel in the environment from Airflow to Spark; the application has a configuration of its own."""
+    """Airflow passes settings to Spark in the environment. The application has a configuration of its own."""
     holders = expanded.watch.holders
     assert any("SparkSubmit" in program for program in holders.values())
     assert not any(own in program for program in holders.values() for own in ("FlightsApplication", "run.sh"))

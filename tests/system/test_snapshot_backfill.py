@@ -103,7 +103,7 @@ def test_a_backfill_from_the_form_of_the_ui_builds_days_anew(world: World) -> No
 
 
 def backfill(airflow: AirflowStandalone) -> None:
-    """Ask for the days on the command line; over SQLite that may find the database locked by the scheduler."""
+    """Ask for the days on the command line, and try again if the scheduler has locked the SQLite database."""
     dates = ["--from-date", str(DAYS[0]), "--to-date", str(DAYS[-1])]
     command = [sys.executable, "-m", "airflow", "backfill", "create", "--dag-id", DAG, *dates]
     command += ["--max-active-runs", "1"]
@@ -122,7 +122,7 @@ def backfill(airflow: AirflowStandalone) -> None:
 
 
 def runs(airflow: AirflowStandalone) -> dict[str, str]:
-    """State of every run of the backfill."""
+    """The state of every run of the backfill."""
     return {k: v["state"] for k, v in airflow.client.runs(DAG).items() if v["run_type"] == "backfill"}
 
 

@@ -1,4 +1,4 @@
-"""The DAG of an expansion on a standalone Spark cluster: only the connection differs."""
+"""The DAG of an expansion works on a standalone Spark cluster. Only the connection differs."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def test_a_live_application_is_expanded_by_the_workers_of_a_cluster(tmp_path: Pa
         stack.await_equal(GREEN)
         assert expansion.state().report["passed"]
         finished = sorted((tmp_path / "spark").glob("work-*/app-*"))
-        # A stage's restore and warm_up, of two stages with state, and catch_up, prove and verify.
+        # restore and warm_up of two stages with state, and catch_up, prove and verify.
         assert len({directory.name for directory in finished}) >= 7
         assert {directory.parent.name for directory in finished} == {"work-0", "work-1"}

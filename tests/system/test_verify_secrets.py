@@ -1,7 +1,7 @@
-"""``verify`` reads by a Java client, which gets its secrets as options of Spark: nowhere may they be seen.
+"""``verify`` reads by a Java client, which gets its secrets as Spark options. They must not be visible anywhere.
 
-One broker, one small expansion, and a run of the job per mechanism. ``test_security.py`` shows a whole expansion,
-with one mechanism per role.
+One broker, one small expansion, and a run of the job for each mechanism. ``test_security.py`` has a whole
+expansion with one mechanism per role.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True)
 class World:
-    """An expansion to verify, and how to log in for it.
+    """An expansion to verify, and the ways to log in.
 
-    :param secrets: by what they are; tokens are added as they are given out.
+    :param secrets: secrets by their kind. Tokens are added when the issuer gives them out.
     """
 
     expanded: Expanded
@@ -89,7 +89,7 @@ def _settings(broker: EmbeddedBroker, security: BrokerSecurity, issuer: TokenIss
 
 
 def _allow(broker: EmbeddedBroker, *principals: str) -> None:
-    """Let them do everything: what they need is the business of other tests."""
+    """Allow the users everything. Other tests check which permissions they need."""
     kinds = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
     every = (ResourcePatternType.LITERAL, "*", AclOperation.ALL, AclPermissionType.ALLOW)
     pattern, host, operation, permission = every
@@ -119,7 +119,7 @@ def test_verify_shows_no_secret_whatever_it_logs_in_by(
     }
     jars: list[Path] = []
     if mechanism == MECHANISMS[-1]:
-        # A signer's credentials are in the environment, its class for Java is in a jar of the user's.
+        # A signer's credentials are in the environment. Its class for Java is in a jar of the user.
         monkeypatch.setenv(URL, f"{world.issuer.url}/token")
         monkeypatch.setenv(SECRET, f"{USER}:{CLIENT_SECRET}")
         monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -1,4 +1,4 @@
-"""Jobs that the operator submits to YARN: in client mode, and in cluster mode without and with its REST API."""
+"""The operator submits jobs to YARN: in client mode, and in cluster mode without and with its REST API."""
 
 from __future__ import annotations
 

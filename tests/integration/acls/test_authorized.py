@@ -1,6 +1,7 @@
-"""With exactly the documented ACLs every phase works; preflight names the one that is missing, whichever it is.
+"""With exactly the documented ACLs, every phase works. If any one of them is missing, preflight names it.
 
-On a real broker with the KRaft authorizer: one role logs in by certificate, the others by SCRAM over TLS.
+The tests use a real broker with the KRaft authorizer. One role logs in by certificate, the others by SCRAM over
+TLS.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def name_of(acl: Acl) -> str:
 
 
 QUICK = {(acl.role, acl.pattern.kind): acl for acl in reversed(NEEDED)}.values()
-"""One of every role and kind of pattern; the others take a minute and a half together."""
+"""One ACL for each role and kind of pattern. The tests of all other ACLs together take a minute and a half."""
 
 ONE_BY_ONE = [
     pytest.param(acl, id=name_of(acl), marks=[] if acl in QUICK else [pytest.mark.slow]) for acl in NEEDED
@@ -72,14 +73,14 @@ ONE_BY_ONE = [
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """The shop with exactly the documented ACLs; nothing has been rescaled yet, so there is no control topic."""
+    """The shop with exactly the documented ACLs. There was no expansion yet, so there is no control topic."""
     with secured(tmp_path_factory.mktemp("secured")) as given:
         given.grant(given.acls)
         yield given
 
 
 def refused(shop: Secured, role: Role) -> list[str]:
-    """What preflight finds missing for a role, and for ``plan``."""
+    """Return the permissions that preflight finds missing, for a role and for ``plan``."""
     connections = {each: shop.connections[each] for each in (Role.PLAN, role)}
     try:
         permitted_state(shop.application, shop.topology, connections)
@@ -98,7 +99,7 @@ def test_preflight_names_the_one_that_is_missing(shop: Secured, acl: Acl) -> Non
     )
     shop.revoke(acl)
     try:
-        # A broker learns of the change, and of the one before, a moment after it has been answered.
+        # A broker applies a change, and the change before it, a moment after it has been answered.
         wait_until(lambda: refused(shop, acl.role) == [expected], timeout=20, what=f"a refusal with {expected}")
     finally:
         shop.grant([acl])
@@ -109,7 +110,7 @@ def test_with_all_of_them_it_refuses_nothing(shop: Secured) -> None:
 
 
 def test_free_space_is_told_only_with_the_permission_for_it(shop: Secured) -> None:
-    """Without it nothing is refused: preflight says once that it is unknown."""
+    """Without the permission, preflight refuses nothing, but says once that free space is unknown."""
 
     def told() -> list[str]:
         return [message for message in looked(shop).messages if message.startswith("Disk: ")]
@@ -158,7 +159,7 @@ def test_each_phase_works_with_exactly_the_documented_permissions(shop: Secured)
 
 
 def looked(shop: Secured, **more: Any) -> Preflight:
-    """Return what ``preflight`` finds of an expansion that nobody has begun."""
+    """Return what ``preflight`` finds for an expansion that has not begun."""
     return preflight(
         shop.application,
         shop.topology,
@@ -172,7 +173,7 @@ def looked(shop: Secured, **more: Any) -> Preflight:
 
 
 def planned(shop: Secured) -> Plan:
-    """``preflight``, and what the gate and the command line look at."""
+    """Run ``preflight`` with the connections of all roles, and return the plan."""
     found = looked(shop, others=shop.connections)
     assert found.plan is not None
     assert not any("could not be sampled" in message for message in found.messages)
@@ -180,7 +181,7 @@ def planned(shop: Secured) -> Plan:
 
 
 def committed_by_blue(shop: Secured) -> None:
-    """What the application has left: everything of its inputs is processed, its repartition topic half."""
+    """Commit the offsets of an application that has processed its inputs, and half of its repartition topic."""
     consumer = Consumer({**shop.broker.internal_config, "group.id": "shop"})
     ends = ClusterAdmin(KafkaConnection(shop.broker.internal_config)).end_offsets(
         ["orders", "customers", "payments", REPARTITION]
@@ -195,7 +196,7 @@ def committed_by_blue(shop: Secured) -> None:
 
 
 def made(shop: Secured, plan: Plan) -> Journal:
-    """``plan`` begins, ``expand`` makes topics; ``prewarm`` fences and holds compaction."""
+    """Do what ``plan``, ``expand`` and ``prewarm`` do: begin, make topics, fence, hold compaction."""
     connection = shop.connections[Role.ADMIN]
     journal = begin(
         shop.application, connection, plan, owner=OWNER, now_ms=now_ms(), owner_is_finished=lambda _: False
@@ -208,7 +209,7 @@ def made(shop: Secured, plan: Plan) -> Journal:
 
 
 def copied(shop: Secured, plan: Plan) -> None:
-    """``restore``, ``warm_up``, ``catch_up`` and ``bridge``; an old copy that has to be emptied, too."""
+    """Do what ``restore``, ``warm_up``, ``catch_up`` and ``bridge`` do, and empty an old copy."""
     connection = shop.connections[Role.COPY]
     job = Job("restore", Arguments("shop", OWNER, 1, stage=1), connection)
     assert job.journal().plan == plan
@@ -241,7 +242,7 @@ def copied(shop: Secured, plan: Plan) -> None:
 
 
 def run(worker: CopyWorker, ends: dict[Any, int], starts: dict[Any, int] | None = None) -> None:
-    """Copy up to some ends."""
+    """Copy up to the given ends."""
     try:
         worker.begin(starts)
         worker.run_to(ends, now_ms(), exactly=True)
@@ -250,7 +251,7 @@ def run(worker: CopyWorker, ends: dict[Any, int], starts: dict[Any, int] | None 
 
 
 def proven(shop: Secured, plan: Plan) -> None:
-    """What ``prove`` asks by librdkafka, and its result."""
+    """Do what ``prove`` does by librdkafka, and leave its result."""
     connection = shop.connections[Role.VERIFY]
     fences = read_fences(connection, plan)
     since = {p: 0 for p in fences.blue_ends[CHANGELOG]}
@@ -262,7 +263,7 @@ def proven(shop: Secured, plan: Plan) -> None:
 
 
 def cut_over(shop: Secured, plan: Plan) -> Journal:
-    """``cutover``: what it asks of the brokers, in its order, without an application."""
+    """Send the requests of ``cutover`` to the brokers, in its order, without an application."""
     rescale = Rescale.open(shop.application, shop.connections[Role.ADMIN], OWNER)
     admin = rescale.admin
     ends = admin.end_offsets(["customers"])["customers"]
@@ -282,7 +283,7 @@ def cut_over(shop: Secured, plan: Plan) -> Journal:
 
 
 def verified(shop: Secured, journal: Journal) -> None:
-    """What ``verify`` asks by librdkafka; Spark's part is another test's."""
+    """Do what ``verify`` does by librdkafka. Another test covers the part of Spark."""
     connection = shop.connections[Role.VERIFY]
     admin = ClusterAdmin(connection)
     writer = TransactionalWriter(connection, f"kafka-rescale-shop/{Concern.REPORT}")
@@ -297,7 +298,7 @@ def verified(shop: Secured, journal: Journal) -> None:
 
 
 def retired(shop: Secured, journal: Journal) -> None:
-    """``callback`` and ``retire``: compaction goes on, blue's topics and the groups go."""
+    """Do what ``callback`` and ``retire`` do: release compaction, and delete blue's topics and the groups."""
     rescale = Rescale.open(shop.application, shop.connections[Role.ADMIN], OWNER)
     release_compaction(rescale, journal)
     rescale.admin.delete_topics([m.source for m in journal.plan.moves])
@@ -308,7 +309,7 @@ def retired(shop: Secured, journal: Journal) -> None:
 
 
 def test_what_a_role_does_not_need_it_may_not_do(shop: Secured) -> None:
-    """The long Spark jobs can't touch inputs and outputs, and only ``admin`` makes or grows anything."""
+    """The long Spark jobs can't change inputs and outputs, and only ``admin`` can make or grow topics."""
     for role in (Role.PLAN, Role.COPY, Role.VERIFY):
         admin = ClusterAdmin(shop.connections[role])
         with pytest.raises(InvalidInput, match="AUTHORIZATION_FAILED"):

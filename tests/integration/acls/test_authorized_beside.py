@@ -1,4 +1,4 @@
-"""Snapshots and the watch with exactly the documented ACLs, on a broker that authorizes."""
+"""Snapshots and the watch work with exactly the documented ACLs, on a broker with an authorizer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def only_for_snapshots(shop: Secured) -> list[Acl]:
 
 
 def taken(shop: Secured, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Take the snapshot of yesterday; returns the exit code."""
+    """Take the snapshot of yesterday, and return the exit code."""
     monkeypatch.setattr(snapshot_tasks, "exit_with_parent", lambda: None)
     request: Any = request_of(shop.application, shop.topology, YESTERDAY)
     return run_job(shop.connections[Role.COPY], "shop", "snapshot_shop/run-1", 1, request, snapshot)
@@ -115,7 +115,7 @@ def test_whoever_may_plan_is_told_which_count_would_serve_and_sees_the_page(
 
 
 def refused(shop: Secured) -> str:
-    """What preflight finds missing for the copies."""
+    """Return the permissions that preflight finds missing for the copies."""
     connections = {role: shop.connections[role] for role in (Role.PLAN, Role.COPY)}
     try:
         permitted_state(shop.application, shop.topology, connections)

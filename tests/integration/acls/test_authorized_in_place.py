@@ -1,6 +1,6 @@
-"""In place with exactly the documented ACLs: each task of the DAG as its own role, beside a live application.
+"""An expansion in place with exactly the documented ACLs: each task of the DAG has its own role.
 
-The application and its producers use the broker's own listener, on which nobody is asked for permissions.
+The application is live. It and its producers use the broker's own listener, which needs no permissions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ GROWN = 6
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
-    """One that authorizes, with a user per role."""
+    """A broker with an authorizer, and a user for each role."""
     security = BrokerSecurity(tmp_path / "certificates", {role.value: f"{role}-{CANARY}" for role in Role})
     with EmbeddedBroker(tmp_path / "broker", heap="512m", security=security) as running:
         yield running
@@ -74,7 +74,7 @@ def assert_named(given: Secured, acl: Acl) -> None:
 
 
 def refused(given: Secured, role: Role) -> str:
-    """What is missing for a role, and for ``plan``."""
+    """Return what is missing for a role, and for ``plan``."""
     connections = {each: given.connections[each] for each in (Role.PLAN, role)}
     try:
         permitted_state(given.application, given.topology, connections)
@@ -84,7 +84,7 @@ def refused(given: Secured, role: Role) -> str:
 
 
 def grow(expansion: Expansion, given: Secured) -> None:
-    """The tasks of the DAG, in its order, by the role that each belongs to."""
+    """Run the tasks of the DAG in its order, each with its own role."""
     application, owner = expansion.application, expansion.owner
     admin = given.connections[Role.ADMIN]
     wait_until(lambda: not any(refused(given, role) for role in Role), timeout=20, what="no refusal")

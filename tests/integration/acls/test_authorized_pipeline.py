@@ -1,6 +1,7 @@
-"""With exactly the ACLs that are printed for it, all that a pipeline's roles do works; with fewer it doesn't.
+"""With exactly the printed ACLs, everything that the roles of a pipeline do works. With fewer, it does not.
 
-On a real broker with the KRaft authorizer. Jobs run in this process, without Spark, with the same Kafka clients.
+The tests use a real broker with the KRaft authorizer. Jobs run in this process without Spark, with the same Kafka
+clients.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ CLIENTS = ("a", "b")
 
 @pytest.fixture
 def pipeline(tmp_path: Path) -> Iterator[Secured]:
-    """Words on an authorizing broker, with exactly the ACLs that are printed; nothing has run yet."""
+    """The words pipeline on a broker with an authorizer, with exactly the printed ACLs. Nothing has run yet."""
     clients = [{"client.id": name, "state.dir": str(tmp_path / name)} for name in CLIENTS]
     fields: dict[str, Any] = {
         "clients": clients,
@@ -88,7 +89,10 @@ def run(
     asked: Adjustments = NOTHING_ASKED,
     backfill: Backfill | None = None,
 ) -> str:
-    """A run as the DAG makes it: `assign` is the admin's, the rest the copy role's; returns what `assign` said."""
+    """Make a run as the DAG does, and return what `assign` said.
+
+    The role admin does `assign`, and the role copy does the rest.
+    """
     copy, run_id = pipeline.connections[Role.COPY], f"process_words/{name}"
     prepared = prepare(application, pipeline.connections[Role.ADMIN], run_id, asked, backfill)
     for level in (1, 2):
@@ -109,7 +113,7 @@ def test_what_a_pipeline_does_works_with_exactly_what_is_printed(pipeline: Secur
     state = ControlTopic(pipeline.connections[Role.PLAN], "words").read()
     assert {r.state for r in state.results.values()} == {"done"}
 
-    # Standbys, by `keep_warm_words`.
+    # Standbys, as `keep_warm_words` runs them.
     assert sorted(due_clients(application, pipeline.connections[Role.ADMIN])) == list(CLIENTS)
     for client in CLIENTS:
         assert (
@@ -117,7 +121,7 @@ def test_what_a_pipeline_does_works_with_exactly_what_is_printed(pipeline: Secur
         )
     probe(application, pipeline.connections[Role.ADMIN])
 
-    # A thread that dies, and one more.
+    # A thread dies, and another thread is added.
     first = f"process/1/{state.processing.running[0]}" if state.processing else ""
     attempt = Attempt("process_words/first", first, first.rsplit("/", maxsplit=1)[-1], 1)
     assert handle_failure(application, copy, attempt, Exception("a test")) is not None
@@ -150,6 +154,6 @@ LACKING = [
 @pytest.mark.parametrize("acl", LACKING, ids=lambda acl: f"{acl.role}-{acl.operation}-{acl.pattern.name}")
 def test_without_one_of_them_it_does_not(pipeline: Secured, acl: Acl) -> None:
     pipeline.revoke(acl)
-    time.sleep(1)  # A broker learns of the change a moment after it has been answered.
+    time.sleep(1)  # A broker applies the change a moment after it has been answered.
     with pytest.raises((RescaleError, AssertionError)):
         run(pipeline, declared(pipeline), "first")

@@ -1,4 +1,4 @@
-"""Earlier generations of an application that grows in place by now, retired with exactly the documented ACLs."""
+"""Earlier generations are retired with exactly the documented ACLs, though the application now grows in place."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ BESIDE = {
 
 
 def expanded(shop: Secured) -> None:
-    """The first generation was followed by one beside it, from which it is to grow in place."""
+    """Leave what an expansion to a second generation leaves.
+
+    The application shall now grow in place from there.
+    """
     beside = shop.application.model_copy(update={"mode": "blue_green"})
     counts = dict.fromkeys(TOPICS, BEFORE)
     plan = build_plan(beside, shop.topology, blue="shop", generation=2, current=counts, target=AFTER)

@@ -1,4 +1,4 @@
-"""Metrics at a StatsD server and at a receiver of OpenTelemetry, with the names that the documents promise."""
+"""Metrics arrive at a StatsD server and at an OpenTelemetry receiver, with the names in the documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The assignor against Kafka Streams' own one, called with the same input."""
+"""The assignor decides as Kafka Streams' own assignor does, for the same input."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def scenario(seed: int) -> Scenario:
 
 
 def differing(scenarios: list[Scenario], ours: list[Scenario]) -> list[int]:
-    """The numbers of the scenarios for which Kafka Streams decides otherwise.
+    """Return the numbers of the scenarios for which Kafka Streams decides otherwise.
 
-    Where several standbys of one task shall move, it leaves open which of them gets the last warm-up (its queue is
-    ordered by task alone): there, only active tasks are compared.
+    If several standbys of one task shall move, Kafka Streams leaves open which of them gets the last warm-up,
+    because its queue is ordered only by task. In such a scenario, only active tasks are compared.
     """
     found = []
     for number, (decided, mine) in enumerate(zip(decide(scenarios), (assign(*s) for s in ours), strict=True)):
@@ -105,7 +105,10 @@ def test_ten_thousand_tasks_on_a_thousand_clients_converge_after_adding_node(
 def test_ten_tasks_per_client_converge_as_in_kafka_streams(
     clients: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two clients have got each other's disks; Kafka Streams is given the first rebalance, which takes it long."""
+    """Two clients have swapped their disks.
+
+    Only the first rebalance is compared, because Kafka Streams is slow.
+    """
     made = cluster(clients, two_kinds(0, 10 * clients, 100), AssignmentConfigs(100, max_warmup_replicas=10))
     made.converge(1)
     made.running["c0050"], made.running["c0051"] = made.running["c0051"], made.running["c0050"]

@@ -1,4 +1,4 @@
-"""KIP-878 on a real broker: a request for several topics may succeed for some of them only."""
+"""KIP-878 on a real broker: a request for several topics may succeed only for some of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DESCRIBE, DESCRIBE_CONFIGS = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIG
 
 
 class Recorded(ClusterAdmin):
-    """Keeps what it has asked for; answers get lost of the topics in ``lose``."""
+    """Records its requests. The answers for the topics in ``lose`` get lost."""
 
     def __init__(self, connection: KafkaConnection, lose: set[str] | None = None) -> None:
         super().__init__(connection)
@@ -58,7 +58,7 @@ def made(client: Mapping[str, str], names: list[str]) -> list[str]:
 
 
 def counts(client: Mapping[str, str], names: list[str]) -> list[int]:
-    """The topics' partitions."""
+    """The partition counts of the topics."""
     found = ClusterAdmin(KafkaConnection(dict(client))).describe_topics(names)
     return [found[name].partitions for name in names]
 
@@ -84,7 +84,7 @@ def test_a_topic_that_has_too_many_partitions_is_an_error_and_no_other_grows(
 
 @pytest.fixture
 def locked_down(tmp_path: Path) -> Iterator[EmbeddedBroker]:
-    """A broker on which a user may do only what it is allowed to."""
+    """A broker on which a user needs permissions."""
     with authorizing_broker(tmp_path / "broker") as running:
         yield running
 
@@ -103,7 +103,10 @@ def allow(root: Mapping[str, str], topics: list[str], *operations: AclOperation)
 
 
 def may_grow(admin: ClusterAdmin, topic: str) -> bool:
-    """Whether the user of a connection may grow a topic: a right shows a moment after it was granted."""
+    """Whether the user of a connection may grow a topic.
+
+    A permission takes effect a moment after it was granted.
+    """
     try:
         admin.validate_growth({topic: 4})
     except InvalidInput:

@@ -1,4 +1,4 @@
-"""KIP-878's timeout on a real clock: what fails is what real brokers refuse, an authorizer and a quota."""
+"""KIP-878's timeout with a real clock and real refusals of brokers: by an authorizer and by a quota."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ON_EVERYTHING = tuple(
     (kind, "*", AclOperation.ALL)
     for kind in (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
 )
-# To create topics is left to the rules on topics.
+# The rules on topics decide whether topics can be created.
 ON_THE_CLUSTER = tuple(
     (ResourceType.BROKER, "kafka-cluster", operation)
     for operation in (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.IDEMPOTENT_WRITE)
@@ -71,13 +71,13 @@ def rule(kind: ResourceType, name: str, operation: AclOperation, permission: Acl
 
 def add_rules(root: Mapping[str, str], rules: Sequence[AclBinding]) -> None:
     """Give the authorizer rules."""
-    admin = AdminClient(dict(root))  # one that is collected too early leaves its futures unanswered
+    admin = AdminClient(dict(root))  # keep it alive: its futures need it
     for future in admin.create_acls(list(rules)).values():
         future.result(20)
 
 
 class Attempted(Shop):
-    """The application by the wall clock. An expansion grows its output first, then makes topics."""
+    """The application with the wall clock. An expansion grows its output first, then makes topics."""
 
     def watched(self) -> Watched:
         """Look now."""
@@ -86,7 +86,7 @@ class Attempted(Shop):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What its file says beside the usual."""
+        """The additional fields of its file."""
         return {
             **ON,
             **all_placed_by(self.name, STATIC),
@@ -101,12 +101,12 @@ class Attempted(Shop):
 
     @property
     def first_failure_ms(self) -> int:
-        """When failures began, 0 if none has."""
+        """The time of the first failure, or 0 without a failure."""
         remembered = self.remembered()
         return remembered.first_failure_ms if remembered is not None else 0
 
     def expands(self) -> str:
-        """Look, do what is asked for, and say how that failed; the broker decides."""
+        """Look, run the expansion that is asked for, and return its error, or "" if it succeeds."""
         self.now_ms = now_ms()
         run = self.triggered(later_ms=0, **self.fields)
         application = load_application(write(self.directory, self.name, **self.fields))
@@ -139,7 +139,7 @@ class Attempted(Shop):
 
 @pytest.fixture
 def shop(guarded: EmbeddedBroker, tmp_path: Path, unique: str) -> Attempted:
-    # Its keyed input may be grown by hand: the partitioner is static.
+    # A person may grow its keyed input, because the partitioner is static.
     made = {topic.removeprefix(f"{unique}-"): its for topic, its in records(unique, 4, STATIC).items()}
     make(guarded.client_config("root"), unique, spoilt=made)
     shop = Attempted(guarded.client_config("grower"), unique, tmp_path)
@@ -157,7 +157,7 @@ def deny(root: Mapping[str, str], topic: str, operation: AclOperation) -> AclBin
 
 
 def take_back(root: Mapping[str, str], denied: AclBinding) -> None:
-    """Let the authorizer no longer refuse."""
+    """Remove a refusal from the authorizer."""
     wanted = AclBindingFilter(
         denied.restype,
         denied.name,
@@ -173,7 +173,7 @@ def take_back(root: Mapping[str, str], denied: AclBinding) -> None:
 
 
 def await_right(shop: Attempted, *, wanted: bool) -> None:
-    """Wait until the authorizer goes by its rules about the growth of the output."""
+    """Wait until the authorizer applies its rules about the growth of the output."""
     admin = ClusterAdmin(shop.connection)
 
     def has_right() -> bool:
@@ -187,7 +187,7 @@ def await_right(shop: Attempted, *, wanted: bool) -> None:
 
 
 def wait_past(at_ms: int) -> None:
-    """Return when the timeout is over since then."""
+    """Wait until the timeout has passed since a time."""
     wait_until(lambda: now_ms() > at_ms + TIMEOUT_MS, timeout=60, what="the timeout to be over")
 
 
@@ -201,7 +201,7 @@ def test_what_an_authorizer_refuses_is_retried_until_the_timeout_is_over_since_t
     asked_ms = now_ms()
     assert f"{shop.output}': found {NO_RIGHT}" in shop.expands()
     wait_past(asked_ms)
-    # The attempt has lasted longer than the timeout, which counts from its failure only.
+    # The attempt has lasted longer than the timeout. But the timeout counts only from its failure.
     assert f"{shop.output}': found {NO_RIGHT}" in shop.expands()
     first_ms = shop.first_failure_ms
     assert first_ms > asked_ms + TIMEOUT_MS
@@ -221,7 +221,7 @@ def test_what_an_authorizer_refuses_is_retried_until_the_timeout_is_over_since_t
     remembered = shop.remembered()
     assert remembered is not None
     assert remembered.failures == 1
-    # A success begins it anew.
+    # A success starts the timeout anew.
     shop.grow(totals=8)
     assert shop.expands() == ""
 
@@ -235,7 +235,7 @@ def test_a_success_between_two_refusals_resets_the_timeout(guarded: EmbeddedBrok
     assert f"{shop.output}': found {NO_RIGHT}" in shop.expands()
     take_back(root, denied)
     await_right(shop, wanted=True)
-    # This one grows the output, and is refused a topic of the next generation.
+    # This expansion grows the output. Then the broker refuses a topic of the next generation.
     assert f"{green}': found {NO_RIGHT}" in shop.expands()
     first_ms = shop.first_failure_ms
     assert ClusterAdmin(shop.connection).describe_topics([shop.output])[shop.output].partitions == 8
@@ -248,7 +248,7 @@ def test_a_success_between_two_refusals_resets_the_timeout(guarded: EmbeddedBrok
 
 
 def test_a_quota_that_refuses_clients_of_today_lets_ours_through(guarded: EmbeddedBroker, shop: Attempted) -> None:
-    """librdkafka asks in old versions of the requests, which brokers carry out and only answer late (KIP-599)."""
+    """librdkafka uses old versions of the requests. Brokers carry these out, and only answer late (KIP-599)."""
     root = guarded.client_config("root")
     limit_mutations(root, per_second=0.01)
     spent = f"{shop.name}-spent"
@@ -278,7 +278,7 @@ def limit_mutations(root: Mapping[str, str], *, per_second: float) -> None:
 
 
 def codes_of_growth(connection: KafkaConnection, topic: str, count: int) -> set[int]:
-    """What a request of the newest version is answered with, on a connection that is not held back yet."""
+    """Return the error codes for a request of the newest version, on a connection that is not throttled yet."""
     client = admin_client(connection)
     try:
         answer = client.create_partitions({topic: count}, raise_errors=False)

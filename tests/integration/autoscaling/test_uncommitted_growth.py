@@ -1,6 +1,7 @@
-"""At least once: an application that dies of its input's growth counts again only what it had not committed.
+"""With at-least-once, an application that dies of its input's growth counts again only what it had not committed.
 
-The excess is predicted record by record from what lies in its topics when it has died, before anything else runs.
+The test predicts the excess record by record, from the content of the application's topics after its death.
+Nothing else has run by then.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tests.support.live_expansion import live_application
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 FLIGHTS, BY_AIRCRAFT = "flights", "flights-by-aircraft-repartition"
 SOON_AWARE = "metadata.max.age.ms=3000\nstatestore.cache.max.bytes=0\n"
-"""Commits every 30 s, as by default at least once; hears of a growth within seconds instead of minutes."""
+"""It commits every 30 s, the default of at-least-once. It notices a growth within seconds instead of minutes."""
 BLUE, GREEN = "flights", "flights-g2"
 STOPPED = 3
 
@@ -53,9 +54,10 @@ def test_what_was_not_committed_is_counted_again_and_nothing_else(tmp_path: Path
 
 
 def counted_again(stack: FlightsStack, expansion: Expansion) -> Counter[str]:
-    """Return how many flights of each aircraft will have been counted twice, by the logs of the dead one.
+    """Predict from the logs of the dead application how many flights of each aircraft will be counted twice.
 
-    Counted, or still to be counted from the repartition topic, but to be read from the input once more.
+    These flights are already counted, or still in the repartition topic, and the input's offsets say to read them
+    again.
     """
     admin = ClusterAdmin(expansion.connection)
     committed = admin.committed(BLUE)
@@ -80,7 +82,7 @@ def sent(expansion: Expansion) -> Counter[str]:
 
 
 def by_aircraft(flights: Iterable[Message]) -> Counter[str]:
-    """Return how many flights each aircraft has; the application drops those of unknown aircraft."""
+    """Return how many flights each aircraft has. The application drops flights of unknown aircraft."""
     found = (json.loads(flight.value()).get("tailnum") for flight in flights)
     return Counter(str(name) for name in found if name is not None)
 

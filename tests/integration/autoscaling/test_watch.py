@@ -1,4 +1,4 @@
-"""KIP-878 on a real broker: inputs grow, the watch looks, and what it remembers is in the control topic."""
+"""KIP-878 on a real broker: inputs grow, the watch looks, and the control topic keeps what it remembers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.integration
 
 
 def rekeyed(name: str, **fields: Any) -> dict[str, Any]:
-    """Fields of an application that reads nothing but its orders, and re-keys them before any state."""
+    """Fields of an application that reads only its orders, and re-keys them before any state."""
     text = topology_text(name)
     for line in (
         f"    Source: customers-source (topics: [{name}-customers])\n      --> customers-table\n",
@@ -88,7 +88,7 @@ class TestNobodyWritesIntoTheNewPartitions:
         shop.grow(orders=8)
         assert f"{shop.name}-orders has 8 partitions, 4 known" in str(shop.look(**fields).decision.error)
         assert shop.look(**fields).decision.error is None
-        # Switched on later, it goes on with what was recorded meanwhile.
+        # When it is switched on later, it uses the counts that were recorded meanwhile.
         assert shop.triggered(**ON, **fields).endswith("/autoscaling__1__to_8")
 
     def test_a_first_look_at_it_says_what_can_not_be_known_and_the_file_tells_it(self, shop: Shop) -> None:
@@ -166,7 +166,7 @@ def test_an_over_partitioned_internal_topic_is_an_error_on_or_off(shop: Shop) ->
 
 
 def has_expanded(shop: Shop, run: str, target: int) -> None:
-    """Leave what a run of an expansion leads to: a generation whose topics have its count, as have the inputs."""
+    """Leave what an expansion leaves: a generation, and topics and inputs that have the target's count."""
     admin = ClusterAdmin(shop.connection)
     for topic, configs in topic_configs(shop.name).items():
         name = topic.replace(f"{shop.name}-", f"{shop.name}-g2-", 1)
@@ -234,7 +234,7 @@ def test_an_application_that_a_shell_has_stopped_is_told_when_its_lease_has_expi
 
 
 def test_a_look_fences_no_expansion(shop: Shop) -> None:
-    """It writes while a controller is between its reading and its writing."""
+    """The look writes to the control topic while another controller is between its own reading and writing."""
     shop.grow(customers=8)
     seen: list[Outcome] = []
 

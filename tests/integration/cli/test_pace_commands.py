@@ -1,4 +1,4 @@
-"""The words of the pace from a shell on a real broker: noted, shown by status, refused where nothing copies."""
+"""The pace commands on a real broker: they are noted, shown by `status`, and refused if nothing copies."""
 
 from __future__ import annotations
 

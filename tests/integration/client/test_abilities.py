@@ -1,4 +1,4 @@
-"""What real brokers tell of the requests that they answer, and of the features in use."""
+"""What real brokers say about the requests that they support, and about the features in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real Kafka Streams instances of every group protocol: seen, proven gone, and started without a wait."""
+"""Real Kafka Streams instances of every group protocol: they are seen, proven gone, and started without a wait."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ CLASSIC = {"group.protocol": "classic", "commit.interval.ms": "100", **LONG_SESS
 STATIC = {**CLASSIC, "group.instance.id": "pod-0", "processing.guarantee": "exactly_once_v2"}
 STREAMS = {"group.protocol": "streams", "processing.guarantee": "exactly_once_v2"}
 SOON = 40.0
-"""Seconds in which an instance must run: less than any session here, of which KIP-1071's is the broker's 45 s."""
+"""An instance must run within so many seconds. This is less than any session timeout here.
+With KIP-1071, the session timeout is the broker's 45 s.
+"""
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def topic(admin: ClusterAdmin, client: dict[str, str], unique: str) -> str:
 
 
 def processed(admin: ClusterAdmin, topic: str) -> int:
-    """The sum of the group's committed offsets, which is no less than the records that it has processed."""
+    """The sum of the group's committed offsets. It has processed at most so many records."""
     return sum(admin.committed(topic).get(topic, {}).values())
 
 
@@ -65,7 +67,7 @@ def test_after_a_stop_no_start_waits_for_a_session_timeout(
     admin: ClusterAdmin, client: dict[str, str], topic: str, tmp_path: Path, settings: dict[str, str]
 ) -> None:
     servers = client["bootstrap.servers"]
-    # As for green before its first start: the coordinator makes of it what its first member is.
+    # As for green before its first start: its first member decides the type of the group.
     admin.commit(topic, {topic: dict.fromkeys(range(PARTITIONS), 1)})
     with streams_member(servers, topic, topic, tmp_path / "1", settings) as first:
         first.await_state("RUNNING", SOON)
@@ -96,7 +98,7 @@ def test_after_a_stop_no_start_waits_for_a_session_timeout(
 
 @pytest.fixture
 def hanging(client: dict[str, str], topic: str) -> str:
-    """A transaction whose producer has vanished; its coordinator waits for a quarter of an hour."""
+    """A transaction whose producer has vanished. Its coordinator waits for a quarter of an hour."""
     settings = {"transactional.id": f"{topic}-1", "transaction.timeout.ms": 900_000, "message.timeout.ms": 60_000}
     producer = Producer({**client, **settings})
     producer.init_transactions(20)
@@ -125,7 +127,7 @@ def test_a_transaction_that_stays_open_is_named(admin: ClusterAdmin, topic: str,
 def test_an_over_partitioned_internal_topic_keeps_the_application_from_running(
     admin: ClusterAdmin, client: dict[str, str], topic: str, tmp_path: Path, settings: dict[str, str]
 ) -> None:
-    """Why preflight refuses it, and why a running generation's internal topics are never grown."""
+    """This is why preflight refuses it, and why internal topics of a running generation never grow."""
     admin.ensure_topic(f"{topic}-counts-changelog", PARTITIONS + 1, 1, {"cleanup.policy": "compact"})
     with streams_member(client["bootstrap.servers"], topic, topic, tmp_path, settings) as member:
         member.await_state("ERROR", SOON)
@@ -137,7 +139,7 @@ def test_an_over_partitioned_internal_topic_keeps_the_application_from_running(
 def test_growing_what_a_running_application_reads_ends_it(
     admin: ClusterAdmin, client: dict[str, str], topic: str, tmp_path: Path, settings: dict[str, str]
 ) -> None:
-    """Why inputs grow only once the old generation has stopped, and outputs that it reads itself not at all."""
+    """This is why inputs grow only after the old generation has stopped, and outputs that it reads never grow."""
     settings = {**settings, "metadata.max.age.ms": "500"}
     with streams_member(client["bootstrap.servers"], topic, topic, tmp_path, settings) as member:
         member.await_state("RUNNING", SOON)
@@ -167,7 +169,7 @@ def share_member(servers: str, group: str, topic: str) -> Iterator[None]:
 def test_a_share_group_would_be_taken_for_one_that_is_gone(
     admin: ClusterAdmin, client: dict[str, str], unique: str
 ) -> None:
-    """confluent-kafka says that it is dead, so that its members would be thought to have stopped."""
+    """confluent-kafka says that the group is dead. Its members would be taken for stopped."""
     admin.ensure_topic(unique, 1, 1, {})
     assert admin.describe_group(unique).state == "Dead"
 

@@ -1,4 +1,4 @@
-"""Administration on a real broker: every change is idempotent and says what is in its way."""
+"""Administration on a real broker: every change is idempotent, and an error says what prevents it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,10 @@ def test_offsets_of_more_partitions_than_one_request_asks_for_are_all_there(
 
 
 class TestATopicThatABrokerDoesNotKnow:
-    """A broker that has just started may not know a topic that exists: no answer without it is taken for all."""
+    """A broker that has just started may not know an existing topic.
+
+    So an answer without the topic is not believed.
+    """
 
     def test_it_is_asked_again_until_a_broker_knows_it(
         self, admin: ClusterAdmin, unique: str, monkeypatch: pytest.MonkeyPatch
@@ -199,7 +202,7 @@ def _produce(client: dict[str, str], topic: str, count: int) -> None:
 
 
 def _lose_the_answer(admin: ClusterAdmin, monkeypatch: pytest.MonkeyPatch, keys: set[str]) -> None:
-    """Let the next change of these topics be carried out, and its answer be a timeout."""
+    """Let the broker carry out the next change of these topics, but let the answer be a timeout."""
     real, left = admin._once, set(keys)
 
     def once(ask, *limit):

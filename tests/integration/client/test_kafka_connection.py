@@ -1,4 +1,4 @@
-"""Connections that don't come about on a real broker: one clear message, and no secret in it."""
+"""Connections that fail on a real broker: there is one clear message, without a secret."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_login_missing_altogether_is_an_outage_that_names_the_protocol(login: 
 
 def test_a_port_that_nobody_listens_on_is_an_outage() -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # not listening, and nobody else can
+        taken.bind(("127.0.0.1", 0))  # bound but not listening, so that no other process can listen there
         connection = KafkaConnection({"bootstrap.servers": f"127.0.0.1:{taken.getsockname()[1]}"})
         with pytest.raises(Outage, match=r"Connection refused.*Check bootstrap\.servers"):
             connection.check(seconds=1)

@@ -1,4 +1,4 @@
-"""Groups and offsets on a real broker: members that are gone but counted, offsets of open transactions."""
+"""Groups and offsets on a real broker: members that are gone but still counted, offsets in open transactions."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_offsets_are_committed_and_read_back(admin: ClusterAdmin, topic: str, un
 def test_committing_for_a_partition_that_does_not_exist_is_an_error(
     admin: ClusterAdmin, topic: str, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody can tell it from one that has just been added, for which the coordinator is given time."""
+    """It looks like a partition that was just added, so the coordinator first gets some time to learn of it."""
     monkeypatch.setattr("kafka_rescale.kafka.admin.offsets.SETTLE_SECONDS", 1)
     with pytest.raises(Outage, match=f"{topic}-9: found UNKNOWN_TOPIC_OR_PART"):
         admin.commit(unique, {topic: {0: 3, 9: 0}})
@@ -104,7 +104,7 @@ def test_committed_waits_for_the_offsets_of_an_open_transaction(
 ) -> None:
     admin.commit(unique, {topic: {0: 1}})
     with offset_in_a_transaction(connection, topic, unique):
-        # The broker aborts it after its timeout; only then the offset is known, and it is the old one.
+        # The broker aborts the transaction after its timeout. Only then is the offset known: it is the old one.
         assert admin.committed(unique) == {topic: {0: 1}}
 
 
@@ -121,7 +121,7 @@ def test_the_very_first_commit_is_waited_for_where_the_partition_is_asked_for(
 
 @contextmanager
 def offset_in_a_transaction(connection: KafkaConnection, topic: str, group: str) -> Iterator[Producer]:
-    """Offset 5 of partition 0, sent to a transaction that is open."""
+    """Send offset 5 of partition 0 to a transaction, and leave the transaction open."""
     producer = Producer(
         connection.client(**{"transactional.id": group, "transaction.timeout.ms": 3000, "socket.timeout.ms": 3000})
     )

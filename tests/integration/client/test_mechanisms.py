@@ -1,6 +1,7 @@
-"""One Kafka connection, three clients, every mechanism: the same broker lets librdkafka, kafka-python and Java in.
+"""One Kafka connection works for three clients with every mechanism: librdkafka, kafka-python and Java.
 
-The Java client is that of Spark's connector, whose jars are older than the broker's.
+All log in to the same broker. The Java client is that of Spark's connector, whose jars are older than the
+broker's.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ PASSWORDS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 FUNCTION, SIGNER = "OAUTHBEARER by a function", "OAUTHBEARER by Amazon's signer"
 MECHANISMS = (*PASSWORDS, "OAUTHBEARER", FUNCTION, SIGNER, "certificate", "certificate and key")
 MSK = "b-1.demo.abcde1.c2.kafka.eu-west-1.amazonaws.com:9098"
-"""A name of Amazon's, at which no broker answers here."""
+"""A host name of Amazon's. No broker answers there in this test."""
 
 
 @dataclass(frozen=True)
 class Guarded:
-    """A broker, and a connection per mechanism."""
+    """A broker, and a connection for each mechanism."""
 
     broker: EmbeddedBroker
     settings: Mapping[str, dict[str, str]]
@@ -68,7 +69,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 @contextmanager
 def _signing(directory: Path, issuer: TokenIssuer) -> Iterator[None]:
-    """What signers need is in the environment; Amazon's can be imported."""
+    """Put into the environment what signers need, and let Amazon's signer be importable."""
     write_signer(directory)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(URL, f"{issuer.url}/token")
@@ -80,7 +81,7 @@ def _signing(directory: Path, issuer: TokenIssuer) -> Iterator[None]:
 
 
 def _apart(directory: Path, settings: Mapping[str, str]) -> dict[str, str]:
-    """The key and the certificate of one file as two files."""
+    """Split one file into two: the key and the certificate."""
     key, mark, certificate = Path(settings["ssl.certificate.location"]).read_text().partition("-----BEGIN CERT")
     files = {"ssl.key.location": key, "ssl.certificate.location": mark + certificate}
     for name, text in files.items():

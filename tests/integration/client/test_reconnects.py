@@ -1,4 +1,4 @@
-"""An admin client whose broker is down waits between its attempts to connect, and needs no processor for them."""
+"""An admin client whose broker is down waits between attempts to connect, and uses hardly any processor time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 
 SECONDS = 6.0
 OFTEN = 10
-"""Attempts in a second that are far more than a backoff allows, and a thousandth of those without one."""
+"""Attempts per second: far more than with a backoff, and a thousandth of those without a backoff."""
 
 
 class Asking:
@@ -34,7 +34,7 @@ class Asking:
         self._statistics.update({name: broker["connects"] for name, broker in brokers.items()})
 
     def measure(self) -> tuple[int, float]:
-        """Ask for some seconds; return how often a connection was tried, and the processor time in seconds."""
+        """Ask for some seconds. Return the number of attempts to connect, and the processor time in seconds."""
         attempts, processor, end = self._attempts(), time.process_time(), time.monotonic() + SECONDS
         while time.monotonic() < end:
             asked = [self._admin.describe_cluster(request_timeout=2)]
@@ -62,5 +62,5 @@ def test_a_broker_that_is_down_costs_no_more_than_one_that_is_up(
             f"processor time while down against up: {down[1] / up[1]:.1f}"
         )
     assert down[0] < OFTEN * SECONDS
-    # Hundreds of times as much without a backoff; a little is lost to what else the process does.
+    # Without a backoff it is hundreds of times as much. The process also does a little other work.
     assert down[1] < 20 * up[1]

@@ -1,4 +1,4 @@
-"""Whether anything is left in many partitions that all end with markers: one consumer asks, within the pause."""
+"""Within the pause, one consumer finds whether records are left in many partitions that all end with markers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.integration
 
 
 def ended_with_markers(client: Mapping[str, str], topic: str, partitions: int) -> None:
-    """A topic of whose partitions each has one record, a commit, and an aborted record."""
+    """Make a topic. Each of its partitions has a committed record and an aborted record."""
     admin = AdminClient(dict(client))
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
     producer = Producer({**client, "transactional.id": topic})
@@ -52,7 +52,7 @@ def test_many_partitions_take_little_longer_than_few(
         seconds[partitions] = min(taken)
     print(f"8 partitions: {seconds[8]:.2f} s, 128 partitions: {seconds[128]:.2f} s")
     assert len(made) == 6
-    # One after the other it is 16 times as long.
+    # If partitions were read one after the other, it would take 16 times as long.
     assert seconds[128] < 5 * seconds[8]
 
 

@@ -1,4 +1,4 @@
-"""One broker of three is away: every kind of request is answered by the others, within its limit."""
+"""While one broker of three is away, the others answer every kind of request within its time limit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluste
 
 
 def left(control: ControlTopic, number: int) -> int:
-    """Leave a number in the control topic, and return it as it was written."""
+    """Write a number to the control topic, and return what was written."""
     return int(control.update(lambda _: {Concern.REPORT: {"number": number}}).report["number"])
 
 
@@ -107,10 +107,10 @@ def test_the_others_answer(cluster: EmbeddedCluster, role: str, harm: str, uniqu
 def test_a_broker_that_restarts_is_waited_for_and_counted(
     cluster: EmbeddedCluster, unique: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A broker that was stopped in order is given no replicas, and isn't listed, until it is back."""
+    """A broker that was stopped cleanly gets no replicas and isn't listed until it is back."""
     connection = KafkaConnection(cluster.client_config())
     admin, roles = ClusterAdmin(connection), ClusterRoles(connection)
-    # Of a controller that stops, its successor may not know that it has shut down in order.
+    # Leave out the controller: if it stops, its successor may not know that it has stopped cleanly.
     node = min(cluster.brokers.keys() - {roles.controller()})
     for name in ("grown", "validated"):
         admin.ensure_topic(f"{unique}-{name}", 1, 3, {})
@@ -126,7 +126,7 @@ def test_a_broker_that_restarts_is_waited_for_and_counted(
             pool.submit(ClusterAdmin(connection).live_brokers, 3),
         ]
         wait_until(lambda: "Waiting for 3" in caplog.text, timeout=60, what="the first look")
-        # The brokers may have accepted the others by then: a new controller doesn't know of the orderly stop.
+        # The other requests may be accepted by then: a new controller doesn't know of the clean stop.
         assert not waiting[-1].done()
         cluster.brokers[node].start()
         created, grown, _, live = (future.result(timeout=120) for future in waiting)

@@ -1,4 +1,4 @@
-"""Whoever holds a transactional id no longer is told so, wherever it hears of it."""
+"""A writer that has lost its transactional id is told so, in whichever call it learns of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ pytestmark = pytest.mark.integration
 
 
 class TakenMeanwhile(dict[str, bytes | None]):
-    """Records between the first two of which somebody takes the transactional id; then they come slowly."""
+    """Records for a write.
+
+    After the first record, another writer takes the transactional id, and the rest come slowly.
+    """
 
     def __init__(self, connection: KafkaConnection, transactional_id: str) -> None:
         super().__init__({f"k{number}": b"v" for number in range(3000)})

@@ -1,4 +1,4 @@
-"""What is followed is read once: within the pause it is asked for twenty times a second."""
+"""A follower reads each record of the control topic once. Within the pause, it is asked twenty times a second."""
 
 from __future__ import annotations
 

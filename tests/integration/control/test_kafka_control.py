@@ -79,7 +79,7 @@ class TestRecords:
     def test_a_broker_that_does_not_know_the_topic_yet_is_not_believed(
         self, control: ControlTopic, monkeypatch: pytest.MonkeyPatch, times: int
     ) -> None:
-        """An application without state is one that another expansion may begin with."""
+        """Else the application would seem to have no state, and another expansion could begin."""
         written = control.update(lambda _: {"generations": Generations(running="x", generation=3)})
         forget(monkeypatch, "partition_counts", times)
         assert control.read() == written
@@ -115,7 +115,10 @@ class TestRecords:
     def test_what_others_committed_behind_an_open_transaction_is_read(
         self, control: ControlTopic, connection: KafkaConnection, unique: str
     ) -> None:
-        """The last stable offset stays before the open one: a reader who stopped there would see nothing."""
+        """The last stable offset stays before the open transaction.
+
+        A reader that stopped there would see nothing.
+        """
         control.ensure(1)
         other = Producer(
             connection.client(
@@ -164,7 +167,7 @@ class TestCompareAndSet:
 
 
 def lose_the_next_answer(control: ControlTopic) -> None:
-    """Give the writer of ``catch_up`` an error as of a broker that does not answer."""
+    """Let the next write of ``catch_up`` fail as if a broker did not answer."""
     producer = control._job_writers["catch_up"]._producer
     no_answer = KafkaException(KafkaError(KafkaError._TIMED_OUT))
     lost = SimpleNamespace(begin_transaction=Mock(side_effect=no_answer), poll=producer.poll)
@@ -357,7 +360,7 @@ class TestJournal:
 
 
 def race_in_processes(client: dict[str, str], application: str, owners: tuple[str, ...]) -> dict[str, str]:
-    """Let every owner take the lease at the same time, each in a process; return the outcome of each."""
+    """Let every owner try to take the lease at the same time, each in its own process. Return each outcome."""
     package = Path(lease_race.__file__).parents[2] / "plugins"
     environment = {**os.environ, CONFIG_VARIABLE: json.dumps(client), "PYTHONPATH": str(package)}
     processes = {

@@ -1,4 +1,4 @@
-"""An update whose answer is lost: what was carried out is found, and what was not is tried again."""
+"""An update whose answer is lost: if it was carried out, this is found. If it was not, it is tried again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_lost_answer_is_resolved_by_reading(
 
     control.ensure(1)
     monkeypatch.setattr(TransactionalWriter, "write", lossy)
-    # Instead of a minute: one repetition shows as much.
+    # Instead of a minute, because one repetition shows as much.
     monkeypatch.setattr(control_topic, "UPDATE_SECONDS", 1)
     with nullcontext() if carried_out else pytest.raises(Outage):
         control.update(lambda _: {"report": {"written": True}})

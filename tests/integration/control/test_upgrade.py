@@ -1,4 +1,4 @@
-"""An expansion that another version has begun is taken over and finished by this one, on a real broker."""
+"""On a real broker, this version takes over and finishes an expansion that another version has begun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bridge by a real ``spark-submit``: from blue's stop offsets on, through a crash, until there is silence."""
+"""The bridge by a real ``spark-submit``: it goes on from blue's stop offsets, through a crash, until silence."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_everything_from_the_fence_on_is_carried_on_once_and_in_order(
 def test_an_old_topic_that_grows_meanwhile_is_carried_on_whole_and_in_order(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:
-    """A producer that still writes by the old count is no mistake: it has yet to refresh its metadata."""
+    """A producer may still write by the old count, because it has not refreshed its metadata yet."""
     move, plan = bridged(unique, 4, 6)
     admin = ClusterAdmin(connection)
     for topic, partitions in ((move.source, 4), (move.target, 6)):
@@ -171,7 +171,7 @@ def test_an_old_topic_that_grows_meanwhile_is_carried_on_whole_and_in_order(
     assert {k: sorted(r.value or b"" for r in rs) for k, rs in carried.items()} == {
         k: sorted(r.value or b"" for r in rs) for k, rs in written.items()
     }
-    # What was written by the old count after the growth had been noticed has no order with the new one's.
+    # Records written by the old count after the growth was noticed have no order with those of the new count.
     for key, sequence in carried.items():
         values = [record.value for record in sequence if record.value != b"2"]
         assert values == [b"0", b"1", b"3"], key
@@ -181,7 +181,7 @@ def test_an_old_topic_that_grows_meanwhile_is_carried_on_whole_and_in_order(
 def test_a_successor_that_takes_the_brokers_time_would_give_records_the_time_of_their_bridging(
     connection: KafkaConnection, unique: str, kind: str
 ) -> None:
-    """Why preflight refuses such an input: windows and joins of the new generation would go by that."""
+    """This is why preflight refuses such an input: windows and joins of the new generation would use that time."""
     move, plan = bridged(unique, 2, 4)
     admin = ClusterAdmin(connection)
     admin.ensure_topic(move.source, 2, 1, {"retention.ms": "-1"})

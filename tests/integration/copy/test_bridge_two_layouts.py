@@ -1,4 +1,4 @@
-"""An input that was grown by hand: old partitions hold two layouts, which the bridge brings into one."""
+"""An input that a person has grown: old partitions hold two layouts, and the bridge merges them into one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def connection(broker: EmbeddedBroker) -> KafkaConnection:
 
 
 def send(connection: KafkaConnection, topic: str, count: int, version: int) -> None:
-    """Write a record of every key, placed by a producer that knows of ``count`` partitions."""
+    """Write a record of every key, placed by a producer that knows ``count`` partitions."""
     producer = Producer(connection.client())
     for key in KEYS:
         producer.produce(topic, b"%d" % version, key, expected_partition("", key, count))
@@ -69,7 +69,7 @@ def bridged(unique: str, source: int, earlier: int) -> tuple[Move, Plan]:
 
 @contextmanager
 def at_work(carry: CarryOn, lists: list[list[CopyUnit]], control: ControlTopic) -> Iterator[None]:
-    """Workers of a bridge, one per list; another expansion ends them."""
+    """Run a worker of a bridge for each list. At the end of the block, another expansion ends them."""
     verdicts: list[str] = []
 
     def work(units: list[CopyUnit]) -> None:
@@ -116,7 +116,7 @@ def test_records_placed_with_either_count_arrive_once_and_in_the_order_of_each_k
     ends = admin.end_offsets([move.source])
     advance(control, Phase.PROMOTED, captured=fence, input_ends=ends)
 
-    # The new partitions come first: they have to wait for the old ones, which another worker carries on.
+    # The worker of the new partitions starts first. It has to wait for the old ones, which the other one carries.
     halves = [units_of([move])[BEFORE:], units_of([move])[:BEFORE]]
     with at_work(CarryOn(connection, plan, attempt=1, session="test"), halves, control):
         send(connection, move.source, GROWN, 6)
@@ -130,7 +130,7 @@ def test_records_placed_with_either_count_arrive_once_and_in_the_order_of_each_k
 def test_what_was_written_before_a_growth_was_noticed_comes_before_all_that_lies_in_new_partitions(
     connection: KafkaConnection, unique: str
 ) -> None:
-    """Grown twice behind the back of a bridge that stood still; stale producers go on by the first count."""
+    """The input grows twice while the bridge stands still. Stale producers go on by the first count."""
     move, plan = bridged(unique, BEFORE, 0)
     admin = ClusterAdmin(connection)
     admin.ensure_topic(move.source, BEFORE, 1, {})

@@ -1,4 +1,4 @@
-"""`bridged`: a producer is moved while others go on writing, so that the bridge is never 0 behind for long."""
+"""`bridged`: a producer moves to the new topic while others go on writing, so the bridge's lag is rarely 0."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def send(producer: Producer, topic: str, key: bytes) -> None:
 
 @contextmanager
 def writing(client: Client, topic: str) -> Iterator[None]:
-    """Other producers, which go on writing to the old topic."""
+    """Let other producers go on writing to the old topic during the block."""
     ended = threading.Event()
 
     def write_on() -> None:

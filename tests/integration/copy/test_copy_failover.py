@@ -1,4 +1,4 @@
-"""Three brokers, and a live copy that goes on whatever becomes of one of them."""
+"""A live copy on three brokers goes on when one of them fails, in whatever way."""
 
 from __future__ import annotations
 

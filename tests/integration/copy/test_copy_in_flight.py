@@ -1,4 +1,4 @@
-"""Records in flight: the captured range, once per attempt, and a proof that can fail."""
+"""Records in flight: the captured range is moved once per attempt, and the proof of that can fail."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def captured_of(connection: KafkaConnection, move: Move, starts: dict[int, int])
 def carry(
     connection: KafkaConnection, plan: Plan, move: Move, captured: Captured, attempt: int, part: int | None = None
 ) -> None:
-    """What catch_up does; only one partition if ``part`` is given, as if it had been killed then."""
+    """Do what catch_up does. With ``part``, do it only for one partition, as if catch_up was killed after it."""
     in_flight.prepare(connection, plan, [move], attempt)
     units = [u for u in units_of([move]) if part in {None, u.partition}]
     worker = CopyWorker(connection, plan, units)
@@ -157,7 +157,7 @@ def test_what_the_journal_says_is_of_somebody_else_is_not_emptied(
     write(connection, move, records(60))
     captured = captured_of(connection, move, {})
     carry(connection, plan, move, captured, 1)
-    # A green that runs writes to its topic: more than was moved is there.
+    # A green that runs writes to its topic, so it has more records than were moved.
     producer = Producer(connection.client())
     producer.produce(move.target, b"green's own", b"k", 0)
     producer.flush()

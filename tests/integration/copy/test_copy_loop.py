@@ -1,4 +1,4 @@
-"""The copy loop on a real broker: what arrives, where, and how often."""
+"""The copy loop on a real broker: which records arrive, where, and how often."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def copy(connection: KafkaConnection, plan: Plan, *moves: Move) -> None:
 
 
 def entries(store_type: str, count: int = 300) -> Iterator[Record]:
-    """Updates of few keys, deletions, headers, and times that are not in order."""
+    """Updates of few keys with deletions, headers, and times that are out of order."""
     for i in range(count):
         inner = f"key-{i % 37}".encode()
         start = T0 + 60_000 * (i % 5)
@@ -203,7 +203,7 @@ def test_a_key_of_another_partition_is_refused(connection: KafkaConnection, uniq
     move = changelog(unique, "key-value", 4, 8)
     plan = plan_of(unique, move)
     create(connection, plan)
-    # The declared type is wrong: these are window keys, whose partition their last 12 bytes don't decide.
+    # The declared type is wrong: these are window keys, and their last 12 bytes do not decide the partition.
     window = changelog(unique, "window", 4, 8)
     write(connection, window, entries("window"))
 

@@ -1,4 +1,4 @@
-"""A broker that goes away in the middle of a copy, cleanly or not; and partitions of which nothing is heard."""
+"""A broker goes away in the middle of a copy, cleanly or not. And partitions from which no record arrives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies that can't go on start from scratch, and say so."""
+"""Copies that can't continue start from scratch, and say so."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_copy_that_paused_longer_than_deletions_are_kept_starts_from_scratch(
     create(connection, plan, {"delete.retention.ms": "20000"})
     write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
     copy(connection, move, plan)
-    # Meanwhile k0 is deleted, and its tombstone compacted away with everything before it: the topic is as new.
+    # Meanwhile k0 is deleted, and compaction removes its tombstone and everything before it: the topic is as new.
     admin = ClusterAdmin(connection)
     admin.alter_configs(move.source, {"cleanup.policy": "compact,delete"})
     ends = admin.end_offsets([move.source])
@@ -103,7 +103,7 @@ def test_a_copy_that_paused_longer_than_deletions_are_kept_starts_from_scratch(
     write(connection, move, [Record(b"k%d" % i, b"1") for i in range(1, 40)])
     later = now_ms() + 21_000
 
-    # A local store that has restored the first copy would keep k0 for ever.
+    # A local store that has restored the first copy would keep k0 forever.
     with pytest.raises(UnsafeState, match="has been pre-warmed with"):
         restart_stale(connection, plan, [move], later, prewarmed=True, attempt=1)
     lines = restart_stale(connection, plan, [move], later, attempt=1)
@@ -164,7 +164,7 @@ def test_a_target_with_records_of_unknown_origin_is_emptied(
 def test_a_copy_made_by_another_declaration_starts_from_scratch(
     connection: KafkaConnection, unique: str, changes: dict[str, str]
 ) -> None:
-    # From one partition nothing tells a wrong declaration: every key sits where any function puts it.
+    # With one partition, a wrong declaration can't be noticed: any function puts every key there.
     move = changelog(unique, "key-value", 1, 4)
     plan = plan_of(unique, move)
     create(connection, plan)

@@ -1,6 +1,6 @@
-"""Records in flight and aborted transactions, blue's and the copy's own: green may read either way.
+"""Records in flight and aborted transactions, of blue and of the copy: green may read committed or uncommitted.
 
-A Kafka Streams application with ``at_least_once`` reads uncommitted, and one with ``exactly_once_v2`` committed.
+A Kafka Streams application reads uncommitted with ``at_least_once``, and committed with ``exactly_once_v2``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ def plan(unique: str, move: Move) -> Plan:
 
 
 def killed_after_writing(connection: KafkaConnection, plan: Plan, unit: CopyUnit) -> Producer:
-    """A writer that has left records in an open transaction; keep it, or it may say goodbye."""
+    """A writer that has left records in an open transaction.
+
+    Keep the object: when it is collected, it may end cleanly.
+    """
     producer = Producer(connection.client(**producer_settings(unit.transactional_id(plan.green), 1_000_000)))
     producer.init_transactions(30)
     producer.begin_transaction()

@@ -1,4 +1,4 @@
-"""A process that was thought dead wakes up inside an open transaction, and changes nothing."""
+"""A process that was taken for dead wakes up inside an open transaction, and changes nothing."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_zombie_inside_an_open_transaction_writes_nothing(
     assert read(connection, move.target) == finished
     assert admin.end_offsets([move.target], read_committed=False) == ends
     assert admin.committed(plan.copy_group) == position
-    # What the zombie had of the other partitions is gone as well, and is copied by whoever takes them.
+    # What the zombie had copied of the other partitions is gone too. Another worker copies them.
     copied = read(connection, move.source)
     assert sum(map(len, finished.values())) == sum(len(copied[p]) for p in taken)
     rest = CopyWorker(connection, plan, units_of([move]))
@@ -132,7 +132,10 @@ def test_a_zombie_inside_an_open_transaction_writes_nothing(
 
 
 def write_until_refused(producer: UnitProducer, topic: str) -> None:
-    """Nothing is polled meanwhile: the library hears of the fence by itself, and says it to the next record."""
+    """Write records without polling until one is refused.
+
+    The library learns of the fence by itself, and reports it when it gets the next record.
+    """
     deadline = time.monotonic() + 30
     with producer.transaction():
         while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""What a driver reads to know whether its copy does harm, on three real brokers of which one dies."""
+"""What a driver reads to know whether its copy does harm, on three real brokers. One of them dies."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_the_lag_of_the_inputs_is_read_from_the_groups_positions(
 def test_ends_of_a_topic_that_a_broker_does_not_know_are_an_outage(
     harm: tuple[Harm, CopyProgress], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker that has just started may answer so; a driver must not die of it."""
+    """A broker that has just started may answer this way, and a driver must not die of it."""
     _, progress = harm
     monkeypatch.setattr(ClusterAdmin, "partition_counts", lambda *_: {})
     monkeypatch.setattr(offsets, "SETTLE_SECONDS", 0.3)

@@ -1,4 +1,7 @@
-"""A topic that is its own successor: what moves is copied once and buried where it was; all else is untouched."""
+"""A topic that grows in place: what moves is copied once and gets a tombstone where it was.
+
+All else is untouched.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ from tests.support.in_place_logs import (
 pytestmark = pytest.mark.integration
 
 SMALL = replace(BULK, poll_records=20, commit_records=30, commit_seconds=3600)
-"""Several transactions per partition, so that a kill lies between two."""
+"""There are several transactions per partition, so that a kill comes between two of them."""
 
 MOVES, ZEROS = b"a", bytes(500_000)
 
@@ -63,7 +66,7 @@ def worker_of(connection: KafkaConnection, plan: Plan, captured: Captured) -> Co
 
 
 def move_all(connection: KafkaConnection, plan: Plan, captured: Captured) -> CopyWorker:
-    """What a move job does; returns the worker, closed, for its marks."""
+    """Do what a move job does, and return the closed worker for its marks."""
     worker = worker_of(connection, plan, captured)
     try:
         ends = {u.source: captured.ends[u.source[0]][u.source[1]] for u in units_of(plan.moves)}
@@ -125,7 +128,7 @@ def test_killed_between_two_transactions_it_goes_on_and_a_zombie_is_fenced(
 def test_a_producer_that_knew_the_topic_before_its_growth_hears_of_it(
     connection: KafkaConnection, unique: str
 ) -> None:
-    """By itself the client library would look for new partitions only minutes later."""
+    """The client library alone would look for new partitions only minutes later."""
     ClusterAdmin(connection).ensure_topic(unique, 2, 1, {})
     producer = UnitProducer(connection, "a unit", unique, 1_000)
     with producer.transaction():
@@ -146,7 +149,7 @@ def go_on(worker: CopyWorker) -> None:
 def test_a_second_growth_leaves_alone_what_the_first_one_left_behind(
     connection: KafkaConnection, unique: str
 ) -> None:
-    """With murmur2, 4 to 6 to 8 even brings keys back to the partition in which they were buried."""
+    """With murmur2, the growth from 4 to 6 to 8 brings keys back to partitions that have their tombstones."""
     first = changelog(unique, 4, 6)
     written(connection, first, history())
     plan = in_place(unique, first)
@@ -247,7 +250,7 @@ def test_a_rehearsal_finds_what_the_brokers_take_for_too_old_by_now(
 
 
 def produce(connection: KafkaConnection, move: Move, value: bytes, **settings: Any) -> None:
-    """Write a record that moves, as of ``T0``; what a broker answers is raised."""
+    """Write a record that moves, with the time ``T0``, and raise the broker's error."""
     answers: list[KafkaError | None] = []
     producer = Producer(connection.client(**{"message.max.bytes": 1_000_000, **settings}))
     told: Any = {"timestamp": T0, "on_delivery": lambda error, _: answers.append(error)}
@@ -258,7 +261,7 @@ def produce(connection: KafkaConnection, move: Move, value: bytes, **settings: A
 
 
 def test_a_rehearsal_goes_on_where_records_are_deleted_under_it(connection: KafkaConnection, unique: str) -> None:
-    """As Kafka Streams deletes what it has processed from repartition topics."""
+    """Kafka Streams deletes records that it has processed from repartition topics in this way."""
     move = repartition(unique, 2, 4)
     log = written(connection, move, [Record(b"k%d" % (i % 7), b"%d" % i, T0 + i) for i in range(60)])
     admin = ClusterAdmin(connection)

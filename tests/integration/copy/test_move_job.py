@@ -1,4 +1,4 @@
-"""The job that moves what moves of all stages, on a real broker; Spark's tasks run in this process."""
+"""The move job for all stages on a real broker. Spark's tasks run in this process."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ pytestmark = pytest.mark.integration
 
 @dataclass
 class InProcess:
-    """Stands for Spark: runs the tasks of an action one after the other.
+    """A stand-in for Spark: it runs the tasks of an action one after the other.
 
-    :param dies_at: number of the action that fails, counting from 1; none if 0.
+    :param dies_at: number of the action that fails, counting from 1. With 0, none fails.
     """
 
     dies_at: int = 0
@@ -63,7 +63,7 @@ class InProcess:
 
 @dataclass
 class Stopped:
-    """An application of two stages that was stopped for its growth, and what was in its topics."""
+    """An application of two stages that was stopped for its growth, and the content of its topics at that time."""
 
     connection: KafkaConnection
     plan: Plan
@@ -71,7 +71,7 @@ class Stopped:
     monkeypatch: pytest.MonkeyPatch
 
     def move(self, attempt: int, spark: InProcess) -> dict[str, JobResult]:
-        """Run an attempt and return the results that there are then."""
+        """Run an attempt, and return the results in the control topic."""
         self.monkeypatch.setattr(Job, "spark", lambda _: SimpleNamespace(sparkContext=spark))
         arguments = Arguments(self.plan.application, "test", attempt)
         try:
@@ -81,7 +81,7 @@ class Stopped:
         return self.results
 
     def log(self, stage: int) -> Log:
-        """What is in a stage's changelog now."""
+        """The content of a stage's changelog now."""
         return read(self.connection, self.plan.stage(stage).changelogs[0].source)
 
     def assert_moved(self) -> None:

@@ -1,4 +1,4 @@
-"""A copy on a real broker that is limited, paused, and throttled by a quota: it takes longer, and ends equal."""
+"""A copy on a real broker is limited, paused or throttled by a quota: it takes longer, and the result is equal."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ QUOTED = 14_000
 QUOTED_SETTINGS = replace(BULK, still_seconds=LIVE.still_seconds, commit_seconds=3.0)
 TRANSACTION_SECONDS = 2.0
 ABORTED_SECONDS = TRANSACTION_SECONDS + 11.0
-"""When a coordinator has surely aborted a transaction: it looks for overdue ones every ten seconds."""
+"""After so long, a coordinator has surely aborted a transaction: it looks for overdue ones every ten seconds."""
 
 
 @dataclass(frozen=True)
 class Impatient(CopySettings):
-    """A worker whose every time-out is short."""
+    """A worker with short timeouts."""
 
     def consumer(self) -> dict[str, int]:
         return {**super().consumer(), "max.poll.interval.ms": 6_000, "session.timeout.ms": 6_000}
@@ -62,7 +62,7 @@ def hasty(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> KafkaConne
 
 
 class Said:
-    """A share that a test changes while it is obeyed."""
+    """A share of the pace that a test changes while the copy obeys it."""
 
     def __init__(self, share: float | None) -> None:
         self.share = share
@@ -72,7 +72,7 @@ class Said:
 
 
 def made(connection: KafkaConnection, unique: str, count: int, store: str = "store") -> tuple[Plan, Move]:
-    """Topics with so many records, and the plan of their copy."""
+    """Make topics with so many records, and return the plan of their copy."""
     move = changelog(unique, "key-value", 2, 4, store)
     plan = plan_of(unique, move)
     create(connection, plan)
@@ -83,7 +83,7 @@ def made(connection: KafkaConnection, unique: str, count: int, store: str = "sto
 def copied(
     connection: KafkaConnection, plan: Plan, share: Share = unlimited, settings: CopySettings = BULK
 ) -> float:
-    """Copy everything, and return how many seconds that took."""
+    """Copy everything, and return how many seconds it took."""
     ends = ends_of(connection, *plan.moves)
     with closing(CopyWorker(connection, plan, units_of(plan.moves), settings, share=share)) as worker:
         worker.begin()
@@ -120,7 +120,7 @@ def test_a_limit_that_is_raised_while_it_copies_is_heard(connection: KafkaConnec
 def test_a_pause_is_longer_than_every_time_out_and_then_the_copy_goes_on(
     hasty: KafkaConnection, unique: str
 ) -> None:
-    """Its transactions, its watch for standstill and silence, and its consumer would each give up before."""
+    """Its transactions, its watch for standstill and silence, and its consumer would all time out earlier."""
     plan, move = made(hasty, unique, 2_000)
     said = Said(200_000.0)
     with closing(CopyWorker(hasty, plan, units_of([move]), IMPATIENT, share=said)) as worker:
@@ -144,7 +144,7 @@ def test_a_pause_is_longer_than_every_time_out_and_then_the_copy_goes_on(
 def test_a_transaction_that_is_held_open_for_as_long_is_aborted(
     hasty: KafkaConnection, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the test above shows the absence of: a worker that doesn't commit before it rests."""
+    """The opposite of the test above: a worker that doesn't commit before it rests."""
     plan, move = made(hasty, unique, 2_000)
     monkeypatch.setattr(CopyWorker, "_commit", lambda *_: None)
     with closing(CopyWorker(hasty, plan, units_of([move]), IMPATIENT, share=Said(200_000.0))) as worker:
@@ -158,7 +158,7 @@ def test_a_transaction_that_is_held_open_for_as_long_is_aborted(
 
 @pytest.fixture
 def quota(broker: EmbeddedBroker, connection: KafkaConnection, unique: str) -> KafkaConnection:
-    """A connection of a client that may write half a megabyte per second."""
+    """A connection whose client may write half a megabyte per second."""
     alter = ["--alter", "--add-config", f"producer_byte_rate={QUOTA}"]
     whom = ["--entity-type", "clients", "--entity-name", unique]
     command = ["--bootstrap-server", broker.bootstrap_servers, *alter, *whom]
@@ -169,7 +169,10 @@ def quota(broker: EmbeddedBroker, connection: KafkaConnection, unique: str) -> K
 def test_a_quota_of_the_brokers_slows_the_copy_and_nothing_times_out(
     connection: KafkaConnection, quota: KafkaConnection, unique: str
 ) -> None:
-    """Brokers let pass what a client may write in ten seconds; then they answer as late as it wrote too much."""
+    """Brokers let a client write its quota of ten seconds at once.
+
+    Then they delay answers by as much as it exceeds it.
+    """
     free, unthrottled = made(connection, f"{unique}-free", QUOTED)
     plan, move = made(connection, unique, QUOTED)
     quick = copied(connection, free, settings=QUOTED_SETTINGS)
@@ -192,9 +195,9 @@ def test_a_quota_of_the_brokers_slows_the_copy_and_nothing_times_out(
 def test_without_the_bound_far_more_is_on_its_way_and_commits_may_time_out(
     connection: KafkaConnection, quota: KafkaConnection, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the test above shows the absence of: a worker that does not wait for answers.
+    """The opposite of the test above: a worker that does not wait for answers.
 
-    Whether a commit times out depends on how quick the machine is.
+    Whether a commit times out depends on the speed of the machine.
     """
     is_full, unbounded = Window.is_full, list[bool]()
 

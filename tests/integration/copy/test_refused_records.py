@@ -1,4 +1,4 @@
-"""What brokers refuse to take again: one message names the record, its value, the config and the remedy."""
+"""Brokers refuse to take a record again: one message names the record, its value, the config and the remedy."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def connection(broker: EmbeddedBroker) -> KafkaConnection:
 
 
 def input_move(unique: str, source: int, target: int) -> Move:
-    """A bridge."""
+    """The move of a bridge."""
     return Move(
         kind=MoveKind.INPUT,
         source=f"{unique}-orders",
@@ -76,7 +76,7 @@ WAYS: dict[str, tuple[Callable[..., Move], str]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """A record that the brokers have taken, and the config because of which they will not again."""
+    """A record that the brokers have taken once, and the config by which they now refuse it."""
 
     bad: Callable[[int], Record]
     limit: dict[str, str]
@@ -131,7 +131,7 @@ def put(connection: KafkaConnection, move: Move, records: list[Record], **settin
 
 
 def copy(connection: KafkaConnection, plan: Plan, move: Move) -> None:
-    """What a job of the copy, the move or the bridge does with its units."""
+    """Do what a job of the copy, the move or the bridge does with its units."""
     group = plan.copy_group
     if move.kind is MoveKind.INPUT:
         group = plan.bridge_group
@@ -154,7 +154,7 @@ def made(connection: KafkaConnection, move: Move, configs: dict[str, str] | None
 
 
 def planned(move: Move) -> Plan:
-    """A plan of one move."""
+    """A plan with one move."""
     plan = plan_of(move.source, move)
     if move.kind is not MoveKind.INPUT:
         return plan
@@ -255,7 +255,7 @@ def test_the_codec_of_the_connection_goes_first(connection: KafkaConnection, uni
 
 
 class TestPreflight:
-    """Where its samples show it, preflight says it first."""
+    """If its samples show such a record, preflight already refuses."""
 
     @pytest.mark.parametrize("mode", ["blue_green", "in_place"])
     @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_the_next_attempt_moves_its_own_range_of_records_in_flight(
         with submitted(connection, tmp_path, "catch_up", plan, attempt=attempt) as job:
             wait_for(control, "catch_up", "ready", attempt)
             ends = admin.end_offsets([flight.source])[flight.source]
-            # In the second attempt blue has processed what the first had moved already, and a little more.
+            # Before the second attempt, blue has processed what the first attempt moved, and a little more.
             processed = {p: end // 2 if attempt == 1 else end - 5 for p, end in ends.items()}
             range_of = captured(plan, lambda t: admin.end_offsets([t])[t], {flight.source: processed})
             advance(control, Phase.QUIESCED, captured=range_of)
@@ -160,7 +160,7 @@ def test_a_restore_that_was_killed_half_way_is_finished_by_the_next(
     admin = ClusterAdmin(connection)
 
     with submitted(connection, tmp_path, "restore", plan, "--stage", "1") as job:
-        # Two of four tasks run at a time: some partitions are done, some have begun, some have not.
+        # Two of four tasks run at a time. So some partitions are done, some have begun, and some have not.
         wait_until(
             lambda: admin.committed(plan.copy_group).get(state.source), timeout=SECONDS, what="a partition's copy"
         )

@@ -1,4 +1,4 @@
-"""Jobs that end because their run is over: rolled back, overtaken, or never begun; by a real ``spark-submit``."""
+"""Jobs by a real ``spark-submit`` that end because their run is over: rolled back, overtaken, or never begun."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_a_rollback_stops_the_job(connection: KafkaConnection, unique: str, tmp_
 
 
 def test_a_restore_ends_when_a_person_rolls_back(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:
-    """Of terabytes it would go on for hours, and who has rolled back wants the brokers for themselves."""
-    # One partition after the other, so that much is left when the first has been copied.
+    """With terabytes, the restore would go on for hours, and a rollback shall free the brokers."""
+    # Partitions are copied one after the other, so that much is left after the first one.
     state = changelog(unique, "key-value", 16, 32)
     plan = plan_of(unique, state)
     create(connection, plan)

@@ -1,4 +1,4 @@
-"""Jobs by a real ``spark-submit`` that hear of a limit, a pause and a resume while they are at work."""
+"""Jobs by a real ``spark-submit`` that obey a limit, a pause and a resume while they work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 
 SIZE = 1_000
 QUIET_SECONDS = 4.0
-"""Longer than a driver takes from one look at the pace to the next."""
+"""Longer than the time between a driver's looks at the pace."""
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def say(control: ControlTopic, plan: Plan, limit: int | None, paused: str = "") 
 
 
 def heard(control: ControlTopic, job: str, limit: int | None, *, is_paused: bool) -> Rate:
-    """Wait until the job has said that it obeys."""
+    """Wait until the job has reported that it obeys."""
 
     def rate() -> Rate | None:
         found = control.read().rates.get(job)
@@ -71,7 +71,7 @@ def test_a_restore_is_limited_paused_and_resumed_and_ends_equal(
         )
         say(control, plan, 100_000, paused="ada")
         heard(control, "restore/1", 100_000, is_paused=True)
-        time.sleep(1.0)  # for the tasks, which hear of it from their driver
+        time.sleep(1.0)  # for the tasks, which learn of it from their driver
         at = position()
         time.sleep(QUIET_SECONDS)
         assert position() == at, "it has copied in the pause"
@@ -98,7 +98,7 @@ def test_a_catch_up_that_is_paused_is_not_ready_and_has_no_limit_once_the_applic
         wait_for(control, "catch_up", "running")
         say(control, plan, 1_000)
         wait_for(control, "catch_up", "ready")
-        # At 1 kB/s, this would take an hour and a half.
+        # At 1 kB/s, the copy would take an hour and a half.
         write(connection, state, records(5_000, size=SIZE))
         ends = captured(plan, lambda topic: admin.end_offsets([topic])[topic], {})
         advance(control, Phase.QUIESCING)

@@ -1,4 +1,4 @@
-"""The only broker is frozen within the pause: the cutover, and its rollback, go on when it answers again."""
+"""The only broker is frozen within the pause. The cutover or its rollback goes on when it answers again."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ pytestmark = pytest.mark.integration
 OWNER = "a test"
 PLAN = WITH_INPUTS.model_copy(update={"inputs": ()})
 AWAY_SECONDS = 35.0
-"""More than one request, or one reading of the control topic, is waited for."""
+"""Longer than the timeout of one request, or of one reading of the control topic."""
 
 
 class World:
-    """An application that is stopped for its cutover, on a broker that is frozen when the delta is waited for.
+    """An application that is stopped for its cutover. Its broker is frozen while the cutover waits for the delta.
 
-    :param running: what its lifecycle has started.
+    :param running: the generations that its lifecycle has started.
     """
 
     def __init__(self, broker: EmbeddedBroker) -> None:
@@ -90,14 +90,14 @@ class World:
         )
 
     def freeze(self, *arguments: Any) -> None:
-        """Stands for ``await_copied``."""
+        """A stand-in for ``await_copied``: freeze the broker first."""
         if not self._frozen:
             self._frozen = True
             self.be_away()
         self._await_copied(*arguments)
 
     def be_away(self) -> None:
-        """Freeze the broker, and let it come back from another thread."""
+        """Freeze the broker, and let another thread bring it back."""
         self.broker.freeze()
         threading.Timer(AWAY_SECONDS, self._thaw).start()
 
@@ -106,7 +106,7 @@ class World:
         self.thawed.set()
 
     def work(self, over: threading.Event) -> None:
-        """What a driver of ``catch_up`` does: signs of life, and a last word when the brokers are back."""
+        """Do what a driver of ``catch_up`` does: give signs of life, and a last result when the broker is back."""
         job = Job("catch_up", Arguments(application=PLAN.application, run=OWNER, attempt=1), self.connection)
         while not over.is_set():
             try:

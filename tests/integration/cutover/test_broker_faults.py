@@ -1,7 +1,7 @@
-"""One broker of three dies, freezes or restarts during an expansion of a live application: it ends verified.
+"""One broker of three dies, freezes or restarts during an expansion of a live application. The result is verified.
 
-Input goes on arriving all the time, two of three brokers are alive all the time, and the result is compared with
-what follows from the input by an independent computation.
+Input arrives all the time, and two of three brokers are alive all the time. The test compares the result with an
+independent computation from the input.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ PAUSE = (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED)
 
 @dataclass(frozen=True)
 class Case:
-    """What is done to which broker, step by step; between two steps the broker is back.
+    """What is done to which broker in each step. Between two steps, the broker comes back.
 
-    :param catch_up: harm, or ``ROLLING``, while the job follows the running generation.
-    :param phases: of the pause; ``pause`` is done as soon as the journal has come to each.
+    :param catch_up: a harm, or ``ROLLING``, while the job follows the running generation.
+    :param phases: phases of the pause. The harm ``pause`` is done when the journal reaches each of them.
     """
 
     guarantee: str
@@ -54,14 +54,14 @@ class Case:
 
     @property
     def name(self) -> str:
-        """For pytest."""
+        """The id of the case in pytest."""
         how, role = self.pause
         at = self.phases[0].value if len(self.phases) == 1 else "every-phase"
         return f"{how}-{at}-{role}-{self.guarantee}".replace(" ", "-")
 
 
 def harmed_throughout(guarantee: str, how: str, role: str, *phases: Phase) -> Case:
-    """Return the case in which brokers of one role are harmed in every job, and in some phases of the pause."""
+    """Return the case that harms the broker of one role in every job, and in some phases of the pause."""
     harm = (how, role)
     return Case(guarantee, phases, harm, restore=harm, catch_up=harm, verify=harm)
 
@@ -118,7 +118,7 @@ def test_an_expansion_survives_a_coordinator_and_the_controller(case: Case, tmp_
 @pytest.mark.slow
 @pytest.mark.parametrize("guarantee", [EXACTLY_ONCE, AT_LEAST_ONCE])
 def test_an_expansion_survives_the_death_of_the_only_controller(guarantee: str, tmp_path: Path) -> None:
-    # Nobody takes over: until it is back, no topic is made or grown, and no leader is elected.
+    # No other controller takes over. Until it is back, no topic is made or grown, and no leader is elected.
     run(harmed_throughout(guarantee, "kill", CONTROLLER, *PAUSE), tmp_path, lone_controller=True)
 
 
@@ -141,7 +141,7 @@ def test_a_restore_that_begins_while_a_broker_dies_goes_on(tmp_path: Path) -> No
         for stage in plan.stages:
             expand_stage(expansion.application, expansion.connection, owner=expansion.owner, stage=stage.index)
         stage = next(stage.index for stage in plan.stages if stage.changelogs)
-        # At one of these moments the job asks its first questions; what is restored already is asked for again.
+        # At one of these moments, the job sends its first requests. A later job asks again for what is restored.
         for seconds in (1, 3, 5, 7):
             job = expansion.submit("restore", stage)
             time.sleep(seconds)
@@ -163,7 +163,7 @@ def test_a_job_needs_no_more_processor_time_while_a_broker_is_down(tmp_path: Pat
         faults.cluster.await_healthy()
         after = processor_seconds(job)
         assert job.poll() is None, expansion.log_of("catch_up")
-        # Followed to the end all the same: the job has not saved its time by doing nothing.
+        # It has followed to the end, so the job has not saved its time by doing nothing.
         await_result(expansion, "catch_up", "ready")
         print(
             f"RESULT processor time of a job in {MEASURED_SECONDS:.0f} s: {before:.1f} s while all brokers run, "
@@ -190,7 +190,7 @@ def processor_seconds(job: Popen[bytes]) -> float:
 
 
 def run(case: Case, directory: Path, lone_controller: bool = False) -> None:
-    """Expand a live application on three brokers, with the harm of a case; prints its row of the table."""
+    """Expand a live application on three brokers with the harm of a case, and print its row of the table."""
     with live_cluster(directory, case.guarantee, lone_controller) as (stack, expansion, faults):
         restore_stages(expansion, faults, case.restore)
         job = start_catch_up(expansion)

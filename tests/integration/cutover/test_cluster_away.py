@@ -1,4 +1,4 @@
-"""The only broker is frozen for a while within the pause: green is promoted, or blue runs again."""
+"""The only broker is frozen for a while within the pause. Then green is promoted, or blue runs again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.live_expansion import live_application
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 AWAY_SECONDS = 40.0
-"""More than one request, or reading the control topic once, is waited for."""
+"""Longer than the timeout of one request, or of one reading of the control topic."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""Whatever is killed during a cutover, it ends verified; and what wakes up late can write nothing."""
+"""Whatever is killed during a cutover, the expansion ends verified.
+
+A process that wakes up late can write nothing.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +32,15 @@ CUTOVER = "cutover.cutover:run_cutover"
 
 
 def phase(expansion: Expansion) -> Phase:
-    """Where the expansion is."""
+    """The phase of the expansion."""
     return journal_of(expansion).phase
 
 
 def killed_and_rolled_back(stack: FlightsStack, expansion: Expansion) -> None:
-    """Kill a cutover as it stops the old generation; a rollback leaves that one running and untouched."""
+    """Kill a cutover while it stops the old generation.
+
+    A rollback leaves that generation running and untouched.
+    """
     admin, journal = ClusterAdmin(expansion.connection), journal_of(expansion)
     topics = [m.source for m in journal.plan.moves] + ["flights", "planes"]
     before = admin.describe_topics(topics)
@@ -57,7 +63,7 @@ def killed_and_rolled_back(stack: FlightsStack, expansion: Expansion) -> None:
 
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """One live application with warm copies, for all tests of `make test`: only the last one promotes."""
+    """One live application with warm copies, for all tests of `make test`. Only the last test promotes."""
     with live_application(tmp_path_factory.mktemp("warm"), rate=8) as (stack, expansion):
         expansion.warm(expansion.begin())
         yield stack, expansion
@@ -118,7 +124,7 @@ def test_a_cutover_that_is_killed_in_every_phase_is_verified(tmp_path: Path) -> 
 
 
 def killed_until_verified(stack: FlightsStack, expansion: Expansion, order: list[Phase]) -> None:
-    """Kill a cutover and roll back; kill the next one in some phases, and let it end."""
+    """Kill a cutover and roll back. Then kill the next cutover in some phases, and let it end."""
     killed_and_rolled_back(stack, expansion)
     expansion.begin()
     expansion.prove_copies()

@@ -1,4 +1,4 @@
-"""A live application that takes half a minute to start: behind the hold gate, no pause has any of it."""
+"""A live application that takes half a minute to start. Behind the hold gate, this adds nothing to the pause."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SLOW = f"--commit-interval-ms 500 --startup-seconds {STARTUP}"
 
 
 def killed_while_held(stack: FlightsStack, expansion: Expansion) -> None:
-    """Kill a cutover without warning once it has started what it holds; blue has not been stopped."""
+    """Kill a cutover without warning after it has started green behind the hold gate. Blue still runs."""
     process = operation_process(expansion, CUTOVER)
     wait_until(lambda: journal_of(expansion).held, timeout=120, what="the pass")
     wait_until(lambda: stack.run("status", "flights-g2") == 0, timeout=60, what="the held process")

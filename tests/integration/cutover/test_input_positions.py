@@ -1,4 +1,4 @@
-"""Which partitions of an input need a position: those with records that a reader of committed ones would see."""
+"""Partitions of an input need a position only if they have records that a read_committed reader would see."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.small_application import application, topic_configs
 pytestmark = pytest.mark.integration
 
 PARTITION = 2
-"""The one without a position."""
+"""The partition without a position."""
 
 
 @pytest.fixture
@@ -31,7 +31,10 @@ def connection(client: dict[str, str]) -> KafkaConnection:
 
 @pytest.fixture
 def rescale(connection: KafkaConnection, unique: str) -> Rescale:
-    """An application that has read its inputs up to an aborted transaction, which is all of one partition."""
+    """An application that has read its inputs up to an aborted transaction.
+
+    One partition has only that transaction.
+    """
     admin, topic = ClusterAdmin(connection), f"{unique}-customers"
     for name, configs in topic_configs(unique).items():
         admin.ensure_topic(name, 4, 1, configs)
@@ -44,7 +47,7 @@ def rescale(connection: KafkaConnection, unique: str) -> Rescale:
     producer.produce(topic, b"v", b"k", PARTITION)
     assert producer.flush(30) == 0
     producer.abort_transaction(30)
-    # Until its marker has come, the end that is read lies in front of it.
+    # Until the abort marker is written, the end is before it.
     wait_until_complete(admin, [topic], seconds=30)
     return Rescale.open(application(unique), connection, "shell/test")
 

@@ -1,4 +1,4 @@
-"""A job that is killed, fails or hangs within the pause: the pause ends within seconds, and blue runs again."""
+"""A job is killed, fails or hangs within the pause. The pause ends within seconds, and blue runs again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             with ordered.at_work():
                 assert ordered.run("start", NAME) == 0
                 wait_until(lambda: len(ordered.seen) == len(ordered.sent) > 300, timeout=120, what="every key")
-                # Of tasks that only breathe, Spark begins another one.
+                # Not `fail`: if tasks only give signs of life, Spark starts a failed one again.
                 for harm in (kill, hide):
                     expansion.follow(expansion.begin(), before="move")
                     move = expansion.submit("move")

@@ -1,4 +1,4 @@
-"""What is wrong in the copies while the application is stopped keeps them from being promoted; it runs again."""
+"""A copy that goes wrong while the application is stopped is not promoted. The application runs again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.integration
 
 @dataclass(frozen=True)
 class Harm:
-    """What is written into a copy, made of the last record of one of its keys."""
+    """A wrong record for a copy, made from the last record of one of its keys."""
 
     name: str
     value: bytes | None = b""
@@ -38,7 +38,7 @@ class Harm:
     shift: int = 0
 
     def put_into(self, expansion: Expansion, move: Move) -> bytes:
-        """Write it, and return the key."""
+        """Write the wrong record, and return its key."""
         last = _last(expansion, move)
         key = self.key or last.key() or b""
         producer = Producer(expansion.connection.client())
@@ -85,7 +85,7 @@ def test_nothing_wrong_is_promoted(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def copy_anew(expansion: Expansion) -> None:
-    """Begin another attempt, with copies that nothing of the attempts before is left in."""
+    """Begin another attempt with new copies, without anything from earlier attempts."""
     plan = expansion.begin()
     attempt = journal_of(expansion).attempt
     for move in plan.changelogs if attempt > 1 else ():
@@ -114,7 +114,7 @@ def is_found(stack: FlightsStack, expansion: Expansion, monkeypatch: pytest.Monk
 
 
 def _last(expansion: Expansion, move: Move) -> Message:
-    """Return a record that is the last one of its key and no deletion, of a partition that has some."""
+    """Return a record that is the last one of its key and no deletion."""
     admin = ClusterAdmin(expansion.connection)
     ends = admin.end_offsets([move.target])[move.target]
     begins = admin.begin_offsets([move.target])[move.target]

@@ -1,4 +1,4 @@
-"""What a surviving blue writes after the promotion keeps an expansion from its end, until it has been accepted."""
+"""If a surviving blue writes after the promotion, the expansion can't end until a person accepts these writes."""
 
 from __future__ import annotations
 

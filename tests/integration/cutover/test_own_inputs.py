@@ -1,4 +1,4 @@
-"""An input that the application writes itself is drained together with all that the application fills it from."""
+"""An input that the application writes itself is drained together with the topics that it is filled from."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ STOPPED = "sh -c 'exit 3' {application_id}"
 
 
 def filling_itself(name: str, **changes: Any) -> Application:
-    """Orders come through a repartition topic into the customers, which the application reads as well."""
+    """An application that writes its own input: orders go through a repartition topic into the customers."""
     inputs = [{**each, "policy": "paused"} for each in declared(name)["inputs"]]
     text = topology_text(name).replace(f"(topic: {name}-totals)", f"(topic: {OWN.format(name)})")
     return application(name, topology=text, inputs=inputs, outputs=[], **changes)
 
 
 def plan_of(made: Application, **counts: int) -> Plan:
-    """From 4 partitions to 8, but for topics that have others."""
+    """The plan from 4 partitions to 8. ``counts`` are the topics that have other counts."""
     name = made.application_id
     current = {**dict.fromkeys(topic_configs(name), 4), **counts}
     return build_plan(made, topology_of(made), blue=name, generation=2, current=current, target=8)
@@ -60,9 +60,9 @@ def send(connection: KafkaConnection, topic: str) -> None:
 def test_what_is_on_its_way_to_an_own_input_is_waited_for(
     connection: KafkaConnection, unique: str, ahead: str
 ) -> None:
-    """Else the application would write it to the own input while it stops, by the count from before the growth."""
+    """Otherwise the application would write it to its own input while it stops, by the count before the growth."""
     admin, made = ClusterAdmin(connection), filling_itself(unique)
-    # The orders have their partitions already, so that they do not grow, and flow on all the same.
+    # The orders already have their partitions, so they do not grow. They still flow on.
     rescale, plan = Rescale.open(made, connection, "test"), plan_of(made, **{ORDERS.format(unique): 8})
     process_all(admin, unique, ORDERS, BETWEEN, OWN)
     drain(rescale, plan, seconds=30)
@@ -77,7 +77,10 @@ def test_what_is_on_its_way_to_an_own_input_is_waited_for(
 def test_of_a_stopped_application_only_what_grows_has_to_be_empty(
     connection: KafkaConnection, unique: str
 ) -> None:
-    """It moves nothing on: what lies in front of the input is carried over, and processed with the new count."""
+    """A stopped application moves nothing on.
+
+    Records before its input are carried over, and processed with the new count.
+    """
     admin = ClusterAdmin(connection)
     made = filling_itself(unique, lifecycle={**declared(unique)["lifecycle"], "status": STOPPED})
     send(connection, BETWEEN.format(unique))

@@ -1,4 +1,4 @@
-"""A topic that comes to match a source's pattern while an expansion goes on."""
+"""A new topic matches the pattern of a source while an expansion goes on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OWNER = "shell/test/1"
 
 @pytest.fixture
 def rescale(client: dict[str, str], unique: str) -> Rescale:
-    """An application that reads its customers by a pattern, and its expansion, whose copies are done."""
+    """An application that reads its customers by a pattern, and its expansion, which has begun."""
     connection = KafkaConnection(client)
     admin, control = ClusterAdmin(connection), ControlTopic(connection, unique)
     for name, configs in topic_configs(unique).items():
@@ -46,7 +46,7 @@ def rescale(client: dict[str, str], unique: str) -> Rescale:
 def test_before_the_pause_it_is_named_and_nothing_is_stopped(
     rescale: Rescale, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The jobs beside, the copies of positions and the proof have tests of their own.
+    # Other tests cover the jobs beside the cutover, the positions and the proof.
     for looked_at in ("assert_begun", "await_near_proof", "await_positions"):
         monkeypatch.setattr(cutover, looked_at, lambda *_: None)
     monkeypatch.setattr(cutover, "mode_of", lambda _: _Ready)

@@ -1,7 +1,7 @@
-"""Whatever becomes of single brokers, and whenever: the result is right, or the old generation runs as before.
+"""Random faults of single brokers at random moments: the result is right, or the old generation runs as before.
 
-Hypothesis draws the schedules. Two of three brokers are alive all the time, and input goes on arriving. As Airflow
-does, a job that has failed is tried again.
+Hypothesis draws the schedules. Two of three brokers are alive all the time, and input goes on arriving. A failed
+job is tried again, as Airflow does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.expansion.faulty import (
 pytestmark = pytest.mark.integration
 SEEDS, DRAWN = 200, 10
 PROMPT = {38}
-"""In `make test`: brokers are away for some seconds only."""
+"""The seeds that run in `make test`: brokers are away only for some seconds."""
 PAUSE = (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED)
 MOMENTS = ("restore", "catch_up", *(phase.value for phase in PAUSE), "verify")
 TRIES = 3
@@ -45,7 +45,7 @@ HARM = st.tuples(
 class Schedule:
     """One expansion, and what is done to brokers meanwhile.
 
-    :param harms: by the moment; each waits for the broker before it to be back.
+    :param harms: harms by their moment. Each waits until the broker of the harm before it is back.
     """
 
     guarantee: str
@@ -72,7 +72,7 @@ def test_a_random_schedule_of_faults_loses_nothing(seed: int, tmp_path: Path) ->
 
 
 def schedule_of(seed: int) -> Schedule:
-    """Return the schedule that a seed draws, always the same."""
+    """Return the schedule of a seed. It is always the same."""
     drawn: list[Schedule] = []
 
     @hypothesis.seed(seed)
@@ -82,7 +82,7 @@ def schedule_of(seed: int) -> Schedule:
         drawn.append(schedule)
 
     draw()
-    # Hypothesis begins with the simplest one, and goes away from it.
+    # Hypothesis begins with the simplest schedule. Later ones are more complex.
     assert len(drawn) == DRAWN
     return drawn[-1]
 
@@ -109,7 +109,7 @@ def run(schedule: Schedule, directory: Path) -> None:
 
 
 def assert_untouched(stack: FlightsStack, expansion: Expansion, faults: Faults, error: Exception) -> None:
-    """Expect that the old generation runs, and that its results are those of an application left alone."""
+    """Assert that the old generation runs, and has the results of an application without an expansion."""
     faults.await_returned()
     rescale = Rescale.open(expansion.application, expansion.connection, expansion.owner)
     journal = rescale.journal()

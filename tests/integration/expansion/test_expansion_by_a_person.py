@@ -1,6 +1,6 @@
-"""A live application that a person stops and starts, as the log of the task asks, and says that it has stopped.
+"""A person stops and starts a live application as the task's log asks, and says that it has stopped.
 
-Its session timeout is longer than the test: whoever waited for it would never be done.
+Its session timeout is longer than the test. A test that waited for it would never end.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ ASKED = re.compile(
 
 
 class Person(logging.Handler):
-    """Does what a log asks for, some seconds later.
+    """Does what a log asks for, after some seconds.
 
-    :param app: whose instances it starts and stops.
+    :param app: the application whose instances it starts and stops.
     """
 
     def __init__(self, app: StoresApplication) -> None:
@@ -51,7 +51,7 @@ class Person(logging.Handler):
         self.config.write_text(f"bootstrap.servers={app.bootstrap_servers}\n")
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Begin to do it; who has asked waits."""
+        """Begin to do what the message asks for. The task that logged it waits."""
         if found := ASKED.search(record.getMessage()):
             Thread(target=self._do, args=(found,), daemon=True).start()
 
@@ -69,7 +69,7 @@ class Person(logging.Handler):
 
 @contextmanager
 def reading_the_log(app: StoresApplication) -> Iterator[Person]:
-    """A person who looks at the log all the time."""
+    """Let a person read the log all the time."""
     person, logger = Person(app), logging.getLogger("kafka_rescale")
     logger.addHandler(person)
     try:

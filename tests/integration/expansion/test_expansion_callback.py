@@ -1,4 +1,4 @@
-"""The worker is killed while it calls ``on_partition_expansion``: what the control topic knows of it."""
+"""The worker is killed while it calls ``on_partition_expansion``. The control topic knows about the call."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FINISH = (
 
 @dataclass
 class Verified:
-    """An expansion that has been verified, and whose last task is to run."""
+    """A verified expansion before its last task."""
 
     name: str
     directory: Path
@@ -50,22 +50,22 @@ class Verified:
         return ControlTopic(self.connection, self.name)
 
     def journal(self) -> Journal:
-        """What the brokers know."""
+        """The journal in the control topic."""
         journal = self.control.read().journal
         assert journal is not None
         return journal
 
     def declares(self, callback: str | None) -> Path:
-        """Write the application file."""
+        """Write the application file that declares a function."""
         changes = {} if callback is None else {"on_partition_expansion": f"{MODULE}:{callback}"}
         return write(self.directory, self.name, **changes)
 
     def finish(self, file: Path, owner: str = OWNER) -> None:
-        """Run the task in this process."""
+        """Run the last task in this process."""
         finish(load_application(file), self.connection, owner=owner)
 
     def finish_and_die(self, file: Path, when: str) -> None:
-        """Run the task in a worker that is killed before or after the effect."""
+        """Run the last task in a worker that is killed before or after the effect."""
         servers = self.connection.config["bootstrap.servers"]
         environment = {
             **os.environ,
@@ -79,7 +79,7 @@ class Verified:
 
 @pytest.fixture
 def verified(client: Mapping[str, str], unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Verified:
-    """An expansion in phase ``VERIFIED``, and nothing that has been brought about."""
+    """An expansion in phase ``VERIFIED``, without an effect of the function so far."""
     monkeypatch.setenv(expansion_callbacks.EFFECTS, str(tmp_path / "effects"))
     given = Verified(unique, tmp_path, KafkaConnection(dict(client)))
     lease = Lease(owner=OWNER, epoch=1, target=8, expires_at_ms=2**60)

@@ -1,4 +1,4 @@
-"""A live application that is rescaled ends with the same state and output as one that never was."""
+"""A live application that is rescaled ends with the same state and output as an application that never was."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TABLE, GLOBAL = ROOT / "applications" / "flights.yaml", ROOT / "tests" / "data" 
 
 @pytest.fixture(scope="module")
 def control(tmp_path_factory: pytest.TempPathFactory) -> Control:
-    """What the same input makes of an application that is never rescaled."""
+    """The result of an application that processes the same input and is never rescaled."""
     return control_run(tmp_path_factory.mktemp("control"))
 
 
-# Fewer partitions in each test run, where every DAG and the demo go from 4 to 8; the others by `make test-slow`.
+# `make test` goes from 8 to 4 here, as every DAG and the demo go from 4 to 8. `make test-slow` runs all cases.
 QUICK = "8to4-exactly_once_v2"
 CASES = [
     pytest.param(
@@ -73,7 +73,7 @@ def test_a_rescaled_application_equals_its_control_run(
 
 
 def assert_kept(expansion: Expansion, before: int, after: int) -> None:
-    """The history has what this expansion has copied and proven, and what had been predicted of it."""
+    """Assert that the history has what this expansion copied and proved, and what was predicted for it."""
     (past,) = expansion.state().history.values()
     assert (past.outcome, past.before, past.after) == ("complete", before, after)
     assert past.timings == expansion.timings

@@ -1,4 +1,4 @@
-"""A live application whose copies begin with a snapshot: only the tail is read, and the result is the same."""
+"""A live application whose copies begin with a snapshot: they read only the tail, and the result is the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.live_expansion import live_application
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 DAYS_AGO = 7
-"""The flights are replayed as those of the last ten days; half of them are there before anything begins."""
+"""The flights are replayed as flights of the last ten days. Half of them are there before the test begins."""
 
 
 def test_an_expansion_that_begins_with_a_snapshot_is_verified_and_ends_in_the_same(tmp_path: Path) -> None:

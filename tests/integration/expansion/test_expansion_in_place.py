@@ -1,4 +1,4 @@
-"""An application whose own topics grow while it is stopped: nothing lost or doubled, little copied."""
+"""An application whose own topics grow while it is stopped: nothing is lost or doubled, and little is copied."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def journal_of(expansion: Expansion) -> Journal:
 
 
 def moving(expansion: Expansion, move: Move, journal: Journal) -> int:
-    """Count the records of a changelog that the application had written and whose keys belong elsewhere now."""
+    """Count the changelog records of the application whose keys now belong to another partition."""
     assert journal.captured is not None
     ends = journal.captured.changelog_ends[move.source]
     rule, form = partitioner_named(move.partitioner, move.key_topic), format_of(move.store_type)
@@ -93,7 +93,8 @@ def test_a_live_application_ends_as_if_it_had_never_been_grown_and_keeps_its_loc
 def restored_of(log: str) -> Mapping[tuple[str, int], int]:
     """Return how many records the application has restored per changelog partition.
 
-    At its first start there was nothing to restore; where a task goes from one thread to another, nothing is left.
+    Before the growth it restores nothing: its first start had nothing to restore, and a task that moves to another
+    thread has nothing left to restore.
     """
     restored: Counter[tuple[str, int]] = Counter()
     for count, topic, partition in re.findall(r"restored (\d+) records of (\S+)-(\d+)", log):
@@ -145,9 +146,11 @@ def test_a_stopped_application_grows_too_and_with_a_static_partitioner_nothing_i
 def test_linear_hashing_moves_the_keys_of_split_partitions_exactly_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From 4 to 6, its move killed on the way, and to 8, over what the first growth has left behind.
+    """It grows from 4 to 6, with its move killed on the way.
 
-    Every test run grows this application in its DAG (``test_every_dag.py``), and kills a move without Spark
+    Then it grows to 8, over what the first growth left behind.
+
+    `make test` grows this application in its DAG (``test_every_dag.py``), and kills a move without Spark
     (``test_move_job.py``).
     """
     counts = 6, 8
@@ -188,9 +191,9 @@ def test_linear_hashing_moves_the_keys_of_split_partitions_exactly_once(
 
 
 def grow(expansion: Expansion, *, killed: bool) -> None:
-    """Grow in place to the end.
+    """Run a growth in place to its end.
 
-    :param killed: its move is killed with everything that it has started, and run again.
+    :param killed: kill its move with everything that it has started, and run it again.
     """
     if not killed:
         expansion.run()

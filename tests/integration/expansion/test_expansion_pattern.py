@@ -1,4 +1,4 @@
-"""A live application whose source reads a pattern is expanded: its topics of today are pinned in its file."""
+"""A live application whose source reads a pattern is expanded. Its file pins the topics that match today."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PATTERN, TOPICS, ANOTHER = "left-(de|fr|it)", ("left-de", "left-fr"), "left-it"
 
 
 class ByTopic(Feeder):
-    """Between the records of two topics there is no order, so no key is in both."""
+    """Sends each key to one topic only, because records of two topics have no order."""
 
     def _record(self, topic: str, turn: int) -> tuple[str, str]:
         key, value = super()._record("left", turn)

@@ -1,4 +1,4 @@
-"""A live application with a prefix of its own for internal topics; its next version names them otherwise."""
+"""A live application with its own prefix for internal topics. Its next version gives them other names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES = {name: RENAMED + name for name in (*STORES[STORE], "by-left")}
 
 
 class RenamedLifecycle(StoresLifecycle):
-    """The first generation is the old version of the program, every later one the new one."""
+    """The first generation runs the old version of the program. Every later generation runs the new version."""
 
     def start(self, instance: Instance) -> None:
         """Start it unless it runs."""
@@ -41,7 +41,7 @@ class RenamedLifecycle(StoresLifecycle):
 
 
 def options(prefix: str, renamed: str = "") -> list[str]:
-    """Return what an instance is told of the names of its topics."""
+    """Return the options that tell an instance the names of its topics."""
     return ["--internal-prefix", prefix, "--renamed", renamed]
 
 
@@ -88,6 +88,6 @@ def test_it_ends_as_one_that_was_never_rescaled(tmp_path: Path) -> None:
 
 
 def await_processed(app: StoresApplication) -> None:
-    """Return when both that are compared have processed their input."""
+    """Wait until both compared applications have processed their input."""
     app.await_processed("stores-g2", repartitions=[f"{PREFIX}-g2-{RENAMED}by-left-repartition"])
     app.await_processed("stores-control")

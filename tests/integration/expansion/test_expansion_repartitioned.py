@@ -1,4 +1,7 @@
-"""A keyed input whose producers never stop and never learn of anything: every record once and in order per key."""
+"""A keyed input whose producers never stop and never learn of new partitions.
+
+Every record is processed once and in order per key.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ NEW = f"{OLD}-p{AFTER}"
 
 @contextmanager
 def live(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Ordered, Expansion]]:
-    """Have producers that send and an application that has written something; in the end both are gone."""
+    """Let producers send, and an application run until it has written something. Both end with the block."""
     with EmbeddedBroker(directory / "broker", heap="512m") as broker:
         ordered = Ordered(directory / "ordered", broker.bootstrap_servers)
         ordered.prepare()
@@ -43,7 +46,7 @@ def test_every_record_is_processed_once_and_in_order_per_key(
     seconds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    :param seconds: for how long the producers send at least; the expansion lies within.
+    :param seconds: the producers send for at least so long, with the expansion in between.
     """
     began = time.monotonic()
     with live(tmp_path, monkeypatch) as (ordered, expansion):
@@ -70,7 +73,7 @@ def test_every_record_is_processed_once_and_in_order_per_key(
 def test_an_application_whose_input_was_grown_by_hand_is_rescued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would die at its next rebalance; here it is down already, and its input holds two layouts."""
+    """The application would die at its next rebalance. Here it is already down, and its input has two layouts."""
 
     def more_is_sent(than: int, what: str) -> None:
         wait_until(lambda: sum(ordered.sent.values()) > than + 2_000, timeout=120, what=what)

@@ -1,4 +1,4 @@
-"""A live application of the streams protocol (KIP-1071), pre-warmed, with a partitioner of its own, 4 to 6."""
+"""A live application with the streams protocol (KIP-1071) and its own partitioner is pre-warmed, from 4 to 6."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SETTINGS = {
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
-    """A broker of this test alone: an expansion needs the machine's memory."""
+    """A broker for this test alone, because an expansion needs the machine's memory."""
     with EmbeddedBroker(tmp_path / "broker", heap="512m") as running:
         yield running
 
@@ -50,7 +50,7 @@ def file(
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> Iterator[Path]:
-    """The application file, for each guarantee; its instances end with the test."""
+    """The application file, for each guarantee. Its instances end with the test."""
     given = {
         "servers": own_broker.bootstrap_servers,
         "topic": unique,
@@ -58,7 +58,7 @@ def file(
         "settings": {**SETTINGS, "processing.guarantee": request.param},
     }
     monkeypatch.setenv(VARIABLE, json.dumps(given))
-    # What the documentation asks of a user: the function's module where Spark's Python workers find it.
+    # As the documentation asks of a user: Spark's Python workers have to find the function's module.
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
     declared = {
         "application_id": unique,
@@ -90,7 +90,7 @@ def test_every_record_is_counted_once(own_broker: EmbeddedBroker, tmp_path: Path
     expansion = Expansion.of_file(file, servers, tmp_path / "run")
     timings = expansion.run()
 
-    # Pre-warmed, it restores what was in its changelog once, behind the gate
+    # With pre-warming, it restores the content of its changelog once, behind the gate
     green = f"{unique}-g2"
     restored = _restored(tmp_path, green)
     assert len(restored) == 2 * AFTER
@@ -111,7 +111,7 @@ def test_every_record_is_counted_once(own_broker: EmbeddedBroker, tmp_path: Path
 def test_pre_warming_restores_once_and_leaves_no_group_behind(
     own_broker: EmbeddedBroker, tmp_path: Path, unique: str, file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without the jobs of Spark: what they copy is written by hand."""
+    """Without Spark's jobs: the test writes what they would copy."""
     caplog.set_level("INFO")
     client, servers, green = own_broker.client_config(), own_broker.bootstrap_servers, f"{unique}-g2"
     admin, changelog = ClusterAdmin(KafkaConnection(client)), f"{green}-counts-changelog"
@@ -147,7 +147,7 @@ def _restored(directory: Path, green: str) -> list[int]:
 
 
 def _send(client: dict[str, str], topic: str, partitions: int, rounds: int) -> Counter[bytes]:
-    """Write every key ``rounds`` times, placed as the function says; returns how often each was written."""
+    """Write every key ``rounds`` times, placed by the function, and return how often each key was written."""
     producer = Producer(client)
     sent: Counter[bytes] = Counter()
     for key in (f"key-{i % KEYS}".encode() for i in range(rounds * KEYS)):

@@ -1,4 +1,4 @@
-"""What keeps green's records from compaction stands until it is put back, whatever task is run once more."""
+"""Green's compaction is held until it is released, whatever task runs again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.integration
 OWNER = "expand/run-1"
 HOUR_MS, DAY_MS = "3600000", "86400000"
 OWN = {"min.compaction.lag.ms": HOUR_MS, "max.compaction.lag.ms": DAY_MS}
-"""As of a versioned store, whose history is its minimum."""
+"""The configs of a versioned store: the minimum lag is its history."""
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, st
 
 
 class Expansion:
-    """One of the small application that has begun, with whatever configs its changelog of customers has."""
+    """An expansion of the small application that has begun. Its changelog of customers has the given configs."""
 
     def __init__(self, client: Mapping[str, str], directory: Path, name: str, configs: dict[str, str]) -> None:
         make(client, name, configs={"customers-changelog": {"cleanup.policy": "compact", **configs}})
@@ -56,25 +56,25 @@ class Expansion:
         self.rescale = Rescale.open(self.application, self.connection, OWNER)
 
     def expand(self) -> list[str]:
-        """All stages, as their tasks do."""
+        """Expand all stages, as their tasks do."""
         numbers = [stage.index for stage in self.plan.stages]
         each = [expand_stage(self.application, self.connection, owner=OWNER, stage=n) for n in numbers]
         return [line for lines in each for line in lines]
 
     def overrides(self, *names: str) -> dict[str, str | None]:
-        """Those of green's changelog of customers."""
+        """The overridden configs of green's changelog of customers."""
         found = self.rescale.admin.describe_topics([self.changelog])[self.changelog].overrides
         return {name: found.get(name) for name in names}
 
     def begin_again(self) -> None:
-        """The next attempt, after a rollback."""
+        """Begin the next attempt after a rollback."""
         for phase in (Phase.ROLLING_BACK, Phase.ROLLED_BACK):
             self.rescale.advance(phase)
         journal = begin(self.rescale.control, self.plan, OWNER, now_ms())
         assert (journal.attempt, journal.compaction_lags) == (2, {})
 
     def promote(self) -> None:
-        """Every phase up to where green owns the inputs."""
+        """Advance through all phases until green owns the inputs."""
         for phase in (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED):
             self.rescale.advance(phase)
 

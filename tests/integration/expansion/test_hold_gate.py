@@ -1,4 +1,4 @@
-"""Real Kafka Streams instances behind the hold gate: all of their start offsets let them in, nothing else does."""
+"""Real Kafka Streams instances behind the hold gate: only the complete set of start offsets lets them in."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HELD = {"default.client.supplier": "org.kafkarescale.HoldGate", "commit.interval
 
 @dataclass
 class World:
-    """Green of an application of one input and one store, as it is before its promotion."""
+    """Green of an application with one input and one store, before its promotion."""
 
     servers: str
     name: str
@@ -77,7 +77,7 @@ class World:
         return gate_group(self.name)
 
     def hand_out_pass(self, number: int = NUMBER) -> None:
-        """What a cutover does before it starts the processes."""
+        """Do what a cutover does before it starts the processes."""
         self.admin.commit(self.gate, *pass_of(self.plan, number))
 
     def launch(self, settings: dict[str, str] | None = None) -> StreamsMember:
@@ -97,7 +97,7 @@ class World:
         return (self.directory / str(instance) / "log").read_text()
 
     def await_waiting(self, count: int = 1) -> None:
-        """Wait until so many processes tell now that they wait at the door."""
+        """Wait until so many processes say at the same time that they wait at the door."""
         door = Door(NUMBER, count)
 
         def is_complete() -> bool:
@@ -112,13 +112,13 @@ class World:
         self.admin.commit(self.name, offsets)
 
     def await_end(self, member: StreamsMember, said: str) -> None:
-        """Wait for a process that ends by itself, and see that nothing has joined the group."""
+        """Wait for a process that ends by itself, and assert that it has joined no group."""
         assert member.process.wait(60) != 0
         assert member.states == [], "a state is one of an instance that was made"
         assert f"held at the door of group {self.name}: found {said}" in self.log()
 
     def assert_nobody(self) -> None:
-        """The group has had no member: a classic one would linger after its end."""
+        """Assert that the group has had no member. A classic member would linger after its end."""
         assert not self.admin.describe_group(self.name).is_live
 
 
@@ -147,7 +147,7 @@ def test_two_instances_join_when_all_start_offsets_are_there_and_go_on_from_them
     world.assert_nobody()
     assert world.admin.committed(world.name) == {}
 
-    # Offsets are committed in up to two requests: the first of them must let nobody in.
+    # Offsets are committed in up to two requests. The first of them must let no process in.
     world.promote(range(PARTITIONS - 1))
     world.await_waiting(2)
     world.assert_nobody()
@@ -159,7 +159,7 @@ def test_two_instances_join_when_all_start_offsets_are_there_and_go_on_from_them
     wait_until(
         lambda: world.admin.committed(world.name)[world.name] == read, timeout=60, what="the rest to be read"
     )
-    # With exactly-once, a marker stands behind the records of each transaction.
+    # With exactly-once, there is a marker after the records of each transaction.
     counted = world.admin.end_offsets([f"{world.name}-counts"])[f"{world.name}-counts"]
     assert all(0 < end <= 2 * (RECORDS - START) for end in counted.values())
     for member in members:

@@ -1,4 +1,4 @@
-"""Green restores its stores ahead of the pause, and does nothing else behind the warm-up gate."""
+"""Green restores its stores before the pause. Behind the warm-up gate it does nothing else."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_what_a_killed_pre_warming_left_is_stopped_and_a_gate_that_leaks_is_foun
         expansion.begin()
         assert stack.run("status", GREEN) == 3
 
-        # Given another, when somebody cuts over, then it is refused, and the rollback stops green
+        # Given another one, when a person cuts over, then this is refused, and the rollback stops green
         kill_prewarming(stack, expansion)
         expansion.prove_copies()
         with pytest.raises(UnsafeState, match="a running instance"):
@@ -68,7 +68,7 @@ def test_what_a_killed_pre_warming_left_is_stopped_and_a_gate_that_leaks_is_foun
         assert stack.run("status") == 0
         assert not admin.describe_group(GREEN).is_live
 
-        # When the gate of the next run lets records through, then its traces are found, and undone
+        # When the gate of the next run lets records through, then its traces are found and undone
         expansion.begin()
         for name, value in leaking(tmp_path).items():
             monkeypatch.setenv(name, value)
@@ -83,7 +83,7 @@ def test_what_a_killed_pre_warming_left_is_stopped_and_a_gate_that_leaks_is_foun
 
 
 def kill_prewarming(stack: FlightsStack, expansion: Expansion) -> None:
-    """Kill the operation while green is behind the gate, and leave green alone."""
+    """Kill the operation while green is behind the gate. Green goes on."""
     admin = ClusterAdmin(expansion.connection)
     process = operation_process(expansion, "expansion.prewarm:prewarm")
     wait_until(lambda: admin.describe_group(GREEN).is_live, timeout=120, what=f"{GREEN} to join its group")

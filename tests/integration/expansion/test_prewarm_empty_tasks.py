@@ -1,4 +1,4 @@
-"""A task with an empty store of windows is set up once at the start behind a pre-warming, not twice."""
+"""At the start after a pre-warming, Kafka Streams sets up a task with an empty window store once, not twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ GATE = {"default.client.supplier": "org.kafkarescale.WarmUpGate"}
 CORRUPTED = "task corruption error"
 """Kafka Streams logs these words when it deletes the state of a task and sets the task up a second time."""
 KEPT = {"exactly_once_v2": {"0_0", "0_2"}, "at_least_once": {"0_0", "0_1", "0_2", "0_3"}}
-"""The tasks whose directory the start finds: 0_1 has totals and no window, 0_2 the reverse, 0_3 neither."""
+"""The tasks whose directory the start finds.
+
+0_1 has totals and no window, 0_2 has the reverse, 0_3 has neither.
+"""
 
 
 def window_key(key: bytes, start_ms: int) -> bytes:
@@ -63,10 +66,10 @@ def test_a_task_with_an_empty_store_of_windows_is_not_declared_corrupted_at_the_
             member.close()
         if of_start:
             kept = {path.name for path in (tmp_path / unique).iterdir() if path.is_dir()}
-            # A start would wait until their session has timed out.
+            # Otherwise the start would wait until their session times out.
             admin.remove_members(unique)
 
-    # Then no task is set up twice, and what has no need of it has kept its directory
+    # Then no task is set up twice, and tasks that need no second setup have kept their directories
     log = (tmp_path / "log").read_text()
     assert "The warm-up gate is shut" in log
     assert [line for line in log.splitlines() if CORRUPTED in line] == []

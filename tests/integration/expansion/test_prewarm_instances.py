@@ -1,4 +1,4 @@
-"""Two real instances behind the warm-up gate: both have to live to the end, with the tasks they began with."""
+"""Two real instances behind the warm-up gate: both have to live until the end and keep their first tasks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """A broker that waits for all members before the first assignment, long enough for a busy machine."""
+    """A broker that waits long enough for all members before the first assignment, even on a busy machine."""
     patient = {"group.initial.rebalance.delay.ms": "15000"}
     with EmbeddedBroker(tmp_path_factory.mktemp("broker"), heap="512m", properties=patient) as running:
         yield running.client_config()
@@ -41,7 +41,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
 def two_behind_the_gate(
     client: dict[str, str], unique: str, directory: Path
 ) -> Iterator[tuple[Restoring, list[StreamsMember]]]:
-    """Two instances behind the gate, each with a part of a changelog that has records in every partition."""
+    """Two instances behind the gate. Each has a part of a changelog with records in every partition."""
     admin, changelog, count = ClusterAdmin(KafkaConnection(client)), f"{unique}-counts-changelog", 4
     admin.ensure_topic(unique, count, 1, {})
     admin.ensure_topic(changelog, count, 1, {"cleanup.policy": "compact"})
@@ -80,7 +80,7 @@ def test_instances_that_live_to_the_end_tell_so_and_one_that_dies_is_noticed_bef
         assert len(watch.counted or ()) == 2
         assert watch.look().is_open
 
-        # Another watch, whose instance has died when all was restored
+        # Another watch: one of its instances dies after everything was restored
         members[1].kill()
         later, told = replace(watch, counted=None), list[str]()
 

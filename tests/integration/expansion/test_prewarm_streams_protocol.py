@@ -1,4 +1,4 @@
-"""Two instances of the streams protocol (KIP-1071) restore nothing again, whatever tasks the brokers give them."""
+"""Two instances with the streams protocol (KIP-1071) restore nothing twice, whatever tasks the brokers assign."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RESTORED = re.compile(r"Finished restoring changelog (\S+) .*total number of (\d
 def two_instances(
     client: dict[str, str], unique: str, directory: Path, settings: dict[str, str]
 ) -> Iterator[list[StreamsMember]]:
-    """Two instances, each with the local state of its last start."""
+    """Two instances. Each has the local state of its last start."""
     jars = [ensure_gate_jar()] if GATE.items() <= settings.items() else []
     with ExitStack() as stack:
         yield [
@@ -59,7 +59,7 @@ def watch_of(client: dict[str, str], unique: str) -> RestoringEverything:
 
 
 def restored_by(directory: Path, since: int = 0) -> list[tuple[str, int]]:
-    """How many records of each changelog an instance has restored, by its own log from a character on."""
+    """How many records of each changelog an instance has restored, by its own log from a given character on."""
     return sorted((topic, int(count)) for topic, count in RESTORED.findall(log_of(directory)[since:]))
 
 

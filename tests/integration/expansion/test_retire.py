@@ -1,4 +1,4 @@
-"""Retirement on a real broker: everything of the earlier generations goes, and nothing else."""
+"""Retirement on a real broker deletes everything of the earlier generations, and nothing else."""
 
 from __future__ import annotations
 

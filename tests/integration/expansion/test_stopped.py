@@ -1,4 +1,4 @@
-"""``stopped``: a person's word that a program has ended, and what becomes of it when it is wrong."""
+"""``stopped``: a person says that a program has ended. If this is wrong, it is found."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HALF_AN_HOUR_MS = 1_800_000
 
 
 class Shop:
-    """An application that a person starts and stops, and what may be in its groups."""
+    """An application that a person starts and stops, and the members that may be in its groups."""
 
     def __init__(self, client: Mapping[str, str], name: str, directory: Path) -> None:
         self.client, self.name, self.directory = client, name, directory
@@ -41,11 +41,11 @@ class Shop:
         self.config.write_text("".join(f"{k} = {v}\n" for k, v in client.items()))
 
     def say(self, *more: str) -> int:
-        """Say that it has been stopped."""
+        """Say by the command that it has been stopped."""
         return main(["stopped", str(self.file), "--config", str(self.config), *more])
 
     def remember(self, phase: Phase, **fields: Any) -> Journal:
-        """Write an expansion in this phase."""
+        """Write an expansion in a phase to the control topic."""
         plan = run_preflight(self.client, self.directory, self.name, lifecycle=MANUAL).plan
         assert plan is not None
         journal = Journal(plan=plan, phase=phase, **fields)
@@ -53,7 +53,7 @@ class Shop:
         return journal
 
     def members(self, group: str) -> tuple[str, ...]:
-        """Who is in a group."""
+        """The members of a group."""
         return self.admin.describe_group(group).members
 
     def join(self, group: str, **settings: Any) -> Consumer:
@@ -70,14 +70,14 @@ class Shop:
         return consumer
 
     def leave_behind(self, group: str) -> None:
-        """Join, and end without leaving, as Kafka Streams does."""
+        """Join, and end without leaving the group, as Kafka Streams does."""
         self.join(group, **{"group.instance.id": f"{group}-1"}).close()
         assert self.members(group)
 
 
 @pytest.fixture
 def shop(client: Mapping[str, str], unique: str, tmp_path: Path) -> Shop:
-    """One without an expansion."""
+    """An application without an expansion."""
     return Shop(client, unique, tmp_path)
 
 
@@ -113,7 +113,7 @@ def test_one_that_lives_is_found(shop: Shop, capsys: pytest.CaptureFixture[str])
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no member can come back, it is not waited for as long as for one that might."""
+    """Shorten the wait for members that come back. Here, no member can."""
     monkeypatch.setattr(stopped, "REJOIN_SECONDS", 0.5)
 
 

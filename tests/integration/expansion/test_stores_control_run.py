@@ -1,4 +1,4 @@
-"""A live application of every store type ends, rescaled, as one that never was: its stores and its output."""
+"""A live application of every store type is rescaled, and ends with the stores and output of its control run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ TOTAL, PRELOAD, RATE = 6_000, 3_000, 5.0
 BLUE, GREEN, CONTROL = "stores", "stores-g2", "stores-control"
 
 ONLY_THE_LAST = {"foreign-key", "foreign-key-left", "joins", "suppress", "headers"}
-"""Applications whose intermediate results depend on the order of two inputs, or on what a cache held back."""
+"""Only the last output per key is compared for these applications.
+Their intermediate results depend on the order of two inputs, or on what a cache held back.
+"""
 
 GUARANTEES = ("exactly_once_v2", "at_least_once")
 COUNTS = ((3, 6), (4, 6), (6, 3))
@@ -76,11 +78,11 @@ def assert_equals_control_run(
     protocol: str = "classic",
     **changes: str,
 ) -> None:
-    """Rescale an application while its input goes on, and compare it with one that never was.
+    """Rescale an application while its input goes on, and compare it with an application that never was rescaled.
 
-    :param green: what runs in the end.
-    :param protocol: its group's.
-    :param changes: of the application file.
+    :param green: the application id that runs in the end.
+    :param protocol: the protocol of its group.
+    :param changes: changed fields of the application file.
     """
     with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
         app = StoresApplication(store, tmp_path, broker.bootstrap_servers, guarantee, protocol)
@@ -117,9 +119,9 @@ def test_the_buffer_of_a_join_with_a_grace_period_is_refused(tmp_path: Path) -> 
 
 
 def fed(app: StoresApplication, rate: float = RATE, kind: type[Feeder] = Feeder) -> Feeder:
-    """Create the topics and begin to send.
+    """Create the topics, and begin to send.
 
-    :param rate: records per second behind those that are sent at once.
+    :param rate: records per second after the records that are sent at once.
     """
     client = app.connection.client()
     admin = ClusterAdmin(app.connection)
@@ -133,7 +135,7 @@ def fed(app: StoresApplication, rate: float = RATE, kind: type[Feeder] = Feeder)
 
 
 def await_state(app: StoresApplication, name: str) -> None:
-    """Return when every store has something in its changelog."""
+    """Wait until every store has records in its changelog."""
     admin = ClusterAdmin(app.connection)
     topics = [changelog_topic(name, store) for store in STORES[app.store]]
 
@@ -147,7 +149,7 @@ def await_state(app: StoresApplication, name: str) -> None:
 def assert_equals_live_control(
     app: StoresApplication, feeder: Feeder, green: str, before: int, after: int
 ) -> None:
-    """Let a control run process the same input from its beginning, both to its end, and compare them."""
+    """Let a control run process the same input from its beginning, let both finish it, and compare them."""
     assert feeder.sent < TOTAL, "the application must have been live all the time"
     app.start(CONTROL, before, "--output", "control")
     feeder.finish()
@@ -159,7 +161,7 @@ def assert_equals_live_control(
 
 
 def assert_equal(app: StoresApplication, green: str, before: int, after: int) -> None:
-    """Compare every store and the output with the control run's."""
+    """Assert that every store and the output are equal to those of the control run."""
     connection = app.connection
     for store, store_type in STORES[app.store].items():
         expected, found = (

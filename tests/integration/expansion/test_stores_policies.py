@@ -1,6 +1,6 @@
-"""Stores behind inputs that grow, or whose place another topic takes, equal those of a run without a rescale.
+"""Stores equal those of their control run, if inputs grow or another topic replaces them.
 
-Of the combinations that no other test runs, at least one for each policy, protocol and guarantee.
+Among the combinations that no other test runs, there is at least one for each policy, protocol and guarantee.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def test_behind_an_unkeyed_input_that_grows(store: str, protocol: str, guarantee
 def test_behind_an_input_whose_place_another_topic_takes(
     store: str, protocol: str, guarantee: str, tmp_path: Path
 ) -> None:
-    """Producers stay with the old topic; its bridge ends when they are silent."""
+    """Producers stay with the old topic. Its bridge ends when they are silent."""
     successor = f"left-p{AFTER}"
     declared: dict[str, Any] = {"topic": "left", "policy": "repartitioned", "silent_seconds": 10}
     with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:

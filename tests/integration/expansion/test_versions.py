@@ -1,6 +1,6 @@
-"""The flights on Kafka Streams and brokers of several versions are expanded live, and lose nothing.
+"""The flights application is expanded live on several versions of Kafka Streams and brokers, and loses nothing.
 
-Each version's own jars run; the application was compiled against the newest one.
+Each version runs with its own jars. The application was compiled against the newest version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 BROKERS = ("3.9.2", "4.0.1", "4.3.1")
 STREAMS = ("3.6.2", "3.9.2", "4.0.1", "4.3.1")
 WRONG_WITH_A_CACHE = {"3.6.2"}
-"""There the old generation's own session totals were wrong before the cutover: docs/versions.md."""
+"""With these versions, the old generation's own session totals were wrong before the cutover: docs/versions.md."""
 
 
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])

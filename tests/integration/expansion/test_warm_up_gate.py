@@ -1,4 +1,4 @@
-"""A write that the gate refuses may be in a local store by then: the gate leaves a mark of it in its group."""
+"""A write that the gate refuses may already be in a local store. So the gate leaves a mark in its group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GATED = {
     "processing.guarantee": "at_least_once",
 }
 COUNT = 3
-"""What the input's count is going to be, kept as an offset: the mark leaves it as it is for who starts later."""
+"""The future count of the input, kept as an offset for instances that start later. The mark does not change it."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Back after the promotion: the next expansion has the old count as its target, and loses nothing either."""
+"""The way back after the promotion: the next expansion has the old count as its target, and loses nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_four_to_eight_and_back_to_the_declared_four_equals_a_control_run(tmp_pa
         external = admin.describe_topics(EXTERNAL)
         timings = [there.run()]
         assert counts(admin, "flights-g2") == {8}
-        # Both generations have written: what comes of going back is more than what was there before.
+        # Both generations have written by then, so the way back has more to copy than the old generation's state.
         sent = stack.sent()
         stack.await_sent(sent + 100)
         assert stack.run("status", "flights-g2") == 0

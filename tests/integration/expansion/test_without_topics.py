@@ -1,4 +1,4 @@
-"""An application that filters and maps has no topic of its own: nothing to copy, and all the rest all the same."""
+"""An application that only filters and maps has no internal topic: nothing is copied, and all other steps work."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_catch_up_waits_for_the_journals_word(
 
 @pytest.fixture
 def filtering(broker: EmbeddedBroker, unique: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Application]:
-    """One that runs, from a topic of four partitions to one of as many."""
+    """A running application that filters. Its input and output have four partitions."""
     names = {"input": f"{unique}-in", "output": f"{unique}-out"}
     for topic in names.values():
         ClusterAdmin(KafkaConnection(broker.client_config())).ensure_topic(topic, 4, 1, {})
@@ -140,7 +140,7 @@ def test_it_is_expanded_and_hands_on_every_record_once(
 def history_by_command(
     application: Application, broker: EmbeddedBroker, directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> list[dict[str, Any]]:
-    """What ``history`` prints as JSON; as a table it names the same run."""
+    """Return what ``history`` prints as JSON, and assert that its table names the same run."""
     file, config = directory / "filtering.yaml", directory / "client.json"
     file.write_text(yaml.safe_dump(application.model_dump(mode="json", exclude_unset=True)))
     config.write_text(json.dumps(broker.client_config()))
@@ -155,7 +155,7 @@ def history_by_command(
 
 
 def send(connection: KafkaConnection, application: Application, first: int) -> None:
-    """Write so many records, each with a number of its own."""
+    """Write so many records. Each has a number of its own."""
     producer = Producer(connection.client())
     for number in range(first, first + RECORDS):
         producer.produce(application.inputs[0].topic, b"%d" % number)
@@ -163,5 +163,5 @@ def send(connection: KafkaConnection, application: Application, first: int) -> N
 
 
 def arrived(connection: KafkaConnection, topic: str) -> int:
-    """How many records there are."""
+    """Return how many records have arrived."""
     return sum(ClusterAdmin(connection).end_offsets([topic])[topic].values())

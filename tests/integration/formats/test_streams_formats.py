@@ -1,4 +1,4 @@
-"""Every format as Kafka Streams' own classes write it, in one JVM: what is read here is what was written there."""
+"""Kafka Streams' own classes write every format in one JVM, and the project reads what they wrote."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TIMES = st.integers(0, 1 << 42)
 COUNTS = st.integers(1, 200)
 LABEL: tuple[tuple[str, bytes | None], ...] = (("v", b"\x03"),)
 
-# The JVM's first calls are slow; nothing here depends on time.
+# The JVM's first calls are slow, and nothing here depends on time.
 PROPERTY = settings(deadline=None, max_examples=60)
 
 
@@ -53,13 +53,13 @@ def gateway() -> Iterator[JavaGateway]:
 
 @pytest.fixture(scope="module")
 def jvm(gateway: JavaGateway) -> Any:
-    """Its classes."""
+    """The classes of the JVM."""
     return gateway.jvm
 
 
 @pytest.fixture(scope="module")
 def streams(gateway: JavaGateway) -> Streams:
-    """Calls a method of ``StreamsFormats``."""
+    """A function that calls a method of ``StreamsFormats``."""
 
     def call(method: str, *arguments: object) -> Any:
         converter, client = ListConverter(), gateway._gateway_client
@@ -80,7 +80,7 @@ def test_kafka_streams_reads_the_metadata_of_offsets(jvm: Any, partition_time: i
 
 
 def read(store_type: str, written: Any, value: bytes | None = None, **sample: Any) -> bytes:
-    """The partitioning key of what Kafka Streams has written, which must look like its type."""
+    """Return the partitioning key of a record of Kafka Streams, and assert that the record looks like its type."""
     assert fits(format_of(store_type), Sample("t", 0, 0, bytes(written), value=value, **sample))
     return format_of(store_type).partitioning_key(bytes(written))
 
@@ -194,7 +194,10 @@ def test_suppress_buffers(
 @PROPERTY
 @given(key=KEYS, time=TIMES, sequence=st.integers(0, 2**31 - 1))
 def test_why_grace_buffers_are_refused(streams: Streams, key: bytes, time: int, sequence: int) -> None:
-    """Its own restore takes the end of a key for the time: no copy, however faithful, could be restored."""
+    """Kafka Streams' own restore reads the end of the key as the time.
+
+    So it could restore no copy, however faithful.
+    """
     logged = bytes(streams("graceBuffer", key, time, sequence))
     assert logged[9:-4] == key
     assert bytes(streams("graceBufferRestored", logged)) != logged

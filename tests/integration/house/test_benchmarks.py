@@ -1,4 +1,4 @@
-"""Every benchmark runs from end to end; how fast anything is, is no matter of tests."""
+"""Every benchmark runs from end to end. Tests do not check how fast anything is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded broker: its life cycle, and that it never outlives its test."""
+"""The embedded broker: its life cycle. It never outlives its test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RESTARTS: list[Callable[[EmbeddedBroker], object]] = [
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
-    # After a crash the controller lets the broker back in when its session has expired: 9 s by default.
+    # After a crash, the controller lets the broker back in when its session has expired. The default is 9 s.
     with EmbeddedBroker(tmp_path / "broker", properties={"broker.session.timeout.ms": "2000"}) as running:
         yield running
 

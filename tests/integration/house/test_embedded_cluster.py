@@ -1,4 +1,4 @@
-"""The test bed of three brokers: it loses one and goes on, and the roles that it names are the real ones."""
+"""The test bed of three brokers goes on when it loses one, and the roles that it names are real."""
 
 from __future__ import annotations
 

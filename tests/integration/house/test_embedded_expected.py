@@ -1,4 +1,4 @@
-"""The expected results of the flights application, on data that can be added up by hand."""
+"""The expected results of the flights application, for data that a reader can add up by hand."""
 
 from __future__ import annotations
 

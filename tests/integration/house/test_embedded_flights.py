@@ -1,4 +1,4 @@
-"""The flights application on a real broker ends with the expected results, and wrong results are noticed."""
+"""The flights application on a real broker ends with the expected results, and a wrong result is noticed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Client = dict[str, str]
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A broker of this module's own: the application's input topics have fixed names, and one of them grows."""
+    """A broker for this module, because the application's input topics have fixed names, and one of them grows."""
     with EmbeddedBroker(tmp_path_factory.mktemp("flights-broker"), heap="768m") as broker:
         yield broker.client_config()
 
@@ -52,7 +52,7 @@ def sent(client: Client) -> Dataset:
 
 @contextmanager
 def running(application: str, environment: dict[str, str]) -> Iterator[Callable[[str], int]]:
-    """The application between start and stop; yields a function that runs another command of its life cycle."""
+    """Run the application during the block, and give a function that runs another command of its life cycle."""
 
     def command(name: str) -> int:
         return subprocess.run([RUN, name, application], env={**os.environ, **environment}, check=False).returncode
@@ -108,7 +108,7 @@ def corrupt(client: Client, topic: str, key: str) -> None:
 # In `make test`, U/test_replay_pace.py has its pace; every live application is fed by one that is told to hurry.
 @pytest.mark.slow
 def test_a_replay_that_is_stopped_goes_on_where_it_was(sent: Dataset, client: Client, tmp_path: Path) -> None:
-    # Given a topic that already holds records of another replay, only what is added counts here.
+    # Given a topic that already holds records of another replay, only added records count here.
     before = end_of_topic(client)
     file = tmp_path / "progress.json"
     arguments = ["--bootstrap-servers", client["bootstrap.servers"], "--progress-file", str(file)]
@@ -139,7 +139,7 @@ def test_a_replay_that_is_stopped_goes_on_where_it_was(sent: Dataset, client: Cl
 
 
 def end_of_topic(client: Client) -> int:
-    """Number of records ever written to ``flights``: it has neither transactions nor compaction."""
+    """The number of records ever written to ``flights``. The topic has neither transactions nor compaction."""
     consumer = Consumer({**client, "group.id": "any"})
     partitions = consumer.list_topics(FLIGHTS, timeout=30).topics[FLIGHTS].partitions
     ends = [consumer.get_watermark_offsets(TopicPartition(FLIGHTS, p), timeout=30)[1] for p in partitions]

@@ -1,6 +1,6 @@
-"""The page as Airflow's own API server serves it: registered by the plugin, in its frame, with its trigger form.
+"""The page in Airflow's own API server: registered by the plugin, in Airflow's frame, with its trigger form.
 
-The server alone, in this process; the whole of Airflow is started by ``tests/system/test_page_live.py``.
+Only the server runs, in this process. ``tests/system/test_page_live.py`` starts the whole of Airflow.
 """
 
 from __future__ import annotations

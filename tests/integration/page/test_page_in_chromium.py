@@ -1,4 +1,4 @@
-"""The page in a real browser: live data, a thousand partitions, Airflow's frame, and people without permission."""
+"""The page in a real browser: live data, a thousand partitions, Airflow's frame, and users without permission."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.browser]
 HUGE = 1000
 FRAME = f"""<!doctype html><iframe style="width:1200px;height:800px" src="{PREFIX}/?application=orders"
  sandbox="allow-scripts allow-same-origin allow-forms allow-downloads"></iframe>"""
-"""As Airflow 3.3 shows an external view."""
+"""An external view as Airflow 3.3 shows it."""
 MARKUP = "<img src=x onerror=document.title='broken'>"
 
 Open = Callable[..., "Page"]
@@ -130,7 +130,7 @@ def test_a_thousand_partitions_are_shown_and_respond(open_page: Open, source: Ma
     page = open_page(of("huge"))
     every = page.locator("#lag div[aria-label='Lag of every partition']")
     every.wait_for()
-    # However many partitions there are, what the browser has to lay out stays small.
+    # However many partitions there are, the number of elements on the page stays small.
     assert page.evaluate("document.querySelectorAll('*').length") < 2_000
     assert page.evaluate("document.querySelector('canvas.heat').height") <= 96
     assert "1–15 of 1,000" in page.locator("#lag .pager").last.inner_text()

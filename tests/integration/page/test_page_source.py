@@ -1,4 +1,4 @@
-"""What the page shows of a real broker, and what it says when there is none."""
+"""What the page shows of a real broker, and what it says without a broker."""
 
 from __future__ import annotations
 

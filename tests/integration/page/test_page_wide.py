@@ -47,7 +47,7 @@ DECLARED = {
 
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaConnection]:
-    """A broker of its own: a thousand partitions are no neighbours."""
+    """A broker for this test, because a thousand partitions would slow down other tests."""
     with EmbeddedBroker(tmp_path_factory.mktemp("broker"), heap="512m") as broker:
         yield KafkaConnection(broker.client_config())
 
@@ -60,7 +60,7 @@ def applications(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def begun(connection: KafkaConnection, applications: Path) -> Plan:
-    """Make the topics of both generations, with some records to copy, and an expansion that copies them."""
+    """Make the topics of both generations with some records, and begin an expansion that copies them."""
     admin = ClusterAdmin(connection)
     application = load_application(applications / f"{NAME}.yaml")
     changelog, repartition = f"{NAME}-totals-changelog", f"{NAME}-by-customer-repartition"

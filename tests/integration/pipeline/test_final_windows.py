@@ -1,4 +1,4 @@
-"""Windows that have been emitted as final stay in their store, and do not come out again after a cutover."""
+"""Windows that were emitted as final stay in their store, and are not emitted again after a cutover."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ KEYS, T0, HOUR_MS, INPUT_PARTITIONS = 60, 1_700_000_000_000, 3_600_000, 4
 
 
 def send_wave(app: StoresApplication, number: int) -> None:
-    """One record for each key, hours younger than those of the wave before: it closes their windows."""
+    """Send one record for each key.
+
+    Its time is hours after the previous wave, so it closes the windows of that wave.
+    """
     producer = Producer(app.connection.client())
     for key in range(KEYS):
         at = T0 + number * 2 * HOUR_MS
@@ -31,7 +34,7 @@ def send_wave(app: StoresApplication, number: int) -> None:
 
 
 def emitted(app: StoresApplication) -> dict[tuple[str, int], list[bytes | None]]:
-    """What has come out, by key and wave."""
+    """The emitted results, by key and wave."""
     found: dict[tuple[str, int], list[bytes | None]] = defaultdict(list)
     for records in read(app.connection, "out").values():
         for record in records:

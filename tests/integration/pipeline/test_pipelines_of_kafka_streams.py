@@ -1,4 +1,4 @@
-"""Pipelines against Kafka Streams itself: the same programs, the same records, in ``TopologyTestDriver``."""
+"""Pipelines give the results of Kafka Streams, for the same programs and records in ``TopologyTestDriver``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipelines and Kafka Streams itself on the same real input, on a real broker: equal outputs, equal changelogs."""
+"""Pipelines and Kafka Streams have equal outputs and equal changelogs for the same real input on a real broker."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ Left = dict[str, list[Logged]]
 
 @dataclass(frozen=True)
 class Both:
-    """What Kafka Streams and this runtime have left of a program."""
+    """The results of a program in Kafka Streams and in this runtime."""
 
     theirs: Left
     ours: Left
 
 
 def differences(theirs: Left, ours: Left) -> list[str]:
-    """How the topics of two runs differ; empty if they don't.
+    """Return how the topics of two runs differ. It is empty if they are equal.
 
-    Of changelogs every partition is compared in order, as one task writes it. Of outputs every key is: several
-    tasks write to a partition, each in its own time. Of records without a key only the number of each is.
+    A changelog is compared per partition and in order, because one task writes a partition. An output is compared
+    per key, because several tasks write to a partition, each at its own pace. For records without a key, only the
+    number of equal records is compared.
     """
     found = []
     for topic in sorted({*theirs, *ours}):
@@ -57,7 +58,7 @@ def differences(theirs: Left, ours: Left) -> list[str]:
 
 @pytest.fixture(scope="module")
 def ran(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Both]:
-    """Every program run by both; by this runtime in two runs, between which it has only files and offsets."""
+    """Run every program in both. This runtime makes two runs, between which it keeps only files and offsets."""
     connection, directory = KafkaConnection(broker.client_config()), tmp_path_factory.mktemp("flights")
     dataset = recent_flights(FLIGHTS)
     inputs = f"real-{directory.name}"

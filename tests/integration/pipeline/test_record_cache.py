@@ -1,4 +1,4 @@
-"""The record cache of pipelines against that of Kafka Streams: the same records written, by the same evictions."""
+"""The record cache of pipelines writes the same records as that of Kafka Streams, by the same evictions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ pytestmark = pytest.mark.integration
 
 RECORDS, COMMIT = 300, 40
 ROOMY, NARROW = 10_485_760, 2_000
-"""Kafka Streams' default, in which nothing is evicted here; and one in which each store evicts all the time."""
+"""Sizes of the cache. ROOMY is Kafka Streams' default: nothing is evicted here.
+
+NARROW: each store evicts all the time.
+"""
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Ran]]:
-    """All programs, run by Kafka Streams with each size of the cache."""
+    """Run all programs in Kafka Streams with each size of the cache."""
     records = {name: program_records(name, RECORDS) for name in PROGRAMS}
     return {
         size: run_by_kafka_streams(records, tmp_path_factory.mktemp("state"), cache=size, commit=COMMIT)

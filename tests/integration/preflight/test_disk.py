@@ -1,4 +1,4 @@
-"""Free space as real brokers tell it, and a real disk that would not hold the copies."""
+"""Free space as real brokers report it, and a real disk that is too small for the copies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.small_cluster import make, run_preflight
 pytestmark = pytest.mark.integration
 
 SMALL, STATE = 128 * 2**20, 72 * 2**20
-"""Bytes of a disk, and of the state on it: another copy of that does not fit beside it."""
+"""Bytes of a disk, and of the state on it. A copy of the state does not fit on the disk."""
 
 KEYS = tuple(f"big-{i}".encode() for i in range(96))
 
@@ -44,7 +44,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(client: Mapping[str, str], changelog: str, size: int) -> None:
-    """Write state whose records can't be compressed, each key where murmur2 puts it."""
+    """Write state that can't be compressed. Each key is in the partition of murmur2."""
     producer = Producer({**client, "linger.ms": 5})
     value = os.urandom(size // len(KEYS))
     for made in placed(KEYS, 4):

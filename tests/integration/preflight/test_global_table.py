@@ -1,4 +1,4 @@
-"""What would come of growing the topic of a global table, on a real broker."""
+"""What would happen on a real broker if the topic of a global table grew."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UPDATES = 20
 def test_a_running_application_would_miss_what_comes_into_new_partitions_of_a_global_table(
     client: dict[str, str], unique: str, tmp_path: Path
 ) -> None:
-    """Why its topic is never grown; nothing of it has to be: a new generation reads all of its partitions."""
+    """This is why the topic never grows. It does not have to: a new generation reads all of its partitions."""
     rates, servers = Rates(client, unique), client["bootstrap.servers"]
     rates.sets("EUR", "1", 0)
     with streams_member(servers, unique, unique, tmp_path / "1", SETTINGS, PROGRAM) as running:
@@ -35,7 +35,7 @@ def test_a_running_application_would_miss_what_comes_into_new_partitions_of_a_gl
         rates.grows(2)
         rates.sets("USD", "2", 1)
         for number in range(UPDATES):
-            # Each is seen after more than one refresh of the metadata: what is not read by then never is.
+            # All updates together take more than one refresh of metadata. What is not read by then never is.
             rates.sets("EUR", str(number), 0)
             wait_until(lambda wanted=str(number): rates.asks("EUR") == wanted, timeout=60, what="an update")
         assert rates.asks("USD") == UNKNOWN

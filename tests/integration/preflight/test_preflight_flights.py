@@ -1,4 +1,4 @@
-"""Preflight of a real Kafka Streams application: nothing to object to, until the file says something wrong."""
+"""Preflight of a real Kafka Streams application finds nothing, until the file says something wrong."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FLIGHTS = 3000
 
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaConnection]:
-    """A broker of this module's own with the application running on 4 partitions, done with its input."""
+    """A broker for this module. The application runs on 4 partitions and has processed its input."""
     ensure_demo_classes()
     root = tmp_path_factory.mktemp("flights")
     with EmbeddedBroker(root / "broker", heap="768m") as broker:
@@ -42,7 +42,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaConnec
         replay.send_at_once(FLIGHTS)
         replay.flush()
         with pytest.MonkeyPatch.context() as environment:
-            # Of this process: preflight runs the `status` command.
+            # In the environment of this process, because preflight runs the `status` command.
             environment.setenv("KAFKA_BOOTSTRAP_SERVERS", broker.bootstrap_servers)
             environment.setenv("FLIGHTS_STATE_ROOT", str(root))
             environment.setenv("FLIGHTS_OPTIONS", "--commit-interval-ms 200")
@@ -56,7 +56,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaConnec
 
 
 def wait_until_processed(connection: KafkaConnection) -> None:
-    """Return once the application has committed the ends of its input and repartition topics."""
+    """Wait until the application has committed the ends of its input and repartition topics."""
     admin = ClusterAdmin(connection)
     topics = ("flights", "flights-by-aircraft-repartition", "flights-by-airport-repartition")
 
@@ -70,7 +70,7 @@ def wait_until_processed(connection: KafkaConnection) -> None:
 
 
 def run(connection: KafkaConnection, target: int, **changes: object) -> Preflight:
-    """Preflight of the repository's own application file, some of its fields changed."""
+    """Run preflight for the repository's own application file, with some fields changed."""
     application = load_application(FILE)
     return preflight(
         application.model_copy(update=changes),
@@ -103,7 +103,7 @@ def test_the_present_count_is_nothing_to_do(connection: KafkaConnection) -> None
 
 
 def not_growing(output: Output) -> Output:
-    """An output that shall not grow."""
+    """Declare an output that shall not grow."""
     return output.model_copy(update={"partitions": None})
 
 

@@ -1,4 +1,4 @@
-"""Why an application behind a bridge has to read committed: it would process what a killed bridge leaves."""
+"""An application behind a bridge has to read committed: otherwise it would process what a killed bridge leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals that look at real records: on a sound application the same checks find nothing."""
+"""Refusals because of real records. For a sound application, the same checks find nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Client = Mapping[str, str]
 
 
 def refusal(client: Client, directory: Path, name: str, target: int = 8, **changes: Any) -> str:
-    """The message of a refused preflight, which has left everything as it was."""
+    """Return the message of a refused preflight, and assert that it has left everything as it was."""
     before = picture(client, name)
     with pytest.raises(PreflightRefused) as error:
         run_preflight(client, directory, name, target, **changes)
@@ -29,13 +29,13 @@ def refusal(client: Client, directory: Path, name: str, target: int = 8, **chang
 
 
 def inputs(name: str, **changes: str) -> list[dict[str, Any]]:
-    """The declared inputs, with changes to the keyed one."""
+    """The declared inputs, with changes to the keyed input."""
     orders, customers = declared(name)["inputs"]
     return [orders, {**customers, **changes}]
 
 
 def stores(**types: str) -> list[dict[str, Any]]:
-    """The declared stores, some with another type."""
+    """The declared stores. Some have another type."""
     return [{**s, "type": types.get(s["name"], s["type"])} for s in declared("x")["stores"]]
 
 
@@ -59,7 +59,7 @@ def test_records_of_a_librdkafka_producer(client: Client, tmp_path: Path, unique
 
 
 def test_records_whose_partition_their_producer_has_chosen(client: Client, tmp_path: Path, unique: str) -> None:
-    """As Apache's StreamsSmokeTest ends: one record of the same key to each partition."""
+    """Apache's StreamsSmokeTest ends in this way: it sends one record of the same key to each partition."""
     markers = [Made(partition, b"flush") for partition in range(4)]
     make(client, unique, spoilt={"customers": [*placed(KEYS, 4), *markers]})
     found = refusal(client, tmp_path, unique)
@@ -155,7 +155,7 @@ def test_a_topic_that_is_there_already_and_takes_less(client: Client, tmp_path: 
 
 
 def test_a_name_with_one_character_more_than_kafka_takes(client: Client, tmp_path: Path, unique: str) -> None:
-    """The running generation's changelog is as long as a topic's name can be."""
+    """The name of the running generation's changelog is as long as a topic's name can be."""
     store = "s" * (249 - len(f"{unique}--changelog"))
     shape = declared(unique)
     make(client, unique)

@@ -1,4 +1,4 @@
-"""Refusals by who runs, who rescales and what lies in the way; and that a refused preflight leaves no trace."""
+"""Refusals because of what runs, another expansion, or existing topics and offsets. They leave no trace."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Client = Mapping[str, str]
 
 
 def refusal(run: Callable[[], object], kind: type[Exception] = PreflightRefused) -> str:
-    """The message of a refused preflight."""
+    """Return the message of a refused preflight."""
     with pytest.raises(kind) as error:
         run()
     return str(error.value)
@@ -48,7 +48,7 @@ def planned(client: Client, directory: Path, name: str, target: int = 8) -> Plan
 
 
 def remember(client: Client, name: str, **concerns: Value) -> None:
-    """Write what an earlier run would have left in the control topic."""
+    """Write to the control topic what an earlier run would have left there."""
     ControlTopic(KafkaConnection(dict(client)), name).update(lambda _: concerns)
 
 
@@ -196,7 +196,7 @@ def test_wrong_credentials(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         options = ["--config", str(tmp_path / "wrong.json")]
         assert main(["status", str(write(tmp_path, "shop")), *options]) == REFUSED
     (line,) = capsys.readouterr().err.splitlines()
-    # librdkafka says how long the attempt has taken.
+    # The message of librdkafka has the time that the attempt took.
     assert re.sub(r"\d+ms", "", line) == re.sub(r"\d+ms", "", message)
     assert "Invalid username or password" in message
     assert message.endswith("Correct sasl.mechanism, sasl.username, sasl.password or ssl.* in the connection.")

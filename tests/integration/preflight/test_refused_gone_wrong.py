@@ -1,4 +1,4 @@
-"""Cases that are refused, done by hand with a real Kafka Streams application: what comes of them."""
+"""What would go wrong in refused cases: the tests do them by hand with a real Kafka Streams application."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SETTINGS = {"commit.interval.ms": "100", "statestore.cache.max.bytes": "0", "aut
 def test_records_that_arrive_elsewhere_do_not_find_their_state(
     copied: tuple[str, int], sent: tuple[str, int], client: dict[str, str], unique: str, tmp_path: Path
 ) -> None:
-    """Entries are where one rule has put them, records of the same keys arrive where another one does."""
+    """One rule has placed the entries of the table, and another rule places the records of the same keys."""
     rates = Rates(client, unique, AFTER)
     homes, arrivals = (
         dict(zip(KEYS, partitioner_named(name).partition_batch([k.encode() for k in KEYS], n), strict=True))
@@ -50,7 +50,7 @@ def test_records_that_arrive_elsewhere_do_not_find_their_state(
 
 
 class Counting:
-    """What is sent to, and written by, the program that counts the records of every key."""
+    """The input and output of the program that counts the records of every key."""
 
     def __init__(self, client: dict[str, str], output: str) -> None:
         self._admin, self._client = ClusterAdmin(KafkaConnection(client)), client
@@ -58,7 +58,7 @@ class Counting:
         self._admin.ensure_topic(output, 1, 1, {})
 
     def sends(self, topic: str, partitions: list[int], count: int) -> None:
-        """Make a topic, and send a record to each of the partitions named."""
+        """Make a topic, and send a record to each of the given partitions."""
         self._admin.ensure_topic(topic, count, 1, {})
         producer = Producer(self._client)
         for partition in partitions:
@@ -66,11 +66,11 @@ class Counting:
         assert producer.flush(20) == 0
 
     def written(self) -> int:
-        """Return how many records the program has processed: it writes one of each."""
+        """Return how many records the program has processed. It writes one record for each."""
         return self._admin.end_offsets([self._output])[self._output][0]
 
     def awaits(self, written: int) -> None:
-        """Wait until the program has processed so many."""
+        """Wait until the program has processed so many records."""
         wait_until(lambda: self.written() >= written, timeout=60, what=f"{written} records to be processed")
 
 
@@ -78,7 +78,7 @@ class Counting:
 def test_a_topic_that_only_a_pattern_names_is_processed_twice_or_not_at_all(
     reset: str, of_the_other_topic: int, client: dict[str, str], unique: str, tmp_path: Path
 ) -> None:
-    """Green has offsets of the topics that were planned. Of another one that matches it has none."""
+    """Green has offsets for the planned topics, but not for another topic that matches the pattern."""
     counting, admin = Counting(client, f"{unique}-counts"), ClusterAdmin(KafkaConnection(client))
     planned, other, green = f"{unique}-de", f"{unique}-fr", f"{unique}-g2"
     servers, settings = client["bootstrap.servers"], {**SETTINGS, "pattern": f"{unique}-(de|fr)"}

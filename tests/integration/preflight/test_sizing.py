@@ -1,4 +1,4 @@
-"""``plan --recommend`` on a real broker: what is measured, what is recommended, and the plan for it."""
+"""``plan --recommend`` on a real broker: what it measures and recommends, and the plan for that."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.support.small_cluster import make, picture, produce
 
 pytestmark = pytest.mark.integration
 ARRIVED = 20
-"""Records of every key that come in while it is measured."""
+"""So many records of every key arrive during a measurement."""
 
 
 @dataclass
 class Shop:
-    """The small application, and how much of what comes in it processes."""
+    """The small application, and which share of the arriving records it processes."""
 
     client: Mapping[str, str]
     name: str
@@ -39,7 +39,7 @@ class Shop:
         self.admin.commit(self.name, self.admin.end_offsets(self.topics))
 
     def meanwhile(self, _: float) -> None:
-        """What happens between the two readings."""
+        """Let records arrive and be processed between the two readings."""
         before = self.admin.end_offsets(self.topics)
         produce(self.client, {topic: placed(KEYS, 4) * ARRIVED for topic in self.topics})
         after = self.admin.end_offsets(self.topics)
@@ -50,7 +50,7 @@ class Shop:
         self.admin.commit(self.name, done)
 
     def plan(self, *options: str) -> list[str]:
-        """The command line."""
+        """Return the command line."""
         config = self.directory / "client.properties"
         config.write_text("".join(f"{key} = {value}\n" for key, value in self.client.items()))
         file = write(self.directory, self.name)
@@ -59,7 +59,7 @@ class Shop:
 
 @pytest.fixture
 def shop(client: Mapping[str, str], unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    """The application; a measurement takes as long as something happens."""
+    """The application. Instead of a wait, a measurement calls ``meanwhile``."""
     made = Shop(client, unique, tmp_path)
     monkeypatch.setattr(sizing.time, "sleep", made.meanwhile)
     return made

@@ -1,4 +1,4 @@
-"""KIP-878: a static partitioner that asks for a partition beyond the count lets the counts be read anew."""
+"""KIP-878: if a static partitioner asks for a partition beyond the count, preflight reads the counts again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEW = tuple(key for key in KEYS if key not in OLD)
 
 
 def make_numbered(client: Client, name: str) -> None:
-    """Every topic with 4 partitions, and the keys that belong there."""
+    """Make every topic with 4 partitions and the keys that belong there."""
     made = records(name, 8, NUMBERED)
     old = {t: [m for m in its if m.partition < 4] for t, its in made.items()}
     make(client, name, spoilt={topic.removeprefix(f"{name}-"): its for topic, its in old.items()})
@@ -38,7 +38,7 @@ def test_an_input_that_grows_while_it_is_sampled_is_looked_at_again(
     customers, counted, genuine = f"{unique}-customers", list[int](), preflight._sample
 
     def grown_before(known: Any, admin: ClusterAdmin, connection: KafkaConnection) -> Any:
-        """The topics were counted; now it grows, and its producers send new keys before anything is sampled."""
+        """After the count and before the sample, the topic grows and its producers send new keys."""
         counted.append(known.cluster.topics[customers].partitions)
         if len(counted) == 1:
             admin.grow_topic(customers, 8)

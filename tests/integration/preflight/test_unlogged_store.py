@@ -1,4 +1,4 @@
-"""Why a store without logging is refused: without its local disk there is nothing to restore it from."""
+"""A store without logging is refused because without its local disk, there is nothing to restore it from."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_an_instance_without_the_local_disk_begins_with_what_the_changelog_has(
         with streams_member(servers, unique, unique, tmp_path / disk, settings) as member:
             wait_until(lambda so_far=before: written() == so_far + RECORDS, timeout=60, what="the counts")
             member.close()
-        # Its members linger for the session timeout, and the next one would wait for it.
+        # Its members linger for the session timeout, and the next instance would wait for that.
         admin.remove_members(unique)
     *_, last = read_ranges(connection, output, {0: (0, written())})
     value = last.value()

@@ -1,4 +1,4 @@
-"""A past interval of a pipeline, processed once more beside the generation that is at work."""
+"""A pipeline processes a past interval again, beside the generation that is at work."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ PER_DAY = 5
 
 @pytest.fixture
 def connection(broker: EmbeddedBroker, unique: str) -> KafkaConnection:
-    """Brokers with three days of words, and one that belongs to the second day and came after the third."""
+    """A broker with three days of words. One word belongs to the second day and came after the third."""
     connection = KafkaConnection(broker.client_config())
     admin = ClusterAdmin(connection)
-    # Names of topics are the pipeline's own: what other tests have left of them goes first.
+    # The pipeline fixes the names of its topics, so first delete what other tests have left.
     admin.delete_topics(["lines", "counted"])
     for topic in ("lines", "counted", f"{unique}-again"):
         admin.ensure_topic(topic, 2, 1, {"retention.ms": "-1"})
@@ -44,7 +44,7 @@ def connection(broker: EmbeddedBroker, unique: str) -> KafkaConnection:
 
 
 def write(connection: KafkaConnection, words: Iterable[tuple[bytes, int, int]]) -> None:
-    """Write words, each always to the same partition: word, day, and number within the day."""
+    """Write words: word, day, and number within the day. Each word always goes to the same partition."""
     producer = Producer(connection.client())
     for word, day, number in words:
         at = DAY_1 + day * DAY_MS + 1000 * number
@@ -59,7 +59,7 @@ def declared(directory: Path, name: str) -> PipelineApplication:
 
 
 def backfilled(application: PipelineApplication, connection: KafkaConnection, day: int, **how: Any) -> list[int]:
-    """Process a day once more; returns how many records each job has processed."""
+    """Process a day again, and return how many records each job has processed."""
     start = DAY_1 + day * DAY_MS
     outputs = {"counted": f"{application.application_id}-again"}
     backfill = Backfill(start_ms=start, end_ms=start + DAY_MS, outputs=outputs, **how)
@@ -80,7 +80,7 @@ def counts(connection: KafkaConnection, topic: str) -> dict[bytes, list[int]]:
 
 
 def picture(connection: KafkaConnection, name: str) -> dict[str, Any]:
-    """All that the live generation has and has written."""
+    """Everything that the live generation has and has written."""
     admin = ClusterAdmin(connection)
     own = [t for t in admin.list_topics() if t.startswith(f"{name}-") and "backfill" not in t and "again" not in t]
     return {

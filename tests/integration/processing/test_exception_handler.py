@@ -1,4 +1,4 @@
-"""A thread dies of an exception of its pipeline, and the handler decides by that (KIP-663's example)."""
+"""A thread dies of an exception of its pipeline, and the handler decides by this exception (KIP-663's example)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def connection(broker: EmbeddedBroker) -> KafkaConnection:
 
 
 def declared(connection: KafkaConnection, name: str, directory: Path, value: bytes) -> PipelineApplication:
-    """The application, with one record to read."""
+    """The application, with one record in its input."""
     admin = ClusterAdmin(connection)
     admin.delete_topics([INPUT, OUTPUT])
     for topic in (INPUT, OUTPUT):
@@ -48,7 +48,7 @@ def declared(connection: KafkaConnection, name: str, directory: Path, value: byt
 
 
 def after_its_death(application: PipelineApplication, connection: KafkaConnection) -> Processing:
-    """What has become of the client, as Airflow's task has it decided."""
+    """Let Airflow's task handle the death of the thread, and return the state of the clients."""
     thread = f"{application.application_id}-StreamThread-1"
     attempt = Attempt(RUN, f"process/1/{thread}", thread, 1)
     found = handle_failure(application, connection, attempt, Exception("spark-submit has ended with exit code 1"))

@@ -1,4 +1,4 @@
-"""A pipeline whose processors follow its inputs: flag, error, timeout and callback of KIP-878, on a broker."""
+"""The processors of a pipeline follow its inputs: flag, error, timeout and callback of KIP-878, on a broker."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ CALLED: list[tuple[Any, ...]] = []
 
 
 def note(old: int, new: int) -> None:
-    """Such as a user declares."""
+    """A function that a user could declare."""
     CALLED.append((old, new))
 
 
 def note_once(old: int, new: int, expansion_id: str) -> None:
-    """Such as a user declares, who can tell a repeated call."""
+    """A function that a user could declare. It can recognize a repeated call."""
     CALLED.append((old, new, expansion_id))
 
 
 def fails(old: int, new: int) -> None:
-    """It may have had its effect."""
+    """Fail after the effect."""
     CALLED.append((old, new))
     raise OSError("gone")
 
@@ -47,7 +47,10 @@ def connection(broker: EmbeddedBroker) -> KafkaConnection:
 
 @pytest.fixture
 def grown(connection: KafkaConnection, unique: str, tmp_path: Path) -> tuple[Growing, Growing]:
-    """An application of two processors, which has processed something, and its input has grown to 4 since."""
+    """An application of two processors that has processed records.
+
+    Since then, its input has grown to 4 partitions.
+    """
     live, control = live_and_control(connection, unique, tmp_path)
     live.inline = control.inline = True
     live.scaling = dict(ON)
@@ -63,7 +66,7 @@ def record(live: Growing) -> Autoscaling:
 
 
 def run_until(live: Growing, count: int) -> list[str]:
-    """Run until there are so many processors; returns what was said."""
+    """Run until there are so many processors, and return what each run said."""
     said: list[str] = []
     while live.counts.count < count:
         assert len(said) < 5, said
@@ -132,7 +135,7 @@ def test_a_growth_that_tears_keys_from_their_state_is_an_error_on_or_off(
 def test_an_internal_topic_with_too_many_partitions_is_an_error_on_or_off(
     connection: KafkaConnection, unique: str, tmp_path: Path, scaling: dict[str, Any]
 ) -> None:
-    """KIP-878: no topic can shrink, so a person has to look."""
+    """KIP-878: no topic can shrink, so a person has to act."""
     live, _ = live_and_control(connection, unique, tmp_path)
     live.scaling = dict(scaling)
     write(connection, live.topic, 2, range(50))
@@ -145,7 +148,7 @@ def test_an_internal_topic_with_too_many_partitions_is_an_error_on_or_off(
 class TestAFailure:
     @pytest.fixture(autouse=True)
     def refused(self, grown: tuple[Growing, Growing], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-        """Whether the brokers refuse to grow topics; they do, to begin with."""
+        """Whether the brokers refuse to grow topics. At the beginning they do."""
         refuses, grow = [True], ClusterAdmin.grow_topics
 
         def grow_topics(admin: ClusterAdmin, targets: dict[str, int]) -> dict[str, int]:

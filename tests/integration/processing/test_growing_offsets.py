@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 T0 = 1_700_000_000_000
 
 Written = tuple[int, int, bytes, bytes, int]
-"""Partition, offset, key, value and timestamp of a record."""
+"""The partition, offset, key, value and timestamp of a record."""
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def fields(message: Any) -> Written:
 
 
 def written(live: Growing, partitions: int, numbers: range) -> list[Written]:
-    """Write numbered records; return where the broker has acknowledged each."""
+    """Write numbered records, and return the place that the broker acknowledged for each."""
     acknowledged: list[Written] = []
     producer = Producer(live.connection.client(**{"linger.ms": 5, "enable.idempotence": True}))
     for number in numbers:

@@ -1,4 +1,4 @@
-"""A key's records in its old partition come before those in its new one, whenever its producer learnt of that."""
+"""A key's records in its old partition come before those in its new one, whenever its producer learns of it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def live(broker: EmbeddedBroker, unique: str, tmp_path: Path) -> Growing:
 
 
 def write(growing: Growing, records: Iterable[tuple[int, bytes, bytes, int]]) -> None:
-    """Write partition, key, value and ms after ``T0``, one after the other."""
+    """Write records one after the other. A record is partition, key, value and ms after ``T0``."""
     producer = Producer(growing.connection.client())
     for partition, key, value, at in records:
         producer.produce(growing.topic, value, key, partition, timestamp=T0 + at)
@@ -49,13 +49,16 @@ def write(growing: Growing, records: Iterable[tuple[int, bytes, bytes, int]]) ->
 
 
 def written_by_a_producer_that_learns_late(growing: Growing) -> None:
-    """It goes on with the old partition after the growth, then uses the new one, for a record of an early time."""
+    """Write as a producer that first uses the old partition after the growth, and then the new one.
+
+    The record in the new partition has an early time.
+    """
     growing.admin.grow_topic(growing.topic, 4)
     write(growing, [(0, KEY, b"stale", 900), (0, KEY, b"stale too", 700), (2, KEY, b"moved", 100)])
 
 
 def folds(*values: bytes) -> list[bytes]:
-    """What the pipeline makes of values in this order."""
+    """The results of the pipeline for values in this order."""
     found, digest = [], 0
     for number, value in enumerate(values, start=1):
         digest = zlib.crc32(value, digest)
@@ -145,7 +148,7 @@ def test_an_input_that_grows_without_being_declared_is_refused(live: Growing) ->
 
 
 def backfilled(live: Growing) -> None:
-    """Process everything once more, beside what is at work."""
+    """Process everything again, beside the running generation."""
     again, application = f"{live.topic}-again", live.application
     live.admin.ensure_topic(again, 2, 1, {"retention.ms": "-1"})
     backfill = Backfill(start_ms=T0, end_ms=T0 + 60_000, outputs={f"{live.topic}-folded": again})

@@ -1,4 +1,4 @@
-"""A live pipeline grows, partitions first and processors then, while its processes are killed (KIP-287)."""
+"""A live pipeline grows while its processes are killed: first its partitions, then its processors (KIP-287)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_partitions_grow_then_processors_and_nothing_moves_between_existing_ones
     assert live.counts.count == 2
     said = live.run()
     assert "in this run" in said
-    # Each record of the input was one of the changelog. Compaction removes some of them before and after the copy.
+    # Each input record made a changelog record. Compaction removes some of those before and after the copy.
     moves = [LinearHashing(INITIAL).partition(m.key(), 4) > 1 for m in live.records(live.topic)]
     left = [m for m in live.records(live.changelog) if m.partition() < 2 and m.value() is not None]
     still = sum(LinearHashing(INITIAL).partition(m.key(), 4) > 1 for m in left)
@@ -155,7 +155,10 @@ def test_without_the_record_of_its_processors_a_pipeline_goes_on_only_if_none_we
 
 @pytest.fixture
 def grown(connection: KafkaConnection, unique: str, tmp_path: Path) -> tuple[Growing, Growing]:
-    """An application of two processors and 500 records, its topic grown to 8; and one that never grows."""
+    """An application of two processors whose topic has grown to 8, and a control that never grows.
+
+    Both get 500 records.
+    """
     live, control = live_and_control(connection, unique, tmp_path)
     both(live, control, 2, range(400))
     live.run()
@@ -212,7 +215,7 @@ def test_files_of_a_new_processor_hold_what_they_stand_for_also_while_readers_do
     live, _ = grown
     expand_processors(live.application, live.connection, 4)
     live.assign()
-    # A commit returns before its marker is written. What is open here hides what comes behind it, as that does.
+    # A commit returns before its marker is written. Until then it hides later records, as this open one does.
     unseen = TaskProducer(live.connection, f"{live.topic}-unseen")
     with unseen.transaction():
         unseen.produce(live.changelog, b"none", b"none", 2, timestamp=1)
@@ -283,7 +286,7 @@ def test_a_stale_run_of_an_old_processor_is_fenced_wherever_it_comes_in(
 
 
 def killed_while_growing(grown: tuple[Growing, Growing], seed: int, kills: int) -> None:
-    """Kill runs at so many places between the first demand for processors and the last hand-over."""
+    """Kill so many runs, between the first request for processors and the last hand-over."""
     live, control = grown
     expand_processors(live.application, live.connection, 4)
     lines, killed, rounds, at = lines_of(live.run), 0, 0, 500
@@ -334,7 +337,7 @@ def test_processors_are_added_by_spark_submit(grown: tuple[Growing, Growing], tm
 
 
 def by_spark(live: Growing, run: str, directory: Path) -> None:
-    """One run as the DAG does it, by ``spark-submit``."""
+    """Make one run as the DAG does, by ``spark-submit``."""
     application = live.application
     prepared = prepare(application, live.connection, run)
     (client,) = application.members
@@ -353,7 +356,7 @@ def by_spark(live: Growing, run: str, directory: Path) -> None:
 def test_partitions_and_processors_grow_under_load_while_processes_are_killed(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:
-    # As by default: how far a new processor is behind depends on how long this machine takes for a run.
+    # The default: how far a new processor is behind depends on how long this machine takes for a run.
     acceptable = 10_000
     live = Growing(connection, unique, tmp_path / "live", settle_ms=10_000, acceptable_lag=acceptable)
     control = Growing(connection, f"{unique}c", tmp_path / "control")
@@ -361,7 +364,7 @@ def test_partitions_and_processors_grow_under_load_while_processes_are_killed(
     control.create()
     with under_load(connection, (live.topic, control.topic)) as sent:
         live.run()
-        # What is written in a run is less than that, and what was written before is more: it has to be warmed up.
+        # A run writes less than this lag. What was written before is more, so new processors have to warm up.
         while min(live.admin.end_offsets([live.changelog])[live.changelog].values()) < acceptable:
             live.run()
         assert (live.counts.initial, live.counts.count) == (INITIAL, 2)

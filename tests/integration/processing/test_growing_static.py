@@ -1,4 +1,4 @@
-"""A pipeline with state, whose input has a static partitioner, grows with its processors (KIP-878, KIP-287)."""
+"""A pipeline with state and a statically partitioned input grows with its processors (KIP-878, KIP-287)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def connection(broker: EmbeddedBroker) -> KafkaConnection:
 
 
 def write(app: Growing, numbers: range, digits: Iterable[int], partitions: int) -> None:
-    """Numbered records of keys that end with a digit, by which the function places them."""
+    """Write numbered records. Their keys end with a digit, by which the function places them."""
     producer = Producer(app.connection.client(**{"linger.ms": 5, "enable.idempotence": True}))
     for number in numbers:
         for digit in digits:
@@ -47,7 +47,7 @@ def assert_same(live: Growing, control: Growing) -> None:
 
 
 def digits_of(live: Growing) -> dict[int, set[int]]:
-    """By processor, how the keys end of which it has state."""
+    """For each processor, the last digits of the keys in its state."""
     return {processor: {int(key[-1:]) for key in its} for processor, its in live.state().items()}
 
 
@@ -118,7 +118,7 @@ def test_a_function_that_is_not_static_after_all_is_found_before_anything_is_pro
 def test_an_input_that_grows_while_it_is_sampled_is_counted_anew(
     connection: KafkaConnection, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """KIP-878: an answer outside of the topic lets the counts be read again."""
+    """KIP-878: if an answer is outside the topic, the counts are read again."""
     live, _ = live_and_control(connection, unique, tmp_path, linear=False, static=f"{FUNCTIONS}:numbered")
     write(live, range(20), (0, 1), 2)
     live.run()
@@ -126,7 +126,7 @@ def test_an_input_that_grows_while_it_is_sampled_is_counted_anew(
     genuine, looks = processors._check_samples, count(1)
 
     def grown_before(*given: Any) -> None:
-        """The input was counted with 4 partitions; now it has 8, and its producers use them."""
+        """After the input was counted with 4 partitions, it grows to 8 and its producers use them."""
         if next(looks) == 1:
             live.admin.grow_topic(live.topic, 8)
             write(live, range(20, 40), range(8), 8)

@@ -1,4 +1,4 @@
-"""Offsets that are gone stop a run before it has begun, and are set again without losing their marks."""
+"""Lost offsets stop a run before it begins. A person can set them again, and they keep their marks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def write_words(connection: KafkaConnection, first: int, count: int) -> None:
 
 
 def counted(connection: KafkaConnection) -> Counter[bytes]:
-    """The latest count of every word."""
+    """The last count of every word."""
     ends = ClusterAdmin(connection).end_offsets(["counted"], read_committed=False)["counted"]
     ranges = {partition: (0, end) for partition, end in ends.items()}
     found: Counter[bytes] = Counter()

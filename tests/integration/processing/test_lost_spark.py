@@ -1,4 +1,7 @@
-"""A client whose Spark cluster is gone: its tasks go to the other client, and it joins again when it is back."""
+"""If a client's Spark cluster is gone, its tasks go to the other client.
+
+It joins again when the cluster is back.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from tests.integration.spark_job_helpers import LOCAL
 from tests.support.processing.several_clients import SeveralClients
 from tests.support.processing.thread_operators import RETRIES, RUN, attempt, connections, thread_operator
 
-# In `make test`, U/test_lost_spark.py. Spark itself needs a minute to give a dead master up.
+# In `make test`, U/test_lost_spark.py. Spark itself needs a minute until it gives up a dead master.
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 

@@ -1,4 +1,4 @@
-"""What a rebalance leaves alone, and what a handler or a new start makes of a pipeline's clients, on a broker."""
+"""What a rebalance keeps of a pipeline's clients, and what a handler or a new start changes, on a broker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def app(broker: EmbeddedBroker, unique: str, tmp_path: Path) -> SeveralClients:
-    """Two clients with a thread each, of which one death ends the application."""
+    """Two clients with one thread each. The death of a thread ends the application."""
     handler = {"uncaught.exception.handler": Decision.SHUTDOWN_APPLICATION.value}
     connection = KafkaConnection(broker.client_config())
     application = SeveralClients(connection, unique, tmp_path, {"a": {}, "b": {}}, handler)
@@ -34,7 +34,7 @@ def app(broker: EmbeddedBroker, unique: str, tmp_path: Path) -> SeveralClients:
 
 @pytest.fixture
 def config(app: SeveralClients) -> Path:
-    """The properties of the broker, for commands."""
+    """A file with the broker's properties, for commands."""
     file = app.directory / "config.json"
     file.write_text(json.dumps(dict(app.connection.config)))
     return file
@@ -61,7 +61,7 @@ def test_a_rebalance_that_moves_nothing_fences_nobody(app: SeveralClients) -> No
 
 
 def test_a_client_has_its_added_threads_until_it_is_started_again(app: SeveralClients, config: Path) -> None:
-    """Nothing but the control topic knows of them, so that a run, or another Airflow, is no new start."""
+    """Only the control topic knows of them. So neither a run nor another Airflow counts as a new start."""
 
     def threads(run: str) -> list[str]:
         return [name for name in app.prepare(run).processing.running if name.startswith("a-")]
@@ -93,7 +93,7 @@ def test_the_handler_can_end_the_application_and_a_person_starts_it_again(
 
 
 def test_status_has_no_thread_that_is_dead(app: SeveralClients, config: Path) -> None:
-    """As ``localThreadsMetadata()`` has none (KIP-663)."""
+    """``localThreadsMetadata()`` has no dead thread either (KIP-663)."""
     app.configs = {"uncaught.exception.handler": Decision.REPLACE_THREAD.value}
     dead = app.prepare("run/1").processing.threads[0].name
     app.says_it_runs(dead, "run/1")

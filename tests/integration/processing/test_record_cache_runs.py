@@ -1,4 +1,4 @@
-"""A pipeline with a record cache on a broker: fewer records, the same state, failures that are told as ever."""
+"""A pipeline with a record cache on a broker: fewer records, the same state, the same reports of failures."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_cache_writes_a_key_once_per_commit_and_ends_with_the_same_state(
     names = {size: f"{unique}-{size}" for size in (0, NARROW, ROOMY)}
     pipelines = {size: counted(connection, name, tmp_path, unique) for size, name in names.items()}
     for part in range(2):
-        # The second run restores from files or changelogs, and its cache begins empty.
+        # The second run restores from files or changelogs, and its cache is empty at first.
         records = [
             ("left", 0, b"%d" % chance.randrange(KEYS), b"%d," % n, part * RECORDS + n) for n in range(RECORDS)
         ]
@@ -103,7 +103,7 @@ def test_a_function_that_fails_behind_the_cache_is_told_by_the_record_that_it_fa
 def test_the_cache_is_divided_anew_when_threads_are_added_and_removed(
     connection: KafkaConnection, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sum over all tasks that run side by side never exceeds what the file says."""
+    """The sum over all tasks that run side by side never exceeds the size in the file."""
     admin, total, seen = ClusterAdmin(connection), 1_000_000, list[tuple[int, int]]()
     admin.delete_topics(["lines", "counted"])
     for topic in ("lines", "counted"):

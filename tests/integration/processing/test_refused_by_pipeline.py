@@ -1,4 +1,4 @@
-"""A record of a pipeline that the brokers refuse: its place in the input, the topic, the config and the remedy."""
+"""The brokers refuse a record of a pipeline: the error names its input offset, the topic, config and remedy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def kept() -> SubTopology:
 
 @dataclass(frozen=True)
 class Case:
-    """What is refused, by a config of the changelog or of the sink, and what is said of it."""
+    """A record that a config of the changelog or of the sink refuses, and the error for it."""
 
     limited: str
     limits: dict[str, str]
@@ -107,7 +107,7 @@ def test_one_message_says_which_record_and_with_its_remedy_the_run_goes_on(
     counted.admin.alter_configs(limited, case.limits)
     values = [b"v%d" % i for i in range(30)]
     if compression:
-        # This one the brokers take: what is refused comes behind it.
+        # The brokers accept this one. The refused record comes later.
         values[3] = bytes(b"z" * 1_500_000)
     at = now - case.age_ms
     bad = chance(case.size)
@@ -130,7 +130,7 @@ def test_one_message_says_which_record_and_with_its_remedy_the_run_goes_on(
 
 
 def chance(size: int) -> bytes:
-    """A value that no codec makes smaller, as text."""
+    """Return a random text that no codec can compress."""
     import random
 
     drawn = random.Random(7)

@@ -1,4 +1,4 @@
-"""Clients of a pipeline on a real broker: standbys, warm-ups, hand-over, lost clients and lost racks."""
+"""Several clients of a pipeline on a real broker: standbys, warm-ups, hand-over, lost clients and lost racks."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_a_client_that_joins_is_warmed_up_while_the_others_go_on(
 def test_caught_up_is_by_the_lag_over_all_changelogs_of_a_task(
     connection: KafkaConnection, unique: str, tmp_path: Path, pipeline: str, stores: int
 ) -> None:
-    """Each changelog alone is within the acceptable lag; the three of a task together are not."""
+    """Each changelog alone is within the acceptable lag. The three changelogs of a task together are not."""
     app = made(
         connection,
         unique,
@@ -318,7 +318,7 @@ def test_a_client_whose_thread_died_is_shut_down_if_the_handler_says_so(
 
 
 def test_threads_that_die_at_once_are_all_buried(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:
-    """Each by a task of its own; who has lost a race on the control topic decides anew."""
+    """Each death is handled by its own task. A task that has lost a race on the control topic decides again."""
     app = made(
         connection,
         unique,

@@ -1,4 +1,4 @@
-"""What was deleted of a processor's state is never in that of a new one, however often its copy breaks off."""
+"""What a processor has deleted is never in the state of a new processor, however often the copy breaks off."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOW = 1_800_000_000_000
 
 @pytest.fixture
 def live(broker: EmbeddedBroker, unique: str, tmp_path: Path) -> Growing:
-    """An application of which two processors are to become four, and nothing is warm yet."""
+    """An application whose two processors shall become four. Nothing is warm yet."""
     application = Growing(KafkaConnection(broker.client_config()), unique, tmp_path, inline=True)
     application.create(8)
     write(application.connection, unique, 8, range(200))
@@ -44,7 +44,7 @@ def new_task(live: Growing) -> NewTask:
 
 
 def passed(live: Growing, at_ms: int, *, seconds: float = 60, ends_at_ms: int | None = None) -> str:
-    """One pass at a time of day; returns what speaks against going on with it, a moment later."""
+    """Make one pass of the copy at a given time, and return the objection to continuing it afterwards."""
     times = iter([at_ms])
     copy = StateCopy(live.connection, new_task(live), lambda: next(times, ends_at_ms or at_ms))
     try:
@@ -55,7 +55,10 @@ def passed(live: Growing, at_ms: int, *, seconds: float = 60, ends_at_ms: int | 
 
 
 def copied_long_ago(live: Growing) -> bytes:
-    """Put a key into the new processor's changelog which its parent has deleted, and compacted away, since."""
+    """Put a key into the new processor's changelog.
+
+    Its parent has deleted it since, and compaction has removed it there.
+    """
     hashing = LinearHashing(INITIAL)
     key = next(k for n in range(1000) if hashing.partition(k := b"gone%d" % n, 4) == 2)
     task = new_task(live)

@@ -1,4 +1,4 @@
-"""One task of a pipeline on a real broker: what it writes, remembers, and does without its memory."""
+"""One task of a pipeline on a real broker: what it writes, what it remembers, and how it works without that."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOME_OF_K1 = partitioner_named("murmur2").partition(b"k1", 2)
 
 
 def made(first: int, count: int) -> Iterator[tuple[str, int, bytes, bytes, int]]:
-    """Records of both inputs in both partitions, one each 10 ms, ``right`` before ``left`` in the log."""
+    """Records of both inputs in both partitions, one every 10 ms. In the log, ``right`` comes before ``left``."""
     for number in range(first, first + count):
         source = ("right", "left")[number // 3 % 2]
         yield source, number % 2, KEYS[number % 5], b"v%d" % number, 10 * number
@@ -47,7 +47,7 @@ def counted(broker: EmbeddedBroker, unique: str, tmp_path: Path) -> Counted:
 
 
 def counts_in(counted: Counted, partition: int) -> list[int | None]:
-    """The counts that a task has logged, in order; None is a deletion."""
+    """The counts that a task has logged, in order. None is a deletion."""
     return [None if value is None else int(value) for _, value, _, _ in counted.left()[f"counts-{partition}"]]
 
 

@@ -1,4 +1,4 @@
-"""A killed task leaves what an uninterrupted one does, wherever it dies; one that wakes up late is fenced."""
+"""A killed task leaves the same as an uninterrupted one, wherever it dies. A task that wakes up late is fenced."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def counted(broker: EmbeddedBroker, unique: str, tmp_path: Path) -> Counted:
 
 
 def written(counted: Counted, number: int) -> None:
-    """The input of one round, later than all rounds before; every eleventh record is late."""
+    """Write the input of one round.
+
+    It is later than all previous rounds, except that every eleventh record is late.
+    """
     records = []
     for at in range(number * ROUND, (number + 1) * ROUND):
         late = 150 if at % 11 == 10 else 0
@@ -43,7 +46,10 @@ def written(counted: Counted, number: int) -> None:
 
 
 def kept_rows(counted: Counted) -> dict[str, list[dict[str, Any]]]:
-    """What the newest saved state of every store holds; what is gone by its time may still be in the files."""
+    """The rows in the newest saved state of every store.
+
+    Expired rows, which may still be in the files, are left out.
+    """
     directory, name = str(counted.state_dir), counted.name
     return {
         kept.name: saved_rows(directory, name, "0_0", kept.name, Expiry.of(kept)) for kept in counted.part.stores
@@ -51,7 +57,7 @@ def kept_rows(counted: Counted) -> dict[str, list[dict[str, Any]]]:
 
 
 def same_as_uninterrupted(counted: Counted, kills: int) -> None:
-    """Kill runs until there are so many, each with input of its own; then compare with one run over everything."""
+    """Kill so many runs, each with its own input. Then compare with one run over everything."""
     control = replace(counted, name=f"{counted.name}-control", inputs=counted.name)
     control.create()
     written(counted, 0)
@@ -62,7 +68,7 @@ def same_as_uninterrupted(counted: Counted, kills: int) -> None:
         written(counted, rounds)
         killed += killed_run(counted, seed=rounds, lines=lines)
     assert killed == kills
-    # Who is killed behind its last commit has saved nothing: what follows brings the files up to date.
+    # A run that is killed after its last commit has saved nothing. Another run brings the files up to date.
     written(counted, rounds + 1)
     counted.run()
     control.run()

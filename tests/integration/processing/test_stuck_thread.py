@@ -1,4 +1,4 @@
-"""A thread's job that is stuck does not hold up the others: it is ended after `max.poll.interval.ms`."""
+"""A stuck job of a thread does not hold up the others. It is ended after `max.poll.interval.ms`."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from tests.support.words_pipeline import write_pipeline
 # In `make test`, U/test_thread_watch.py, with the clock and the control topic of a test.
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 LIMIT_SECONDS = 60
-"""The shortest that a file may have."""
+"""The shortest limit that a file may declare."""
 NOTICED_SECONDS = 30.0
-"""Until the error: the pause between two looks, and the end of the processes."""
+"""The additional time until the error: the pause between two looks, and the end of the processes."""
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Stuck:
         return Counter({(m.key() or b"").decode(): LONG.decode(m.value()) for m in found})
 
     def jobs(self) -> list[list[object]]:
-        """What `status` says of the jobs of the run."""
+        """The jobs of the run, as `status` shows them."""
         config = self.directory / "config.json"
         config.write_text(json.dumps(dict(self.connection.config)))
         file = self.directory / f"{self.application.application_id}.yaml"

@@ -1,4 +1,4 @@
-"""Threads are added, removed and killed at random under load: names, states and results stay right (KIP-663)."""
+"""Threads are added, removed and killed at random under load. Names, states and results stay right (KIP-663)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def written(connection: KafkaConnection, topic: str) -> dict[bytes, list[int]]:
 
 
 def come_and_go(runs: Runs, times: int) -> None:
-    """Let each kind of event happen so often, then compare every record with what was put in."""
+    """Let each kind of event happen so often. Then compare all results with the input."""
     left = [ADD, REMOVE, KILL] * times
     runs.chance.shuffle(left)
     load = Load(runs.connection, "lines", PER_SECOND)

@@ -1,4 +1,4 @@
-"""A copy that begins with a snapshot: only the tail of the log is read, and the state is that of a whole copy."""
+"""A copy that begins with a snapshot reads only the tail of the log, and has the state of a full copy."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_an_attempt_that_dies_among_the_rows_is_begun_anew(
 def test_an_attempt_that_was_overtaken_among_the_rows_leaves_nothing(
     world: SnapshotWorld, restore: SeededRestore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows and the position of the tail are of one transaction, and a newer attempt has fenced the older one's."""
+    """Rows and the position of the tail are in one transaction, and a newer attempt has fenced the older one."""
     world.take(NEWEST)
     newer: list[Restored] = []
 
@@ -101,7 +101,7 @@ def test_an_attempt_that_was_overtaken_among_the_rows_leaves_nothing(
 def test_the_job_of_an_expansion_says_what_it_has_read_and_what_it_could_not_use(
     world: SnapshotWorld, restore: SeededRestore, tmp_path: Path
 ) -> None:
-    """By ``spark-submit``, as the DAG's ``restore`` does it; of one partition the newest file is damaged."""
+    """By ``spark-submit``, as the DAG's ``restore`` runs. The newest file of one partition is damaged."""
     world.take(BEFORE)
     world.take(NEWEST)
     restore.files(NEWEST)[0].write_bytes(b"")

@@ -1,4 +1,4 @@
-"""Snapshots that a copy must not begin with: each is found before a row is written, and said."""
+"""Snapshots that a copy must not begin with: each is found before a row is written, and reported."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def restore(world: SnapshotWorld) -> SeededRestore:
 
 
 def spoil(file: Path) -> None:
-    """Change a byte in the middle."""
+    """Change a byte in the middle of a file."""
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 0xFF
     file.write_bytes(content)
@@ -47,7 +47,7 @@ def empty(file: Path) -> None:
 
 
 def exchange(file: Path) -> None:
-    """Put the rows of another partition in the place of a partition's."""
+    """Replace a partition's rows by those of another partition."""
     another = next(other for other in file.parent.glob("*.parquet") if other != file)
     file.write_bytes(another.read_bytes())
 
@@ -80,7 +80,7 @@ def test_where_every_snapshot_is_damaged_everything_is_read(world: SnapshotWorld
 def test_a_file_that_a_task_can_not_read_is_no_reason_to_fail(
     world: SnapshotWorld, restore: SeededRestore
 ) -> None:
-    """The driver has seen it; where the task runs it is not there."""
+    """The driver has seen the file, but it does not exist where the task runs."""
     world.take(FIRST)
     task = restore.task()
     for file in restore.files(FIRST):
@@ -91,7 +91,7 @@ def test_a_file_that_a_task_can_not_read_is_no_reason_to_fail(
 
 
 def test_a_snapshot_that_is_newer_than_the_fence_is_not_used(world: SnapshotWorld, restore: SeededRestore) -> None:
-    """Its rows would be of a state that the log up to there doesn't have."""
+    """Its rows would have a state that the log does not have up to the fence."""
     world.take(FIRST)
     file, ends = restore.manifest(FIRST), restore.ends()
     known = json.loads(file.read_text())
@@ -105,7 +105,7 @@ def test_a_snapshot_that_is_newer_than_the_fence_is_not_used(world: SnapshotWorl
 
 
 def test_a_snapshot_of_another_generation_is_not_used(world: SnapshotWorld, restore: SeededRestore) -> None:
-    """A topic of the same name that was made anew has offsets of its own, which would mean something else."""
+    """A new topic of the same name has other offsets, so the snapshot's position would mean something else."""
     world.take(FIRST)
     file = restore.manifest(FIRST)
     known = json.loads(file.read_text())
@@ -135,13 +135,13 @@ def test_a_snapshot_is_not_used_where_the_log_behind_it_is_not_whole(
 def test_a_snapshot_is_not_used_where_deletions_behind_it_may_go_at_any_time(
     client: dict[str, str], unique: str, tmp_path: Path
 ) -> None:
-    """Log cleaning has seen them once, and found nothing to remove behind the snapshot's position."""
+    """The log cleaner has seen these deletions, but has removed no record after the snapshot's position."""
     world = SnapshotWorld(client, unique, tmp_path / "snapshots")
     world.create(orders_of_days(1), segment_ms="60000", min_cleanable_dirty_ratio="0.001")
     world.take(FIRST)
     names = sorted({order.customer for order in world.orders})
     world.go_on([Order(name, None, FIRST.end_ms + n) for n, name in enumerate(names)])
-    # The broker closes a segment at the first record that is a minute younger.
+    # The broker closes a segment at the first record whose time is a minute later.
     world.go_on([Order(f"new-{n}", 1, FIRST.end_ms + HOUR_MS + n) for n in range(20)])
     restore = SeededRestore.of(world)
     admin, source = ClusterAdmin(restore.connection), restore.move.source

@@ -1,4 +1,4 @@
-"""Snapshots by Spark: the job as it is submitted, and the table as Spark SQL reads it."""
+"""Snapshots with Spark: the submitted job, and the table as Spark SQL reads it."""
 
 from __future__ import annotations
 

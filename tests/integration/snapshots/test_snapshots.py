@@ -1,4 +1,4 @@
-"""Days of a real changelog on a real broker, without Spark: equal to a replay of the input, or refused."""
+"""Snapshots of days of a real changelog, without Spark: each equals a replay of the input, or is refused."""
 
 from __future__ import annotations
 
@@ -214,6 +214,6 @@ def test_batches_show_what_clients_do_not(world: SnapshotWorld) -> None:
 
 def _keep_everything(world: SnapshotWorld) -> None:
     admin = ClusterAdmin(world.job(DAYS[0]).connection)
-    # All later days are in one segment, the newest: so nothing of them can have been cleaned.
+    # All later days are in the newest segment, so the log cleaner can't have removed any of their records.
     keep = {"min.compaction.lag.ms": str(2**62), "segment.ms": str(2**62)}
     admin.alter_configs(world.changelog, keep)

@@ -1,4 +1,4 @@
-"""Why a count that the program sets itself has to be declared: a generation with another one doesn't start."""
+"""A count that the program sets itself has to be declared: a generation with another count doesn't start."""
 
 from __future__ import annotations
 

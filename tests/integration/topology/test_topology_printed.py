@@ -1,6 +1,6 @@
 """The parser of ``Topology#describe()`` against the objects that Kafka Streams prints it from.
 
-What is printed is the same, but for the names of lambdas, in Kafka Streams 3.9.1 and 4.3.1 (both were compared).
+Kafka Streams 3.9.1 and 4.3.1 were compared: they print the same, except for the names of lambdas.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from testbed.jars import JVM_DIRECTORY, java_command
 pytestmark = pytest.mark.integration
 
 Fact = tuple[tuple[str, ...], ...]
-"""Sources, stores, fixed sinks and sinks that choose their topic, each sorted."""
+"""The sources, stores, fixed sinks, and sinks that choose their topic. Each is sorted."""
 
 
 @dataclass(frozen=True)
 class Printed:
-    """One topology: what ``describe()`` prints, and what Kafka Streams' objects say."""
+    """One topology: the output of ``describe()``, and the content of Kafka Streams' objects."""
 
     text: str
     streams: list[Fact]
@@ -31,7 +31,7 @@ class Printed:
 
 @pytest.fixture(scope="module")
 def printed() -> dict[str, Printed]:
-    """Every topology of ``PrintTopologies``, by name; one JVM prints them all."""
+    """Every topology of ``PrintTopologies``, by name. One JVM prints them all."""
     command = java_command(str(JVM_DIRECTORY / "tests" / "PrintTopologies.java"))
     output = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     found = {}
@@ -44,7 +44,7 @@ def printed() -> dict[str, Printed]:
 
 
 def _facts(lines: list[str], kind: str) -> list[Fact]:
-    """Return the sets of every line ``!kind|id|set|set…``; names have no comma."""
+    """Return the sets of every line ``!kind|id|set|set…``. Names have no comma."""
     facts = [line.split("|")[2:] for line in lines if line.startswith(f"{kind}|")]
     return [tuple(tuple(sorted(filter(None, each.split(",")))) for each in fact) for fact in facts]
 

@@ -1,4 +1,4 @@
-"""A producer that does not know of the growth is caught: before the promotion, and after it."""
+"""A producer that does not know of the growth is found, before the promotion and after it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def send(producer: Producer, topic: str, count: int) -> None:
 
 
 def grown(connection: KafkaConnection, name: str) -> tuple[str, Producer, Journal]:
-    """The input, grown since; a producer that has not noticed; and the expansion."""
+    """Return a grown input, a producer that has not noticed the growth, and the expansion."""
     admin, topic = ClusterAdmin(connection), f"{name}-customers"
     admin.ensure_topic(topic, 4, 1, {})
     producer = Producer(connection.client(**IGNORANT))
@@ -99,7 +99,7 @@ def test_a_producer_that_was_not_held_stops_the_cutover(connection: KafkaConnect
 
 
 def open_transaction(connection: KafkaConnection, topic: str) -> Producer:
-    """A transaction of a producer that was killed: its coordinator waits for a quarter of an hour."""
+    """Open a transaction as a killed producer leaves it. Its coordinator waits for a quarter of an hour."""
     settings = {"transactional.id": topic, "transaction.timeout.ms": 900_000, "message.timeout.ms": 60_000}
     producer = Producer(connection.client(**settings))
     producer.init_transactions(30)
@@ -110,7 +110,7 @@ def open_transaction(connection: KafkaConnection, topic: str) -> Producer:
 
 
 def test_what_an_open_transaction_hides_stops_the_cutover(connection: KafkaConnection, unique: str) -> None:
-    """Readers of committed records see the end of the log in front of it, and what others wrote behind it not."""
+    """For a read_committed reader, the log ends before the transaction. It does not see later records."""
     admin, topic = ClusterAdmin(connection), f"{unique}-customers"
     admin.ensure_topic(topic, 4, 1, {})
     send(Producer(connection.client(**IGNORANT)), topic, 20)
@@ -130,7 +130,10 @@ def test_what_an_open_transaction_hides_stops_the_cutover(connection: KafkaConne
 
 
 def loses_its_beginning(monkeypatch: pytest.MonkeyPatch, where: str, before: PartitionOffsets) -> None:
-    """Retention deletes what lies before some offsets after the begins were asked for, before anything is read."""
+    """Let retention delete records before some offsets, just before records are read.
+
+    The begins of the partitions were asked for before that.
+    """
 
     def read(connection: KafkaConnection, *arguments: Any, **options: Any) -> Iterator[Message]:
         ClusterAdmin(connection).delete_records(before)
@@ -175,7 +178,7 @@ def test_what_retention_deletes_meanwhile_stops_no_cutover_and_hides_nothing_els
 
 @pytest.fixture
 def stale(connection: KafkaConnection, unique: str) -> Producer:
-    """A producer with old metadata that has written since the growth, of which the control topic knows."""
+    """A producer with old metadata that has written since the growth. The control topic knows of the growth."""
     topic, producer, journal = grown(connection, unique)
     ControlTopic(connection, unique).update(lambda _: {"journal": journal})
     send(producer, topic, 20)
@@ -183,7 +186,7 @@ def stale(connection: KafkaConnection, unique: str) -> Producer:
 
 
 def looked(connection: KafkaConnection, name: str) -> InputReport:
-    """What verify and the callback find."""
+    """Return the report that verify and the callback make."""
     state = ControlTopic(connection, name).read()
     assert state.journal is not None
     (report,) = look_for_misrouted(connection, state.journal, state.acceptances)
@@ -199,7 +202,7 @@ def test_what_was_accepted_fails_nothing_and_what_comes_later_does(
     names = [str(finding) for finding in found.findings]
     accepted = accept(declared, connection, findings=names, by="ada", reason="replayed by hand")
     assert sum(each.records for each in accepted) == found.misrouted
-    # Once more, by somebody else: what is accepted stays as it was.
+    # If another person accepts them again, the acceptance stays as it was.
     again = accept(declared, connection, findings=names, by="bob", reason="me too")
     assert again == accepted
     after = looked(connection, unique)

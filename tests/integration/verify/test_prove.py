@@ -1,4 +1,4 @@
-"""The proof before the promotion, by the job's own function: copies that are right, and copies that are not."""
+"""The proof before the promotion, by the job's own function: it passes right copies, and finds wrong ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def copied(client: Client, unique: str) -> Expanded:
 
 
 def proven(expanded: Expanded, attempt: int = 1) -> Proof:
-    """Prove, and return the proof that the control topic has then."""
+    """Prove the copies, and return the proof in the control topic."""
     prove(Job("prove", Arguments(expanded.application, RUN, attempt), expanded.connection))
     return recorded(expanded)
 
@@ -56,13 +56,13 @@ def recorded(expanded: Expanded) -> Proof:
 
 
 def assert_promotable(expanded: Expanded) -> None:
-    """Ask what a cutover asks before it stops anything, and again at the promotion."""
+    """Check what a cutover checks before it stops anything."""
     rescale: Any = SimpleNamespace(control=expanded.control, admin=ClusterAdmin(expanded.connection))
     assert_begun(rescale, journal_of(expanded))
 
 
 def put_into_green(expanded: Expanded, *records: Placed) -> None:
-    """Write to the copy of ``totals`` as nobody should."""
+    """Write wrong records to the copy of ``totals``."""
     append(expanded.client, expanded.topic(expanded.green, "totals"), records)
 
 
@@ -119,7 +119,7 @@ def test_what_is_wrong_in_a_copy_keeps_it_from_being_promoted(
 
 
 def test_a_lost_record_is_found_and_may_be_accepted_by_its_name(copied: Expanded) -> None:
-    # As if the copy had passed it by: blue has it in front of the copy's positions.
+    # As if the copy had skipped it: in blue, it is before the copy's positions.
     lost = Record(b"lost", b"value", copied.since)
     ((home, _),) = placed([lost], STORES["totals"], BEFORE)
     append(copied.client, copied.topic(copied.application, "totals"), [(home, lost)])
@@ -168,7 +168,7 @@ def test_records_that_are_deleted_behind_the_proof_are_missed_and_the_next_proof
     proven(copied)
     totals = copied.topic(copied.green, "totals")
     end = ClusterAdmin(copied.connection).end_offsets([totals])[totals][0]
-    remove_records(copied.connection, totals, {0: end - 2})  # the last is the marker of a transaction
+    remove_records(copied.connection, totals, {0: end - 2})  # the last offset is the marker of a transaction
     with pytest.raises(UnsafeState, match=f"records were deleted from topic '{totals}' since"):
         assert_promotable(copied)
     with pytest.raises(UnsafeState, match=r"key 0x[0-9a-f]+ \(state: live in blue, missing in green\)"):

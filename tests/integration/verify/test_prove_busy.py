@@ -1,4 +1,4 @@
-"""Proofs beside a log that is overwritten, deleted from and compacted all the time."""
+"""Proofs beside a log with overwrites, deletions and compaction: no false finding, and a mistake is found."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def proven(spark: SparkSession, connection: KafkaConnection, plan: Plan) -> Stor
 
 
 def proves(spark: SparkSession, connection: KafkaConnection, plan: Plan, times: int) -> None:
-    """Prove again and again, and at last with a mistake in a key that nothing excuses."""
+    """Prove again and again, and finally with a mistake in a key that is not written any more."""
     (move,) = plan.changelogs
     with busy(connection, plan) as blues:
         blue = blues[move.store]

@@ -1,4 +1,4 @@
-"""A proof that ends too early goes on from the parts that it has noted, and says the same in the end."""
+"""A proof that is killed goes on from the parts that it has noted, and has the same result in the end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark")]
 
 @pytest.fixture
 def copied(client: Client, unique: str) -> Expanded:
-    """Two stores, their copies, and a job that compares what is written from now on."""
+    """Two stores, their copies, and a rolling proof that has begun."""
     expanded = copy_of_two_stores(client, unique)
     rolling = RollingProof.begun(journal_of(expanded), read_fences(expanded.connection, expanded.plan))
     expanded.control.update(lambda _: {Concern.ROLLING_PROOF: rolling})
@@ -145,16 +145,16 @@ def test_a_driver_that_is_killed_twenty_times_says_the_same(spark: SparkSession,
 
 
 def noted_by(expanded: Expanded) -> int:
-    """How many parts are compared, as the next driver will know."""
+    """Return how many parts are compared, as the next driver will see it."""
     found = progress_of(expanded)
     return len(found.done) if found else 0
 
 
 def is_killed(expanded: Expanded, attempt: int, parts: int, seconds: float) -> bool:
-    """Begin a proof, and kill its driver unless it has ended.
+    """Begin a proof, and kill its driver. Return False if it had ended before.
 
-    :param parts: how many it notes before it is killed.
-    :param seconds: how much later it is killed.
+    :param parts: it is killed after it has noted so many parts.
+    :param seconds: it is killed so many seconds later.
     """
     before = noted_by(expanded)
 
@@ -174,7 +174,7 @@ def is_killed(expanded: Expanded, attempt: int, parts: int, seconds: float) -> b
 
 @contextmanager
 def driver(expanded: Expanded, attempt: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A proof in parts of one partition each, in a process of its own."""
+    """Run a proof in a process of its own. Each of its parts has one partition."""
     script = (
         "import sys, json; from kafka_rescale.core.verify import parts;"
         "from kafka_rescale.operations.verify import stores; parts.PART_RECORDS = stores.BATCHES_AT_ONCE = 1;"

@@ -1,4 +1,4 @@
-"""A proof that is limited or paused by a word in the control topic: it takes longer, and finds the same."""
+"""A proof that the control topic limits or pauses takes longer, and finds the same."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COUNT, SIZE = 600, 2_000
 
 @pytest.fixture
 def copied(client: Client, unique: str) -> Expanded:
-    """Two stores, and their copies, with more than a megabyte on each side."""
+    """Two stores and their copies, with more than a megabyte on each side."""
     found = copy_of_two_stores(client, unique)
     many = [Record(b"many-%d" % i, b"x" * SIZE, found.since) for i in range(COUNT)]
     append(found.client, found.topic(found.application, "totals"), placed(many, STORES["totals"], BEFORE))
@@ -41,14 +41,14 @@ def say(expanded: Expanded, limit: int | None, paused: str = "") -> None:
 
 
 def proven(expanded: Expanded, attempt: int) -> tuple[Proof, float]:
-    """Prove, and return the proof and how long it took."""
+    """Prove the copies, and return the proof and how long it took."""
     began = time.monotonic()
     prove(Job("prove", Arguments(expanded.application, RUN, attempt), expanded.connection))
     return Proof.model_validate(expanded.control.read().proof), time.monotonic() - began
 
 
 def test_a_limit_is_kept_and_the_proof_is_the_same(copied: Expanded) -> None:
-    proven(copied, 1)  # Spark is warm from here on.
+    proven(copied, 1)  # From here on, Spark is warm.
     free, quick = proven(copied, 2)
     say(copied, 200_000)
     limited, slow = proven(copied, 3)

@@ -1,4 +1,4 @@
-"""Stretches of real logs: every store type, a copy that is followed, and what is wrong in the last delta."""
+"""The rolling proof on real logs: every store type, a copy that goes on, and mistakes in the last delta."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KEPT = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2**62)}
 
 @dataclass
 class Store:
-    """A changelog of some type, half of which is copied when the first fence is read."""
+    """A changelog of some type. Half of it is copied when the first fence is read."""
 
     connection: KafkaConnection
     plan: Plan
@@ -57,7 +57,7 @@ class Store:
         return self.plan.changelogs[0]
 
     def write(self, records: Sequence[Record], green: bool = False) -> None:
-        """Write each record where it belongs."""
+        """Write each record to the partition where it belongs."""
         count, topic = (GREEN, self.move.target) if green else (BLUE, self.move.source)
         append(self.connection.config, topic, self.placed(records, count))
 
@@ -76,7 +76,7 @@ class Store:
             worker.close()
 
     def pass_by(self) -> None:
-        """Let the copy commit a position behind records that it has not written."""
+        """Let the copy commit a position past records that it has not written."""
         worker = CopyWorker(self.connection, self.plan, units_of([self.move]))
         try:
             worker.begin()
@@ -178,7 +178,7 @@ def test_what_is_put_into_the_last_delta_is_found_by_its_key(
 
     found = with_proof.finish(totals.ends)
 
-    # If the thread has compared the right records before, only the wrong one is left for the last stretch.
+    # The thread may already have compared the right records. Then the last stretch has only the wrong one.
     alone = Oracle.STATE if wrong.value is None else Oracle.TOMBSTONES
     assert {oracle, alone} & {f.oracle for f in found.findings}
     assert {f.key for f in found.findings} == {wrong.key.hex()}
@@ -278,7 +278,7 @@ def test_no_finding_is_false_beside_compaction_and_a_mistake_is_found(eager: Kaf
 
 
 def begun(store: Store, journal: Journal) -> RollingComparison:
-    """Begin to compare, as beside a copy that goes on."""
+    """Begin to compare in the background, beside a copy that goes on."""
     comparison = comparison_of(store, journal)
     comparison.start()
     wait_until(lambda: comparison.has_begun, timeout=60, what="the first fence")
@@ -286,7 +286,7 @@ def begun(store: Store, journal: Journal) -> RollingComparison:
 
 
 def newest(comparison: RollingComparison) -> RollingProof:
-    """Wait for a result of a comparison."""
+    """Wait for the next result of a comparison."""
     found: list[RollingProof] = []
 
     def has_come() -> bool:

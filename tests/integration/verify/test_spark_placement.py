@@ -1,4 +1,4 @@
-"""Spark places every key as the partitioners of the copy do, though it computes hashes and layouts by itself."""
+"""Spark places every key as the copy's partitioners do, though it computes hashes and layouts on its own."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LAYOUTS: list[KeyLayout] = [*dict.fromkeys(each.layout for each in FORMATS.value
 
 
 def keys(seed: int) -> list[bytes]:
-    """Keys of every length, many of them too short for a layout, and some with a length in front."""
+    """Keys of every length. Many are too short for a layout, and some begin with a length."""
     draw = random.Random(seed)
     plain = [draw.randbytes(length) for length in range(40) for _ in range(8)]
     return [*plain, *(len(key).to_bytes(4) + key + b"rest" for key in plain), bytes(3), b"\xff" * 9]
 
 
 def placed(spark: SparkSession, placings: list[Placing], given: list[bytes]) -> list[list[tuple[int, int]]]:
-    """The partitions of all keys, by store."""
+    """Return the partitions of all keys, by store."""
     rows = [(store, number, key) for store in range(len(placings)) for number, key in enumerate(given)]
     frame = spark.createDataFrame(rows, "store int, number int, key binary")
     source, target = homes(placings, sf.col("key"))

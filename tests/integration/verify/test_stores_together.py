@@ -1,4 +1,4 @@
-"""Stores of every kind in one plan: each has the report that it has alone, and Spark tells how far it has read."""
+"""Stores of every kind in one plan: each has the same report as alone, and Spark says how far it has read."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def other_value(green: list[tuple[int, Record]]) -> list[tuple[int, Record]]:
 def logs(
     client: Client, name: str, store_type: str, mutation: Mutation, after: int, partitioner: str = "murmur2"
 ) -> tuple[ComparedLog, ComparedLog]:
-    """A log of 4 partitions, and its copy after a mutation."""
+    """Write a log of 4 partitions, and its copy after a mutation."""
     records = history(store_type, SINCE)
     blue = write_log(client, f"{name}-blue", 4, placed(records, store_type, 4, partitioner), config=formats.KEPT)
     whole = mutation(placed(copied(records), store_type, after, partitioner))
@@ -52,7 +52,7 @@ def logs(
 
 
 def expired(client: Client, name: str) -> StorePair:
-    """Retention has deleted the beginning of a partition of green."""
+    """A pair in which retention has deleted the beginning of a partition of green."""
     config = {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
     records = [Record(changelog_key("window", n), b"count", SINCE + n) for n in range(20)]
     target = placed(records, "window", 4)
@@ -64,7 +64,7 @@ def expired(client: Client, name: str) -> StorePair:
 
 
 def grown(client: Client, name: str) -> StorePair:
-    """A topic that has grown in place, whose moved keys lack their tombstones."""
+    """A pair for a topic that has grown in place. Its moved keys lack their tombstones."""
     blue = write_log(client, name, 4, placed(in_place.RECORDS, in_place.STORE_TYPE, 4), transactional=True)
     ClusterAdmin(KafkaConnection(dict(client))).grow_topic(name, 8)
     append(client, name, in_place.without(in_place.is_burial)(in_place.moved(in_place.RECORDS, 4, 8)))

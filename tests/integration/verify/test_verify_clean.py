@@ -1,4 +1,4 @@
-"""A correct copy passes every oracle, whatever the store, the counts, and what has become of blue meanwhile."""
+"""A correct copy passes every oracle, whatever the store and the counts, and whatever blue has lost since."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WINDOWED = {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
 
 
 TYPES = ("key-value", "timestamped-key-value", "timestamped-window", "session")
-# In `make test`, one type has a log without transactions: what stands there beside records is of no type.
+# In `make test`, only one type has a log without transactions, because markers do not depend on the type.
 LOGS = [
     pytest.param(
         kind,
@@ -94,7 +94,7 @@ def test_a_partitioner_that_is_no_residue_passes(
 def test_a_static_partitioner_that_moves_keys_breaks_its_promise(
     spark: SparkSession, client: Client, unique: str
 ) -> None:
-    """Every record is where the function puts it; only the promise of KIP-878 is broken."""
+    """Every record is where the function puts it. Only the promise of KIP-878 is broken."""
     partitioner, records = (
         "static:tests.support.user_partitioners:claims_to_be_static",
         history("key-value", SINCE),
@@ -132,7 +132,7 @@ def test_what_green_writes_later_is_left_out(spark: SparkSession, client: Client
 def test_blue_may_have_lost_its_oldest_records_to_compaction(
     spark: SparkSession, client: Client, unique: str
 ) -> None:
-    """Compaction leaves a suffix of each key's history, or nothing of a key whose tombstone has gone, too."""
+    """Compaction leaves the end of each key's history. It leaves nothing of a key whose tombstone is gone too."""
     records = history("key-value", SINCE)
     newest = {r.key: r for r in records}
     forgotten = [key for key, r in newest.items() if r.value is None][:2]
@@ -150,7 +150,7 @@ def test_what_the_log_cleaner_leaves_is_the_end_of_each_history(
     spark: SparkSession, client: Client, unique: str
 ) -> None:
     first = history("key-value", SINCE)
-    # An hour later by their timestamps, so that the broker closes the segment before them and may clean it.
+    # Their timestamps are an hour later, so the broker closes the segment before them and may clean it.
     second = [replace(r, value=b"later", timestamp=r.timestamp + 3_600_000) for r in first[:12]]
     eager = {"cleanup.policy": "compact", "segment.ms": "60000", "min.cleanable.dirty.ratio": "0.001"}
     records = [*first, *second]

@@ -1,4 +1,4 @@
-"""The proof of every changelog format: a correct copy passes, and what is special about a format can fail."""
+"""The proof of every changelog format: a correct copy passes, and a mistake in the format's specialty is found."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEPT = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2**63 - 1)}
 
 
 def pair_of(blue: ComparedLog, green: ComparedLog, store_type: str, **changes: object) -> StorePair:
-    """A comparison with what an expansion knows of the format."""
+    """Return a comparison with what an expansion knows about the format."""
     pair = mutations.pair_of(blue, green, store_type)
     if store_type == SUBSCRIPTIONS:
         left = LeftTable(
@@ -87,7 +87,7 @@ def test_only_the_position_of_a_consistency_vector_may_be_missing(
 
 
 def without(records: list[Placed], key: bytes, turn: int) -> list[Placed]:
-    """Leave out one of a key's records, counted from the first."""
+    """Leave out one of a key's records, by its number from the first."""
     at = of_key(records, key)[turn]
     return records[:at] + records[at + 1 :]
 

@@ -1,4 +1,4 @@
-"""The proof of a growth in place: what was in the topic against what is, where both are one log."""
+"""The proof of a growth in place compares what was in the topic with what is there now, in one log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RECORDS = history(STORE_TYPE, SINCE)
 
 
 def moved(records: Iterable[Record], before: int, after: int, store_type: str = STORE_TYPE) -> list[Placed]:
-    """Return what a correct move appends: records of the keys that move, and at last their tombstones."""
+    """Return what a correct move appends: the records of the keys that move, and finally their tombstones."""
     was, now = ({r.key: p for p, r in placed(records, store_type, n)} for n in (before, after))
     moving = [r for r in records if was[r.key] != now[r.key]]
     last = {r.key: r for r in moving}
@@ -35,7 +35,7 @@ def moved(records: Iterable[Record], before: int, after: int, store_type: str = 
 
 
 def key_that(moves: bool) -> bytes:
-    """Return a live key that moves from 4 to 8 partitions, or one that stays."""
+    """Return a live key that moves in a growth from 4 to 8 partitions, or a live key that stays."""
     rule, form = partitioner_named("murmur2"), format_of(STORE_TYPE)
     last = {r.key: r for r in RECORDS}
     inner = {key: form.partitioning_key(key) for key, r in last.items() if r.value is not None}
@@ -48,7 +48,7 @@ MOVES, STAYS = key_that(True), key_that(False)
 def compared(
     spark: SparkSession, client: Client, topic: str, appended: list[Placed], before: int = 4, after: int = 8
 ) -> StoreReport:
-    """Write what was there, grow the topic, append, and compare."""
+    """Write the old records, grow the topic, append the new records, and compare."""
     source = placed(RECORDS, STORE_TYPE, before)
     blue = write_log(client, topic, before, source, transactional=True)
     return grown(spark, client, pair_of(blue, blue, STORE_TYPE), appended, after)
@@ -75,7 +75,7 @@ def without(is_one: Callable[[Placed], bool]) -> Mutation:
 
 
 def is_burial(each: Placed) -> bool:
-    """Whether it is the tombstone of ``MOVES`` where it was."""
+    """Whether a record is the tombstone of ``MOVES`` in its old partition."""
     home = partitioner_named("murmur2").partition(format_of(STORE_TYPE).partitioning_key(MOVES), 8)
     return each[1].key == MOVES and each[0] != home
 
@@ -108,7 +108,7 @@ def come_back(appended: list[Placed]) -> list[Placed]:
 
 
 QUICK = 3
-"""So many of the cases belong to every test run."""
+"""`make test` runs so many of the cases."""
 
 MUTATIONS: dict[str, tuple[Mutation, set[Oracle]]] = {
     "a moved key without its tombstone is twice": (
@@ -148,7 +148,10 @@ def test_a_wrong_move_is_found(
 def test_what_an_earlier_growth_has_left_behind_is_not_compared(
     spark: SparkSession, client: Client, unique: str
 ) -> None:
-    """4 to 6 to 8, with murmur2: keys go to another old partition, and some come back to their first one."""
+    """The topic grows from 4 to 6 to 8, with murmur2.
+
+    Keys go to other old partitions, and some return to their first.
+    """
     write_log(client, unique, 4, placed(RECORDS, STORE_TYPE, 4), transactional=True)
     ClusterAdmin(KafkaConnection(dict(client))).grow_topic(unique, 6)
     append(client, unique, moved(RECORDS, 4, 6))

@@ -1,4 +1,4 @@
-"""The job as it is submitted: exit codes, the report in the control topic, and what happens beside it."""
+"""The submitted job: its exit codes, its report in the control topic, and what happens beside it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_correct_expansion_exits_with_0_and_leaves_its_report(expanded: Expand
     report = report_of(expanded)
     assert done.returncode == 0, done.stderr[-4000:]
     assert f"Verification of {expanded.application}: PASSED" in done.stdout
-    # Kafka's clients would list their settings for every task.
+    # By default, Kafka's clients would list their settings for every task.
     assert "isolation.level" not in done.stdout + done.stderr
     assert report.passed
     assert (report.plan, report.promotion) == (journal.plan.fingerprint, journal.promotion)
@@ -71,7 +71,7 @@ def no_spark() -> SparkSession:
 def test_what_was_compared_before_the_promotion_is_compared_again_only_if_asked_for(
     spark: SparkSession, expanded: Expanded
 ) -> None:
-    # A proof said that these copies are right. They are not, so that a comparison shows.
+    # The proof says that these copies are right. They are not, so the test notices whether they are compared.
     journal = expanded.write(sessions=with_other_value(expanded.green_records("sessions")))
     before = {s: report_before(expanded, s, green=21) for s in ("totals", "sessions")}
     green, _ = topics_now(ClusterAdmin(expanded.connection), [m.target for m in journal.plan.changelogs])
@@ -177,7 +177,7 @@ def test_retention_that_deletes_between_plan_and_read_makes_it_plan_again(
 
     def deleting(session: SparkSession, kafka: dict[str, str], pairs: Sequence[StorePair]) -> Any:
         planned.append(next(pair.green.begins for pair in pairs if pair.store == "sessions"))
-        # The aborted records come first; one more is the first that counts.
+        # The aborted records come first. Only the record after them counts.
         trim(expanded.client, green, partition, sum(p == partition for p, _ in records) + 2)
         return compare_stores(session, kafka, pairs)
 

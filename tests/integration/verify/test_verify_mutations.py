@@ -1,4 +1,4 @@
-"""Each oracle can fail: a copy with one mistake in it, and the finding that names the key."""
+"""Each oracle can fail: a copy has one mistake, and a finding names its key."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ KEY = changelog_key(STORE_TYPE, 9)
 
 @dataclass(frozen=True)
 class Family:
-    """Keys of one mistake alone, so that all mistakes fit into one pair of logs and one comparison."""
+    """Keys that belong to one mistake, so that all mistakes fit into one pair of logs and one comparison."""
 
     number: int
 
     def named(self, key: bytes) -> bytes:
-        """Return a key of ``RECORDS`` as it is called in this family."""
+        """Return the name of a key of ``RECORDS`` in this family."""
         return b"%02d-%s" % (self.number, key)
 
     def numbered(self, number: int) -> bytes:
@@ -60,7 +60,7 @@ class Family:
 
     @property
     def records(self) -> list[Record]:
-        """Whatever is written of its keys, in order."""
+        """All records of its keys, in order."""
         named = (replace(r, key=self.named(r.key)) for r in RECORDS)
         return [*(r for r in named if r.key in {self.key, self.other, self.deleted}), self.once]
 
@@ -188,7 +188,7 @@ MUTATIONS: list[tuple[Mistake, Oracle, int, str]] = [
 
 FAMILIES = {mistake: Family(n) for n, mistake in enumerate(dict.fromkeys(m for m, *_ in MUTATIONS))}
 SOUND = Family(len(FAMILIES))
-"""The keys of no mistake."""
+"""The keys without a mistake."""
 
 
 def test_without_a_mutation_everything_passes(spark: SparkSession, client: Client, unique: str) -> None:
@@ -201,7 +201,7 @@ def test_without_a_mutation_everything_passes(spark: SparkSession, client: Clien
 
 @pytest.fixture(scope="module")
 def pair(client: Client) -> StorePair:
-    """Two logs in which every family of keys has its mistake; from blue's log nothing has ever been removed."""
+    """Two logs in which every family of keys has its mistake. Nothing was ever removed from blue's log."""
     records = [record for family in (*FAMILIES.values(), SOUND) for record in family.records]
     blue = write_log(client, "mutations-blue", 4, placed(records, STORE_TYPE, 4))
     wrong = [
@@ -214,7 +214,7 @@ def pair(client: Client) -> StorePair:
 
 @pytest.fixture(scope="module", params=["of a stopped blue", "beside a live blue", "as a last delta"])
 def report(request: pytest.FixtureRequest, spark: SparkSession, client: Client, pair: StorePair) -> StoreReport:
-    """What verify finds, what the proof before the promotion finds, and what is found of the last delta."""
+    """The findings of verify, of the proof before the promotion, and of the comparison of the last delta."""
     if request.param == "as a last delta":
         return as_a_delta(client, pair)
     if request.param == "of a stopped blue":
@@ -226,7 +226,7 @@ def report(request: pytest.FixtureRequest, spark: SparkSession, client: Client, 
 
 
 def as_a_delta(client: Client, pair: StorePair) -> StoreReport:
-    """Compare both logs as a stretch that begins with them: no Spark, and other code for the same oracles."""
+    """Compare both logs as one stretch of the rolling proof: without Spark, by other code for the same oracles."""
     ends = {log.topic: dict(enumerate(log.ends)) for log in (pair.blue, pair.green)}
     begins = {topic: dict.fromkeys(of, 0) for topic, of in ends.items()}
     fences = Fences(
@@ -268,7 +268,7 @@ def test_a_mistake_is_found_and_named(
 
 
 def test_of_keys_without_a_mistake_nothing_is_found(report: StoreReport) -> None:
-    """And none of the findings was left out, so that each of them is of the family of its mistake."""
+    """No finding was left out of the list, so each finding belongs to the family of a mistake."""
     assert sum(report.failures.values()) == len(report.findings)
     assert not {f.key for f in report.findings} & {r.key.hex() for r in SOUND.records}
 

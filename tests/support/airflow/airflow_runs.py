@@ -1,4 +1,4 @@
-"""What the runs of a real Airflow have come to, and what the tasks that failed have said."""
+"""How the runs of a real Airflow ended, and the logs of the tasks that failed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LAST_CHARACTERS = 3_000
 
 
 def assert_success(client: AirflowClient, dag_id: str, run_id: str, timeout: float) -> None:
-    """Wait for the end of a run; the logs of failed tasks are the message.
+    """Wait until a run ends, and assert its success. The message of a failure has the logs of the failed tasks.
 
     :param timeout: seconds
     """
@@ -17,7 +17,7 @@ def assert_success(client: AirflowClient, dag_id: str, run_id: str, timeout: flo
 
 
 def failures(client: AirflowClient, dag_id: str, run_id: str) -> str:
-    """Return the end of the last log of every task that failed, each of a mapped task's among them."""
+    """Return the end of the last log of every failed task. Each instance of a mapped task counts as a task."""
     found = []
     for task in client.tasks(dag_id, run_id):
         if task["state"] == "failed":

@@ -22,11 +22,13 @@ from tests.support.airflow.airflow_runs import assert_success
 
 FIRST = "autoscaling__1__to_8"
 NOTICED, LOOKED, EXPANDED = 300, 420, 900
-"""Seconds: what KIP-878 gives a growth to be noticed (``metadata.max.age.ms``); a look or two; a whole run."""
+"""Seconds. NOTICED: KIP-878 allows so long until a growth is noticed (``metadata.max.age.ms``).
+LOOKED: one or two looks of the watch. EXPANDED: one whole run.
+"""
 
 
 def await_followed(client: AirflowClient, connection: KafkaConnection, application: str) -> None:
-    """Return when the growth of an input to 8 has been noticed, and expanded and verified by the first run."""
+    """Wait until the watch has noticed that an input grew to 8, and its first run has expanded and verified."""
     expand = f"expand_{application}"
     client.wait(lambda: FIRST in client.runs(expand), "the growth to be noticed", NOTICED)
     assert_success(client, expand, FIRST, EXPANDED)
@@ -37,7 +39,7 @@ def await_followed(client: AirflowClient, connection: KafkaConnection, applicati
 
 
 def await_in_line(client: AirflowClient, connection: KafkaConnection, application: str) -> None:
-    """Return when the watch has found every count in line, after one expansion and no failure."""
+    """Wait until the watch finds every count in line, after one expansion and no failure."""
 
     def settled() -> bool:
         record = ControlTopic(connection, application).read().autoscaling
@@ -48,7 +50,7 @@ def await_in_line(client: AirflowClient, connection: KafkaConnection, applicatio
 
 
 def await_expanded(stack: FlightsStack, client: AirflowClient) -> None:
-    """Return when the growth has been noticed, expanded, verified, and every result is right."""
+    """Wait until the growth is noticed, the expansion is verified, and every result is right."""
     connection = connection_of(stack)
     await_followed(client, connection, "flights")
     stack.finish_replay()
@@ -77,13 +79,13 @@ def connection_of(stack: FlightsStack) -> KafkaConnection:
 
 
 def recorded(stack: FlightsStack) -> int:
-    """Partitions of the input that the watch has recorded; 0 before."""
+    """The number of partitions of the input that the watch has recorded. It is 0 before the first record."""
     record = ControlTopic(connection_of(stack), "flights").read().autoscaling
     return record.inputs.get("flights", 0) if record is not None else 0
 
 
 def uncommitted(stack: FlightsStack) -> int:
-    """Offsets of all topics that the application reads and has not committed, together."""
+    """The number of offsets that the application has not committed yet, summed over all topics that it reads."""
     admin = ClusterAdmin(connection_of(stack))
     committed = admin.committed("flights")
     ends = admin.end_offsets(committed)
@@ -94,7 +96,7 @@ def scaled(directory: Path, changes: Mapping[str, Any] | None = None, *, says_de
     """The demo's application file, with autoscaling.
 
     :param changes: further fields.
-    :param says_derived: as it is, it says that the program sets no counts.
+    :param says_derived: keep the ``count: derived`` entries, which say that the program sets no counts.
     """
     shutil.copytree(ROOT / "applications", directory)
     file = directory / "flights.yaml"

@@ -1,4 +1,4 @@
-"""A watch that looks again and again, and what it may see; its clock is set by the test."""
+"""A watch that looks again and again, and what it may see. The test sets its clock."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def growing(phase: Phase = Phase.PROMOTED, **changes: Any) -> Observed:
 
 @dataclass
 class Watch:
-    """Looks again and again, as the DAG does; its clock is set by the test."""
+    """Looks again and again, as the DAG does. The test sets its clock."""
 
     application: Application = field(default_factory=declared)
     record: Autoscaling = field(default_factory=Autoscaling)
@@ -58,7 +58,7 @@ class Watch:
         held_by: str = "",
         is_leased: bool = False,
     ) -> Decision:
-        """Look once; ``retried`` is the same task again, after its worker was killed."""
+        """Look once. With ``retried``, the same task looks again after its worker was killed."""
         self.looks += 0 if retried else 1
         self.now_ms += later_ms
         by = f"watch_shop/{self.looks}"

@@ -1,7 +1,7 @@
-"""Reports every metric once, by the code that reports it in a task or in a trigger, set up as Airflow does it.
+"""Reports every metric once. The code and its setup are those of a task or a trigger in Airflow.
 
-Run as a program, so that Airflow's stats are configured for it alone. What the tasks and triggers would have seen
-is given to them; everything from there on is theirs.
+It runs as a program, so that Airflow's stats are configured for it alone. The test gives the tasks and triggers
+what they would have seen. Everything after that is their own code.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TIMINGS = {"drain": 1.25, "total": 4.5}
 
 
 def in_tasks(file: Path) -> None:
-    """A look of the watch, and a cutover."""
+    """Run a look of the watch, and a cutover."""
     legacy = conf.getboolean("metrics", "legacy_names_on")
     sdk_stats.initialize(factory=sdk_utils.get_stats_factory(), export_legacy_names=legacy)
     ti = SimpleNamespace(try_number=1, xcom_push=lambda **_: None)
@@ -60,7 +60,7 @@ def in_tasks(file: Path) -> None:
 
 
 def in_triggers() -> None:
-    """A reading of a lag gate, and one of the pause."""
+    """Run a reading of a lag gate, and a reading of the pause."""
     legacy = conf.getboolean("metrics", "legacy_names_on")
     core_stats.initialize(factory=core_utils.get_stats_factory(), export_legacy_names=legacy)
     gate = {"application": "shop", "owner": "o", "threshold": 10, "stage": 1}
@@ -79,14 +79,14 @@ async def _first(trigger: LagGateTrigger | PauseAlertTrigger) -> None:
 
 
 def main(directory: Path) -> None:
-    """Report; what is buffered is sent at the end of the process."""
+    """Report. What is still buffered is sent when the process ends."""
     in_tasks(write(directory, "shop", **{"partition.autoscaling.enabled": True}))
     _flush()
     in_triggers()
 
 
 def _flush() -> None:
-    """Send what is buffered: in one process, the set-up of triggers replaces that of tasks."""
+    """Send what is buffered. In one process, the setup of triggers would replace the setup of tasks."""
     if (flush := getattr(get_meter_provider(), "force_flush", None)) is not None:
         flush()
 

@@ -17,7 +17,9 @@ from tests.support.page.page_server import SETTINGS
 
 @contextmanager
 def guarded_server(airflow: AirflowStandalone) -> Iterator[AirflowClient]:
-    """Start one with ``PerDagAuthManager``: ``airflow standalone`` replaces every auth manager by its own.
+    """Start an API server with ``PerDagAuthManager``.
+
+    ``airflow standalone`` can't run it, because it replaces every auth manager by its own.
 
     :param airflow: started with ``SETTINGS``, so that both accept the same tokens.
     """

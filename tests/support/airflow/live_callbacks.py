@@ -1,4 +1,4 @@
-"""Functions for ``on_partition_expansion`` beside a live application: each call writes down what it finds."""
+"""Functions for ``on_partition_expansion`` beside a live application. Each call writes down what it finds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 ROOT = Path(__file__).resolve().parents[3]
 CALLS, APPLICATION = "CALLBACK_CALLS", "CALLBACK_APPLICATION"
-"""Environment variables: the file in which a call is a line, and the base name of the application."""
+"""Environment variables: the file that gets a line for each call, and the base name of the application."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Call:
     :param phase: of the journal.
     :param counts: partitions of every topic of the new generation, and of its inputs and outputs.
     :param group: state of the new generation's group.
-    :param has_effect: whether the function found that it had not been called for this expansion before.
+    :param has_effect: whether this is the first call for this expansion.
     """
 
     old: int
@@ -48,24 +48,27 @@ def calls_in(file: Path) -> list[Call]:
 
 
 def note(old: int, new: int, *, expansion_id: str) -> None:
-    """An effect per expansion, however often it is called."""
+    """Have one effect per expansion, however often it is called."""
     _note(old, new, expansion_id)
 
 
 def note_and_die_once(old: int, new: int, *, expansion_id: str) -> None:
-    """An effect per expansion; the process ends between the first call and its record."""
+    """Have one effect per expansion. The process is killed in the first call, before the journal can record it."""
     if _note(old, new, expansion_id) == 1:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def note_and_die(old: int, new: int) -> None:
-    """Can't tell one call from another; the process ends between the call and its record."""
+    """Have an effect per call, because there is no token.
+
+    The process is killed before the journal can record a call.
+    """
     _note(old, new, "")
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _note(old: int, new: int, expansion_id: str) -> int:
-    """Write a call down, and return its number."""
+    """Append a call to the file, and return its number."""
     file = Path(os.environ[CALLS])
     before = calls_in(file)
     connection = KafkaConnection({"bootstrap.servers": os.environ["KAFKA_BOOTSTRAP_SERVERS"]})

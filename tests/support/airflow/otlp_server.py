@@ -14,7 +14,7 @@ Tags = frozenset[tuple[str, str]]
 class OtlpServer:
     """Listens on a free port of 127.0.0.1 while it is open.
 
-    :ivar gauges: newest value by name and tags, of gauges.
+    :ivar gauges: the newest value of each gauge, by name and tags.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class OtlpServer:
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
-                """Nothing into the test's output."""
+                """Write nothing into the test's output."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = Thread(target=self._server.serve_forever, daemon=True)

@@ -1,4 +1,4 @@
-"""Airflow's simple auth manager with one thing more: each user may see only the DAGs that are named for them."""
+"""Airflow's simple auth manager with one addition: each user may see only the DAGs of ``MAY_SEE``."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ MAY_SEE: dict[str, frozenset[str]] = {
     "eve": frozenset(),
 }
 ADMIN = "root"
-"""May do everything; all others only look."""
+"""This user may do everything. All other users may only look."""
 NOT_THE_RUNS = "carl"
-"""May see every DAG, but not what happens in its runs."""
+"""This user may see every DAG, but not what happens in its runs."""
 
 
 class PerDagAuthManager(SimpleAuthManager):
     """Decides by the name of the user."""
 
     def init(self) -> None:
-        """Nothing to prepare: nobody signs in with a password."""
+        """Prepare nothing, because no user signs in with a password."""
 
     def is_authorized_dag(
         self, *, method: str, user: SimpleAuthManagerUser, access_entity: Any = None, details: Any = None
@@ -38,6 +38,6 @@ class PerDagAuthManager(SimpleAuthManager):
 
 
 def token_of(username: str) -> str:
-    """Return what Airflow would put into the cookie of this user."""
+    """Return the token that Airflow would put into the cookie of this user."""
     user = SimpleAuthManagerUser(username=username, role="ADMIN" if username == ADMIN else "VIEWER")
     return PerDagAuthManager().generate_jwt(user)

@@ -1,4 +1,4 @@
-"""A notifier of Airflow as a user would write one: it keeps what it is told in a file."""
+"""A notifier of Airflow as a user would write one. It writes each notification into a file."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class BrokenNotifier(BaseNotifier):
 
 
 def told(file: Path) -> list[dict[str, str]]:
-    """Return what a file has, the oldest first."""
+    """Return the notifications in a file, the oldest first."""
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def declared(file: Path, *events: str) -> dict[str, Any]:
-    """Return an entry of ``notifications:``; without events for all of them."""
+    """Return an entry of ``notifications:``. Without events, it is for all events."""
     chosen = {"events": list(events)} if events else {}
     return {
         "notifier": "tests.support.airflow.recorded_notices:RecordingNotifier",

@@ -1,4 +1,4 @@
-"""Plain HTTP requests, for tests of who gets which answer."""
+"""Plain HTTP requests, for tests of which user gets which answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Answer:
-    """Status, headers and text of an answer, an error's among them."""
+    """Status, headers and text of an answer. An error is an answer too."""
 
     status: int
     headers: Mapping[str, str]
@@ -24,12 +24,12 @@ class Answer:
 
 
 def get(url: str, *, cookie: str = "", accept: str = "application/json") -> Answer:
-    """Ask for something."""
+    """Send a GET request."""
     return send("GET", url, cookie, accept)
 
 
 def send(method: str, url: str, cookie: str = "", accept: str = "application/json") -> Answer:
-    """Send a request without a body; redirects are followed."""
+    """Send a request without a body, and follow redirects."""
     headers = {"Accept": accept, **({"Cookie": cookie} if cookie else {})}
     request = urllib.request.Request(url, method=method, headers=headers)
     try:

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster: a master and workers, each a process of its own, as they run on several machines."""
+"""A standalone Spark cluster: a master and workers. Each is a process of its own, as on several machines."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ DEPLOY = "org.apache.spark.deploy"
 
 @contextmanager
 def spark_cluster(directory: Path, *cores: int) -> Iterator[str]:
-    """Return the master's URL.
+    """Start the cluster, and give the master's URL.
 
-    :param directory: of logs, and of what the workers unpack.
-    :param cores: of each worker.
+    :param directory: for logs, and for what the workers unpack.
+    :param cores: the number of each worker's cores. There is a worker for each number.
     """
     port, *uis = free_ports(2 + len(cores))
     master = f"spark://127.0.0.1:{port}"
@@ -44,7 +44,7 @@ def spark_cluster(directory: Path, *cores: int) -> Iterator[str]:
 
 @contextmanager
 def _process(log: Path, *command: str) -> Iterator[None]:
-    # Workers on other machines find Python by its name, and know nothing of what a driver was told.
+    # Workers on other machines find Python by its name, and do not know the environment of a driver.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_RESCALE")}
     environment |= {"PATH": f"{SPARK_CLASS.parent}{os.pathsep}{os.environ['PATH']}", "SPARK_DAEMON_MEMORY": "256m"}
     with log.open("wb") as output:

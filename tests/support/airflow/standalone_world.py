@@ -1,4 +1,4 @@
-"""Small applications on one broker and an Airflow that knows them all, each for one test or two."""
+"""Small applications on one broker, and an Airflow that knows them all. One or two tests use each application."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NAMES = (PLAIN, GATED, SCHEDULED, NO_SPARK, BRIDGED, SCALED, NOT_SCALED, NOTIFIE
 
 
 def repartitioned(name: str) -> dict[str, Any]:
-    """What an application file declares whose customers come from producers that can't be held."""
+    """What an application file declares if the producers of its customers can't be held."""
     customers = {"topic": f"{name}-customers", "policy": "repartitioned", "isolation_level": "read_committed"}
     return {
         "inputs": [{"topic": f"{name}-orders", "policy": "unkeyed"}, {**customers, "silent_seconds": 3}],
@@ -59,7 +59,7 @@ def planned(name: str, **changes: Any) -> Plan:
 
 
 def lock_database(home: Path, seconds: float) -> None:
-    """Keep every part of an Airflow from writing for some seconds, as a slow disk does."""
+    """Lock Airflow's database for some seconds, so that no part of Airflow can write, as with a slow disk."""
     with closing(sqlite3.connect(home / "airflow.db", timeout=60, isolation_level=None)) as database:
         database.execute("BEGIN IMMEDIATE")
         time.sleep(seconds)
@@ -67,13 +67,13 @@ def lock_database(home: Path, seconds: float) -> None:
 
 
 def closed_window() -> str:
-    """Return a window of the day before yesterday, which opens in some days."""
+    """Return a window on the weekday of the day before yesterday, which therefore opens only in some days."""
     return f"{DAYS[(datetime.now(UTC).weekday() - 2) % 7]} 00:00-24:00"
 
 
 @dataclass
 class World:
-    """One broker and one Airflow for all tests of this file, each of which has an application of its own."""
+    """One broker and one Airflow for all tests of a file. Each test has an application of its own."""
 
     client: dict[str, str]
     airflow: AirflowClient
@@ -86,7 +86,7 @@ class World:
         return ControlTopic(KafkaConnection(self.client), application)
 
     def shell(self, command: str, application: str, *options: str, fails: bool = False) -> str:
-        """Return what a command says about an application, in a shell of its own."""
+        """Run a command for an application in a shell of its own, and return what it prints."""
         file = self.applications / f"{application}.yaml"
         settings = self.told.with_name("client.json")
         settings.write_text(json.dumps(self.client))
@@ -99,7 +99,7 @@ class World:
 
 @contextmanager
 def standalone_world(directory: Path) -> Iterator[World]:
-    """All of it, in a directory that is made for it."""
+    """Start the broker and Airflow with all applications, in a directory of their own."""
     applications = directory / "applications"
     applications.mkdir()
     write(applications, PLAIN)
@@ -125,9 +125,9 @@ def standalone_world(directory: Path) -> Iterator[World]:
             "kafka_default": {"conn_type": "kafka", "extra": client},
             "spark_default": {"conn_type": "spark", "host": "local[1]"},
         }
-        # The notifier is found beside the tests.
+        # The notifier is in the tests' package.
         path = f"{ROOT / 'plugins'}:{ROOT}"
-        # A DAG that has left its file is gone within seconds, instead of some minutes.
+        # A DAG that is no longer in its file is gone within seconds, instead of some minutes.
         stale = {
             "AIRFLOW__DAG_PROCESSOR__STALE_DAG_THRESHOLD": "10",
             "AIRFLOW__SCHEDULER__PARSING_CLEANUP_INTERVAL": "5",

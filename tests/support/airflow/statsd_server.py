@@ -10,8 +10,8 @@ from types import TracebackType
 class StatsdServer:
     """Listens on a free port of 127.0.0.1 while it is open.
 
-    :ivar gauges: newest value by name, of gauges.
-    :ivar tags: those that came with it, if Airflow writes them into the name as InfluxDB has them.
+    :ivar gauges: the newest value of each gauge, by name.
+    :ivar tags: the tags of each gauge, if Airflow writes them into the name in InfluxDB's format.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class StatsdServer:
     def settings(self, prefix: str = "airflow", *, with_tags: bool = False) -> dict[str, str]:
         """Return the environment of an Airflow that reports here.
 
-        :param with_tags: plain StatsD has none.
+        :param with_tags: whether names carry tags. Plain StatsD has no tags.
         """
         return {
             "AIRFLOW__METRICS__STATSD_ON": "True",

@@ -1,4 +1,4 @@
-"""An application of ``jvm/tests`` beside an Airflow that watches it, and whose inputs somebody grows (KIP-878)."""
+"""An application of ``jvm/tests`` beside an Airflow that watches it while its inputs grow (KIP-878)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.support.user_partitioners import numbered
 BLUE, GREEN, CONTROL = "stores", "stores-g2", "stores-control"
 BEFORE, AFTER = 4, 8
 SLOWLY = 2.0
-"""Records per second that go on arriving: some are left when the expansion ends."""
+"""Records per second that go on arriving. Some records are still to come when the expansion ends."""
 
 
 @dataclass
 class Watched:
-    """The application, its Airflow, and the file in which ``on_partition_expansion`` writes its calls down."""
+    """The application, its Airflow, and the file to which ``on_partition_expansion`` writes its calls."""
 
     app: StoresApplication
     airflow: AirflowStandalone
@@ -34,13 +34,13 @@ class Watched:
 
     @property
     def calls(self) -> list[Call]:
-        """What the function has been called with, and what it has found."""
+        """The calls of the function: its arguments, and what it found."""
         return calls_in(self.file)
 
 
 @contextmanager
 def watched(app: StoresApplication, **declared: Any) -> Iterator[Watched]:
-    """Start Airflow beside a broker that runs; in the end it and all generations are gone.
+    """Start Airflow beside a running broker. At the end of the block, Airflow and all generations are stopped.
 
     :param declared: further fields of the application file.
     """
@@ -75,9 +75,9 @@ def watched(app: StoresApplication, **declared: Any) -> Iterator[Watched]:
 
 @contextmanager
 def on_a_broker(directory: Path, store: str, counts: str) -> Iterator[StoresApplication]:
-    """An application that is exactly once, on a broker of its own.
+    """An application with exactly-once processing, on a broker of its own.
 
-    :param counts: where those of its internal topics are from.
+    :param counts: where the partition counts of its internal topics come from.
     """
     with EmbeddedBroker(directory / "broker", heap="512m") as broker:
         own = directory / "stores"
@@ -87,9 +87,9 @@ def on_a_broker(directory: Path, store: str, counts: str) -> Iterator[StoresAppl
 
 @dataclass
 class StaticFeeder(Feeder):
-    """Places keys by a static partitioner; keys that belong to new partitions come only when it is told of them.
+    """Places keys by a static partitioner. Keys of new partitions come only after ``told`` is set.
 
-    :ivar told: that the application has followed the growth.
+    :ivar told: set by the test when the application has followed the growth.
     """
 
     told: threading.Event = field(default_factory=threading.Event)

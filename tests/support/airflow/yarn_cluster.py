@@ -1,4 +1,4 @@
-"""A YARN of one process, on which Spark jobs run in containers."""
+"""A YARN cluster in one process, which runs Spark jobs in containers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SOURCE = JVM_DIRECTORY / "yarn" / "SmallYarn.java"
 
 @dataclass(frozen=True)
 class Yarn:
-    """Where it is.
+    """Where the YARN cluster is.
 
     :param settings: directory, for ``HADOOP_CONF_DIR``.
     :param resource_manager: URL of its REST API.
-    :param containers: directory of what containers log.
+    :param containers: directory of the logs of containers.
     """
 
     settings: Path

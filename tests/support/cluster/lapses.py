@@ -1,4 +1,4 @@
-"""A broker that has just started, and does not know the topics yet."""
+"""A broker that has just started and does not know the topics yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
 
 def forget(monkeypatch: pytest.MonkeyPatch, question: str, times: int) -> None:
-    """Let the next answers to a question lack every topic.
+    """Let the next answers to a question contain no topic.
 
     :param question: a method of ``ClusterAdmin`` that takes names of topics.
     """

@@ -1,4 +1,4 @@
-"""The end of an expansion without brokers; the worker can die before and behind every call that matters."""
+"""The end of an expansion without brokers. The worker can die before and after every call that matters."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PLAN = situation().plan
 
 @dataclass
 class World:
-    """A verified expansion's journal; the worker dies before or behind one of its calls.
+    """A verified expansion's journal. The worker dies before or after one of its calls.
 
-    :param dies_at: number of the moment, counting from 1: an even number is behind a call; never if 0.
+    :param dies_at: number of the moment, counting from 1: odd is before a call, even is after a call. 0 is never.
     """
 
     callback: str | None = "note"
@@ -42,7 +42,7 @@ class World:
         )
 
     def call(self, body: Callable[..., Any]) -> Callable[..., Any]:
-        """A call before and behind which the worker may die."""
+        """Wrap a call so that the worker may die before and after it."""
 
         def called(*arguments: Any, **named: Any) -> Any:
             self._moment()

@@ -1,4 +1,4 @@
-"""An expansion whose copies are near, as they are when a proof begins."""
+"""An expansion whose copies are close to the ends, as they are when a proof begins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOUR_MS = 3_600_000
 
 
 def copy_of_two_stores(client: Mapping[str, str], unique: str) -> Expanded:
-    """Two stores, and their copies."""
+    """Write two stores, begin an expansion, and copy the stores."""
     expanded = Expanded(client, unique, int(time.time() * 1000) - HOUR_MS)
     for store in STORES:
         config = WINDOWED if store == "sessions" else {"cleanup.policy": "compact"}

@@ -1,4 +1,4 @@
-"""An expansion after its cutover, as the journal and the topics show it, without having run one."""
+"""An expansion after its cutover: the journal and the topics say so, although no expansion has run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WINDOWED = {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
 
 @dataclass
 class Expanded:
-    """Two stores from 4 to 8 partitions, and an input whose partitions blue had read up to offset 1 to 4.
+    """Two stores from 4 to 8 partitions, and an input. Blue had read its partitions up to the offsets 1 to 4.
 
     :param application: its base name, unique to a test.
     :param since: timestamp of the first record, ms.
@@ -63,7 +63,7 @@ class Expanded:
     def write(self, phase: Phase = Phase.STARTED, **mutated: list[Placed]) -> Journal:
         """Write blue, green, green's offsets and the journal.
 
-        :param mutated: green's records of a store, where they are not the correct ones.
+        :param mutated: green's records of a store, if they are not the correct records.
         """
         blue = {s: self._log(self.application, s, BEFORE, self.blue_records(s)) for s in STORES}
         green = {s: self._log(self.green, s, AFTER, mutated.get(s, self.green_records(s))) for s in STORES}
@@ -94,7 +94,10 @@ class Expanded:
         consumer.close()
 
     def send_as_before_the_growth(self, key: bytes) -> None:
-        """Write a key to partition 0, its home of 4 but not of 8: one record that blue has read, and one more."""
+        """Write two records of a key to partition 0: blue has read the first record, but not the second.
+
+        Among 4 partitions the key belongs to partition 0, but not among 8.
+        """
         homes = [partitioner_named("murmur2").partition(key, count) for count in (BEFORE, AFTER)]
         assert homes[0] == 0 != homes[1]
         producer = Producer(dict(self.client))
@@ -103,11 +106,11 @@ class Expanded:
         assert producer.flush(30) == 0
 
     def blue_records(self, store: str) -> list[Placed]:
-        """Return a store's history."""
+        """Return blue's records of a store."""
         return placed(history(STORES[store], self.since), STORES[store], BEFORE)
 
     def green_records(self, store: str) -> list[Placed]:
-        """Return a correct copy of it."""
+        """Return the correct copy of blue's records."""
         return placed(copied(history(STORES[store], self.since)), STORES[store], AFTER)
 
     def _log(self, application_id: str, store: str, partitions: int, records: list[Placed]) -> ComparedLog:

@@ -1,4 +1,4 @@
-"""Functions such as users declare for ``on_partition_expansion``."""
+"""Functions that a user could declare for ``on_partition_expansion``."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import signal
 from pathlib import Path
 
 EFFECTS = "EXPANSION_EFFECTS"
-"""Environment variable: the file in which an effect is a line."""
+"""Environment variable: the file that gets a line for each effect."""
 
 DIES = "EXPANSION_DIES"
-"""Environment variable: ``before`` or ``after`` the effect, or nothing."""
+"""Environment variable: the process dies ``before`` or ``after`` the effect. If it is not set, it does not die."""
 
 NOT_A_FUNCTION = 3
 
 
 def effects() -> list[str]:
-    """What has been brought about."""
+    """The effects so far."""
     file = Path(os.environ[EFFECTS])
     return file.read_text().splitlines() if file.exists() else []
 
 
 def note(old: int, new: int) -> None:
-    """An effect per call."""
+    """Have an effect per call."""
     _dies("before")
     _add(f"{old}->{new}")
     _dies("after")
 
 
 def note_once(old: int, new: int, *, expansion_id: str) -> None:
-    """An effect per expansion, however often it is called."""
+    """Have one effect per expansion, however often it is called."""
     _dies("before")
     if not any(line.endswith(expansion_id) for line in effects()):
         _add(f"{old}->{new} {expansion_id}")
@@ -37,17 +37,17 @@ def note_once(old: int, new: int, *, expansion_id: str) -> None:
 
 
 def fails(old: int, new: int) -> None:
-    """Never gets an answer."""
+    """Fail, because there is never an answer."""
     raise TimeoutError("no answer from the scheduler")
 
 
 def fails_with_token(old: int, new: int, expansion_id: str) -> None:
-    """Never gets an answer, and may be asked again."""
+    """Fail, because there is never an answer. Its token allows another try."""
     raise TimeoutError("no answer from the scheduler")
 
 
 def of_one_count(new: int) -> None:
-    """Can't be called with two."""
+    """Take only one count, so that a call with two counts fails."""
 
 
 def _add(line: str) -> None:

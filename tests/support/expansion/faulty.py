@@ -1,4 +1,4 @@
-"""An expansion of a live application on three brokers, step by step, with harm to one of them in each step."""
+"""An expansion of a live application on three brokers, step by step. Each step can harm one of the brokers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.live_expansion import live_application
 
 RATE = 8.0
 REPLACED_THREADS = {"FLIGHTS_OPTIONS": "--on-exception REPLACE_THREAD"}
-"""Kafka Streams' own threads may die of a frozen broker. With its default handler nothing starts them again."""
+"""A frozen broker may end threads of Kafka Streams. Its default handler does not start them again."""
 
 
 @contextmanager
@@ -44,9 +44,9 @@ def live_cluster(
 def restore_stages(
     expansion: Expansion, faults: Faults, harm: Harm | None, *, target: int | None = None, tries: int = 1
 ) -> None:
-    """Expand and restore every stage; harm is done as the first job begins.
+    """Expand and restore every stage. A broker is harmed when the first job begins.
 
-    :param tries: how often a job that fails is begun.
+    :param tries: how often a failing job is submitted at most.
     """
     plan = expansion.begin(target)
     for stage in plan.stages:
@@ -62,7 +62,7 @@ def restore_stages(
 
 
 def start_catch_up(expansion: Expansion) -> Popen[bytes]:
-    """Prove the copies, start catch_up, and return it when it is near the ends."""
+    """Prove the copies, start catch_up, and return the job when it is close to the ends."""
     expansion.prove_copies()
     job = expansion.submit("catch_up")
     await_result(expansion, "catch_up", "ready")
@@ -72,7 +72,7 @@ def start_catch_up(expansion: Expansion) -> Popen[bytes]:
 def await_success(
     expansion: Expansion, faults: Faults, job: Popen[bytes], name: str, stage: int | None = None, *, tries: int
 ) -> None:
-    """Wait for the success of a job that has been submitted; begin it again as long as there are tries left."""
+    """Wait for the success of a submitted job. If it fails, submit it again as long as tries are left."""
     for left in reversed(range(tries)):
         if job.wait(400) == 0:
             return
@@ -82,9 +82,9 @@ def await_success(
 
 
 def verify(expansion: Expansion, faults: Faults, harm: Harm | None, *, tries: int = 1) -> dict[str, Any]:
-    """Return the report of a verification during which harm is done.
+    """Return the report of a verification. A broker is harmed while it runs.
 
-    :param tries: how often a job that fails is begun.
+    :param tries: how often a failing job is submitted at most.
     """
     job = expansion.submit("verify")
     if harm is not None:
@@ -118,7 +118,7 @@ def assert_ends_verified(
 
 
 def await_result(expansion: Expansion, job: str, *states: str) -> None:
-    """Wait until a job has left a result, in one of some states."""
+    """Wait until a job has left a result in one of the given states."""
 
     def left() -> bool:
         result = expansion.state().results.get(job)

@@ -1,4 +1,7 @@
-"""Green as the deployment, the brokers and the journal see it, without any of them; it can die at every call."""
+"""Green as the deployment, the brokers and the journal see it, without any of them.
+
+The process that works on it can die at every call.
+"""
 
 from __future__ import annotations
 
@@ -46,21 +49,21 @@ class Killed(BaseException):
 
 @dataclass
 class GateWorld:
-    """What there is, and what was done to it.
+    """The state of green, and what was done to it.
 
-    :param gate_ends: of the journal.
-    :param committed: by green, at the latest.
-    :param commits: what green commits as soon as it runs; a gate that is shut lets it commit nothing.
+    :param ends: of green's changelogs.
+    :param committed: the last offsets that green has committed.
+    :param commits: what green commits as soon as it runs. Behind a gate that works, this is nothing.
     :param stops: whether ``stop`` works.
-    :param restores: whether green gets to its ends behind the gate.
-    :param patience: seconds within which it has to.
-    :param ends_itself: whether green has ended when it has restored; its members are still counted.
-    :param pictures: what the group's members are assigned, one look after the other; the last one stays.
-    :param beats: texts beside the position of partition 0, one look after the other; the last one stays.
-    :param refuses: what the gate refuses and marks in its group as soon as green runs.
-    :param protocol: of the groups. With ``streams``, each instance behind the gate has groups of its own.
-    :param instances: how many come behind the gate then; the running generation has two.
-    :param dies_at: number of the call at which the process is killed, counting from 1; never if 0.
+    :param restores: whether green restores up to its ends behind the gate.
+    :param patience: ``max_restore_seconds``: within so many seconds green has to restore.
+    :param ends_itself: whether green ends by itself when it has restored. The group still counts its members.
+    :param pictures: the group's assignments, one for each look. The last one stays.
+    :param beats: the texts beside the position of partition 0, one for each look. The last one stays.
+    :param refuses: what the gate marks as refused in its group as soon as green runs.
+    :param protocol: the group protocol. With ``streams``, each instance behind the gate has groups of its own.
+    :param instances: how many instances start behind the gate with ``streams``. The running generation has two.
+    :param dies_at: number of the call at which the process is killed, counting from 1. 0 is never.
     """
 
     journal: Journal = field(default_factory=lambda: Journal(plan=PLAN))
@@ -89,7 +92,7 @@ class GateWorld:
 
     @property
     def application(self) -> Application:
-        """An application file that declares ``start_gated``, and waits no longer than a test may."""
+        """An application file that declares ``start_gated``, and waits only as long as a test can."""
         shell = {"type": "shell", "start": "true", "start_gated": "true", "stop": "true", "status": "true"}
         return application("shop", lifecycle=shell).model_copy(update={"max_restore_seconds": self.patience})
 

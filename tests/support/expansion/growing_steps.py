@@ -19,7 +19,7 @@ CONNECTION: Any = NOBODY
 
 
 def without_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what talks to brokers by itself; a command that fails is called once."""
+    """Replace the functions that talk to brokers by themselves. A command that fails is not tried again."""
     monkeypatch.setattr(persistence, "COMMAND_SECONDS", 0.0)
     monkeypatch.setattr(in_place, "fence", lambda *_: None)
     monkeypatch.setattr(start_green, "watch_first_output", lambda *_: {"restore": 0.0})
@@ -29,25 +29,25 @@ def without_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def use(world: GrowingWorld, monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:
-    """Let every step work on it."""
+    """Let every step work on this world."""
     monkeypatch.setattr(Rescale, "open", lambda *_: world.rescale)
     return world
 
 
 def cut_over() -> None:
-    """What the task does."""
+    """Do what the cutover task does."""
     run_cutover(APPLICATION, CONNECTION, owner=OWNER)
 
 
 def steps(world: GrowingWorld) -> None:
-    """What the tasks do, in their order; those that are done are done again."""
+    """Do what the tasks do, in their order. Tasks that are already done run again."""
     for stage in world.plan.stages:
         expand_stage(APPLICATION, CONNECTION, owner=OWNER, stage=stage.index)
     cut_over()
 
 
 def assert_grown(world: GrowingWorld) -> None:
-    """It was started once, when everything had been moved, from where it was stopped."""
+    """Assert that it started once, after everything had been moved, and went on from where it was stopped."""
     assert world.journal.phase is Phase.STARTED
     assert world.running
     assert world.starts == 1
@@ -59,7 +59,7 @@ def assert_grown(world: GrowingWorld) -> None:
     captured = {p: 10 + p if p < BEFORE else 0 for p in range(AFTER)}
     topics = ["orders", *(m.target for m in plan.repartitions)]
     assert journal.green_start == dict.fromkeys(topics, captured)
-    # One more than its start: it was at work.
+    # Each offset is one above its start, because the application was at work.
     assert world.offsets[NAME] == {t: {p: o + 1 for p, o in captured.items()} for t in topics}
     assert world.state.generations is not None
     assert (world.state.generations.running, world.state.generations.generation) == (NAME, 2)

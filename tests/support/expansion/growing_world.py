@@ -1,7 +1,10 @@
-"""An application that grows in place, as its deployment, the brokers and the control topic see it, without them.
+"""An application that grows in place, as its deployment, the brokers and the control topic see it.
 
-The process that works on it can die at every call. What must never happen fails at once: a growth before the point
-of no return or under a running application, a start before everything has grown, an offset that is set back.
+None of them runs.
+
+The process that works on it can die at every call. What must never happen fails at once: a topic that grows before
+the point of no return or under a running application, a start before everything has grown, an offset that is set
+back.
 """
 
 from __future__ import annotations
@@ -41,20 +44,20 @@ def _committed(plan: Plan) -> PartitionOffsets:
 
 
 class Following:
-    """Follows what the jobs beside leave, as ``ControlFollower`` does."""
+    """Follows the results of the jobs that run beside the cutover, as ``ControlFollower`` does."""
 
     def __init__(self, world: GrowingWorld) -> None:
         self._world, self._known = world, dict[str, tuple[int, JobResult | None]]()
 
     def heard(self, job: str) -> tuple[int, JobResult | None]:
-        """As the control topic has it now; every other result is a sign of life."""
+        """Return the result in the control topic now. Every changed result counts as a sign of life."""
         result = self._world._read().results.get(job)
         count, before = self._known.get(job, (0, None))
         self._known[job] = (count + (result != before), result)
         return self._known[job]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing, because nothing is open."""
 
     def __enter__(self) -> Following:
         return self
@@ -65,15 +68,15 @@ class Following:
 
 @dataclass
 class GrowingWorld:
-    """What there is, and what was done to it.
+    """The state of the application, and what was done to it.
 
-    :param ends: of every topic, by partition; their number is the topic's count.
-    :param offsets: committed, by group.
+    :param ends: ends of every topic, by partition. A topic has as many partitions as there are ends.
+    :param offsets: committed offsets, by group.
     :param metadata: what the application has committed beside its offsets.
     :param starts: how often the application was started.
-    :param dies_at: number of the call at which the process is killed, counting from 1; never if 0.
-    :param has_job: whether the job that moves is alive; ``beats`` are its signs of life.
-    :param refuses: the topic that the brokers would not grow.
+    :param dies_at: number of the call at which the process is killed, counting from 1. 0 is never.
+    :param has_job: whether the move job is alive. ``beats`` counts its signs of life.
+    :param refuses: the topic that the brokers refuse to grow.
     """
 
     plan: Plan = field(default_factory=in_place_plan)
@@ -135,13 +138,13 @@ class GrowingWorld:
         return Rescale(in_place_application(), nobody, *made, owner=OWNER)
 
     def _read(self) -> ControlState:
-        """The control topic, in which the job beside the cutover has left its results, unless it is dead."""
+        """Read the control topic. The job beside the cutover has left its results there, unless it is dead."""
         if self.has_job and self.plan.is_in_place:
             self._work()
         return self.state
 
     def _work(self) -> None:
-        """What the move job does: ready before the stop, and done when the topics have grown."""
+        """Do what the move job does: it is ready before the stop, and done when the topics have grown."""
         have_grown = all(len(self.ends[m.source]) == AFTER for m in self.plan.moves)
         self.beats += 1
         state = "ready" if self.journal.phase is Phase.WARMING else "running"
@@ -158,7 +161,7 @@ class GrowingWorld:
         self.state = self.state.model_copy(update={"results": {**self.state.results, "move": result}})
 
     def move(self, stage: int) -> None:
-        """What the job does of a stage in the end: positions at the captured ends, and something appended."""
+        """Do all that the job does for a stage: append records, and commit positions at the captured ends."""
         assert not self.running
         assert self.journal.captured is not None
         positions = self.offsets.setdefault(self.plan.copy_group, {})
@@ -185,7 +188,7 @@ class GrowingWorld:
         self.running = False
 
     def _start(self, _: Any) -> None:
-        """Kafka Streams checks the counts of its topics, and goes to work at once."""
+        """Start as Kafka Streams does: it checks the counts of its topics, and works at once."""
         if self.running:
             return
         assert not self.members, "the start would wait for the session timeout of a member that is gone"
@@ -208,7 +211,7 @@ class GrowingWorld:
         return short
 
     def _validate(self, targets: Mapping[str, int]) -> None:
-        """The brokers are asked for all that can't be taken back, and while that need not be."""
+        """Assert that the brokers are asked about every topic that will grow, before the application stops."""
         assert not self.journal.is_promoted
         assert self.running or not self.journal.stop_asked
         own = [m.source for m in self.plan.moves if self.plan.is_in_place]

@@ -1,4 +1,4 @@
-"""An expansion that is pre-warmed: what green restores behind the gate, what it restores then, and its cutover."""
+"""An expansion with pre-warming: what green restores behind the gate and at its start, and the cutover."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Restored = Counter[str]
 
 
 def logs_of(stack: FlightsStack) -> list[list[str]]:
-    """The lines that each instance of the application itself has logged, each with its time."""
+    """The log lines of each instance of green. Each line begins with its time."""
     texts = [file.read_text() for file in stack.directory.rglob(f"{GREEN}.log")]
     return [[line for line in text.splitlines() if line.startswith("20")] for text in texts]
 
@@ -39,19 +39,19 @@ def is_running(stack: FlightsStack) -> bool:
 
 
 def restored_by(stack: FlightsStack, plan: Plan, since: int = 0) -> Restored:
-    """Records that the application has restored per changelog, by its own log from a line on."""
+    """How many records green has restored per changelog, by its own log from a given line on."""
     found: Restored = Counter()
     for line in log_of(stack)[since:]:
         if match := re.search(r"restored (\d+) records of (\S+)-\d+$", line):
             found[match[2]] += int(match[1])
-    # A global table's topic is restored each time, by each instance.
+    # Only changelogs of the plan count: each instance restores a global table's topic at every start.
     return +Counter({move.target: found[move.target] for move in plan.changelogs})
 
 
 def records_between(
     expansion: Expansion, plan: Plan, starts: PartitionOffsets, ends: PartitionOffsets
 ) -> Restored:
-    """Records in green's changelogs from one set of offsets to another."""
+    """How many records green's changelogs have between two sets of offsets."""
     found: Restored = Counter()
     for move in plan.changelogs:
         ranges = {p: (starts[move.target][p], end) for p, end in ends[move.target].items()}
@@ -65,7 +65,7 @@ def without_environment(words: list[str]) -> list[str]:
 
 
 def pre_warm_and_cut_over(stack: FlightsStack, expansion: Expansion) -> None:
-    """Begin an expansion of the flights, and go on until green runs; assert what a pre-warming promises."""
+    """Expand the flights until green runs, and assert what pre-warming promises."""
     # Given copies that are warm
     plan, admin = expansion.begin(), ClusterAdmin(expansion.connection)
     expansion.warm(plan)
@@ -75,7 +75,7 @@ def pre_warm_and_cut_over(stack: FlightsStack, expansion: Expansion) -> None:
     # When green is pre-warmed
     timings = expansion.prewarm()
 
-    # Then it has restored every record, and is gone without a trace in any group
+    # Then it has restored every record, and has ended without a trace in any group
     assert timings is not None
     assert restored_by(stack, plan) == records_between(expansion, plan, begins, ends)
     assert stack.run("status", GREEN) == 3

@@ -1,4 +1,4 @@
-"""The chain of ``application_files`` after two expansions, none of whose earlier generations was retired."""
+"""The chain of ``application_files`` after two expansions. No earlier generation was retired."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def plan_of(application: Application, generation: int, blue: str = "") -> Plan:
 
 
 def after(*plans: Plan, phase: Phase = Phase.COMPLETE) -> ControlState:
-    """Return what is known after these expansions."""
+    """Return the generations and journals that are known after these expansions."""
     generations: Generations | None = None
     for plan in plans:
         generations = promoted_generations(Journal(plan=plan), generations)

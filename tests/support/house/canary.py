@@ -1,4 +1,4 @@
-"""Looking for secrets where nobody may find them: files, all processes, Spark's UI."""
+"""Searches for secrets where they must not be: in files, in all processes, in Spark's UI."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 UI_PORTS = 4
-"""Spark takes the next port if the one that it is given is taken."""
+"""So many ports are looked at: Spark takes the next port if its own is taken."""
 
 _PAGES = ("environment", "allexecutors", "jobs", "stages?details=true", "sql?details=true&planDescription=true")
 _PAUSE_SECONDS = 0.2
 
 
 def key_material(pem: Path) -> str:
-    """Return a piece of the private key in a PEM file that is in no certificate."""
+    """Return a piece of the private key in a PEM file. No certificate contains it."""
     lines = pem.read_text().splitlines()
     return lines[lines.index("-----BEGIN PRIVATE KEY-----") + 1]
 
 
 def shown_in(text: bytes, secrets: Mapping[str, str]) -> set[str]:
-    """Return the names of the secrets that a text shows, as they are or as JSON would write them."""
+    """Return the names of the secrets that a text shows, either plainly or as JSON writes them."""
     return {
         name
         for name, secret in secrets.items()
@@ -37,13 +37,13 @@ def shown_in(text: bytes, secrets: Mapping[str, str]) -> set[str]:
 
 
 def shown_in_files(directories: Iterable[Path], secrets: Mapping[str, str]) -> set[str]:
-    """Return ``file: secret`` for every file below some directories that shows one."""
+    """Return ``file: secret`` for every file below the directories that shows a secret."""
     files = (file for directory in directories for file in directory.rglob("*") if file.is_file())
     return {f"{file}: {name}" for file in files for name in shown_in(file.read_bytes(), secrets)}
 
 
 def event_logs(directory: Path) -> list[Path]:
-    """Return Spark's event logs; in one that is compressed, or empty, no search would find anything."""
+    """Return Spark's event logs that can be searched. No search finds anything in a compressed or empty log."""
     logs = [file for file in directory.rglob("*") if file.is_file() and b"SparkListener" in file.read_bytes()]
     assert logs, f"no event log that can be searched in {directory}"
     return logs
@@ -52,7 +52,7 @@ def event_logs(directory: Path) -> list[Path]:
 def shown_to_others(pid: int) -> bool:
     """Return whether another user can read the environment of a process."""
     file = Path(f"/proc/{pid}/environ")
-    if os.geteuid() != 0:  # Nobody else can be asked, so the kernel's word has to do.
+    if os.geteuid() != 0:  # Without root, no other user can try. So trust the file's permissions.
         return bool(file.stat().st_mode & 0o077)
     nobody = pwd.getpwnam("nobody")
     other = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
@@ -63,9 +63,9 @@ def shown_to_others(pid: int) -> bool:
 class Watch:
     """What was seen from outside while something ran.
 
-    :param found: where a secret was shown.
-    :param programs: command lines looked at.
-    :param holders: command lines, by process id, of those that have a secret in their environment.
+    :param found: the places that showed a secret.
+    :param programs: the command lines of all processes so far.
+    :param holders: command lines, by process id, of processes with a secret in their environment.
     :param applications: names of the Spark applications whose UI was read to the end.
     """
 
@@ -82,7 +82,7 @@ class Watch:
             try:
                 line, environment = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
             except OSError:
-                continue  # it has ended, or is another user's
+                continue  # the process has ended, or belongs to another user
             program = line.replace(b"\0", b" ").decode(errors="replace")[:300]
             self.programs.add(program)
             if shown_in(environment, self.secrets):
@@ -100,7 +100,7 @@ class Watch:
                     self.found |= {f"Spark UI, {application['name']}, {page}: {name}" for name in shown}
                 self.applications.add(application["name"])
         except (URLError, OSError, ValueError):
-            return  # nobody there, or no longer
+            return  # no UI on this port, or no longer
 
 
 def _read(address: str) -> bytes:

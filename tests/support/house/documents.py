@@ -1,4 +1,4 @@
-"""What the documents say in tables, and the tests that they name."""
+"""The tables of the documents, and the tests that the documents name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RUNS = {
     "stores": "I/test_stores_control_run.py::test_a_rescaled_store_equals_its_control_run",
     "flights": "I/test_expansion_control_run.py::test_a_rescaled_application_equals_its_control_run",
 }
-"""What the tables abbreviate; the rest of such a name is the case in brackets."""
+"""Abbreviations in the tables. The rest of such a name is the case in brackets."""
 _FENCED = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 
 
@@ -29,7 +29,7 @@ def rows(text: str, header: str) -> list[list[str]]:
 def named_tests(text: str) -> set[str]:
     """Return everything in backticks that names a test, as ``file[::function[case]]``."""
     found = set()
-    # The backticks of a fence would pair with those of the names behind it.
+    # Leave out fences: their backticks would pair with those of the names behind them.
     for name in re.findall(r"`([^`]+)`", _FENCED.sub("", text)):
         place, _, rest = name.partition("/")
         if rest and place in PLACES:
@@ -42,7 +42,7 @@ def named_tests(text: str) -> set[str]:
 
 
 def in_its_folder(name: str) -> str:
-    """Return a test as pytest names it; pages write ``U/test_file.py``, as file names are unique."""
+    """Return a test as pytest names it. Pages write only ``U/test_file.py``, because file names are unique."""
     place, _, rest = name.partition("/")
     file, colons, node = rest.partition("::")
     return "".join((_files(PLACES[place]).get(file, f"{PLACES[place]}/{file}"), colons, node))
@@ -55,7 +55,7 @@ def _files(place: str) -> dict[str, str]:
 
 
 def missing(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Return the names of no test; one without a function or a case stands for all that it has.
+    """Return the names that name no test. A name without a function or a case stands for all of its tests.
 
     :param known: tests as pytest names them.
     """
@@ -64,7 +64,7 @@ def missing(names: Iterable[str], known: Iterable[str]) -> list[str]:
 
 
 def _shorter(test: str) -> Iterator[str]:
-    """Yield what a test may be called by: its file, its class, its function, and that with its case."""
+    """Yield the names that a page may use for a test: its file, class or function, or function with the case."""
     file, _, node = test.partition("::")
     place, bracket, case = node.partition("[")
     owner, _, function = place.rpartition("::")
@@ -72,7 +72,7 @@ def _shorter(test: str) -> Iterator[str]:
 
 
 def collected(names: Iterable[str]) -> list[str]:
-    """Return every test of the files that are named and exist, slow ones too, as pytest names them."""
+    """Return every test of the named files that exist, slow tests too, as pytest names them."""
     files = sorted({file for name in names if (ROOT / (file := name.partition("::")[0])).is_file()})
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *files]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)

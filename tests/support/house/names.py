@@ -1,4 +1,4 @@
-"""The names that are stored outside of this program, or typed by its users: none may change by accident."""
+"""The names that are stored outside this program, or that users type. No such name may change by accident."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ XCOM = {"xcom_push", "xcom_pull"}
 
 
 def names() -> dict[str, Any]:
-    """Return all of them by kind, as JSON can hold them."""
+    """Return all these names by kind, as values for JSON."""
     plan = flights_plan()
     return {
         "control topic": CONTROL_TOPIC,
@@ -68,7 +68,7 @@ def flights_plan() -> Plan:
 
 
 def shape(kind: Any) -> Any:
-    """Return the fields of a model, or the values of an enumeration, as deep as they go."""
+    """Return the fields of a model or the values of an enumeration, with all that is nested in them."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return {name: shape(of.annotation) for name, of in kind.model_fields.items()}
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -84,7 +84,7 @@ def _trees() -> Iterator[ast.Module]:
 
 
 def _texts() -> Iterator[str]:
-    """Yield the strings of the product, those with values in them with holes for these."""
+    """Yield the strings of the product. In an f-string, each value is replaced by ``HOLE``."""
     for tree in _trees():
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -133,7 +133,7 @@ def _dags() -> Iterator[tuple[str, Any]]:
 
 
 def edges(task: Any) -> dict[str, Any]:
-    """Return when a task begins: behind which others, by which rule, and how long it is tried."""
+    """Return what decides when a task begins: the tasks before it, the trigger rule, retries and priority."""
     return {
         "waits for": ", ".join(sorted(task.upstream_task_ids)),
         "rule": task.trigger_rule.value,

@@ -1,4 +1,4 @@
-"""What kind of proof a test is: derived from what it starts, by what its fixtures and helpers use."""
+"""What kind of proof a test is. It follows from what the test, its fixtures and its helpers start."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def _names_tests_in_a_table(page: Path) -> bool:
 
 
 PAGES = sorted(filter(_names_tests_in_a_table, (ROOT / "docs").glob("*.md")))
-"""What tells of the product; the diary and the decisions tell of a day."""
+"""The pages about the product. Pages in folders, such as the decisions, describe one day and stay as they are."""
 COLUMN = "proof"
 
 
 class Proof(StrEnum):
     """Kinds of proof, the weakest first.
 
-    UNIT: functions and classes, whatever stands in for the rest.
+    UNIT: functions and classes. Stand-ins may replace everything else.
     STREAMS: Kafka Streams' own classes in a JVM, without a broker.
     BROKER: a real broker, and the product's code in the process of the test.
-    LIVE: beside the broker an application of Kafka Streams, or ``spark-submit``, as a process of its own.
+    LIVE: a broker, and beside it a Kafka Streams application or ``spark-submit`` as a process of its own.
     AIRFLOW: a real Airflow.
     """
 
@@ -53,10 +53,10 @@ MARKS = {
     ("tests.integration.spark_job_helpers", "submit_verify"): {SPARK},
     ("pyspark.sql", "SparkSession"): {SPARK},
 }
-"""What is looked no further into, and what it starts."""
+"""The names at which the search ends, and what each of them starts."""
 OWN = ("tests", "testbed")
 COMPILERS = "testbed.jars"
-"""It makes what others run."""
+"""The search leaves this module out: it compiles what others run."""
 Definition = tuple[str, str]
 """A module and a name in it."""
 
@@ -65,7 +65,7 @@ Definition = tuple[str, str]
 class Module:
     """What a file defines and imports.
 
-    :param imports: where a local name is from.
+    :param imports: where each imported name comes from.
     """
 
     definitions: dict[str, ast.AST]
@@ -80,7 +80,7 @@ def proofs_of(text: str) -> list[Proof]:
 
 
 def kinds(test: str) -> set[Proof]:
-    """Return the kind of a test; of a file, those of all tests in it.
+    """Return the kind of a test, or the kinds of all tests in a file.
 
     :param test: ``file[::function[case]]``.
     :raises LookupError: there is no such test.
@@ -94,12 +94,12 @@ def kinds(test: str) -> set[Proof]:
 
 
 def _starts(module: str, function: str) -> list[str]:
-    """Return what has to be looked at for a test; for a method, its class."""
+    """Return the definitions where the search for a test begins. For a method, this is its class."""
     known = parsed(module).definitions
     if function in known:
         return [function]
     tests = [name for name in known if name.lower().startswith("test")]
-    # A state machine has no function of its own.
+    # The test case of a state machine has no function of its own.
     if function in {"", "runTest"}:
         return tests
     return [name for name in tests if function in _methods(known[name])]
@@ -120,7 +120,7 @@ def _kind(marks: Collection[str]) -> Proof:
 
 @cache
 def reached(start: Definition) -> frozenset[str]:
-    """Return the marks of everything that a test uses, its fixtures and their helpers included."""
+    """Return the marks of everything that a test uses, including its fixtures and their helpers."""
     marks: set[str] = set()
     seen, left = {start}, [start, *((start[0], name) for name in parsed(start[0]).autouse)]
     while left:
@@ -153,7 +153,10 @@ def _uses(module: str, name: str) -> Iterator[Definition]:
 
 
 def _mentions(node: ast.AST) -> Iterator[str]:
-    """Yield the names in a piece of code, also of fixtures; what stands in annotations starts nothing."""
+    """Yield the names in a piece of code, also of fixtures.
+
+    Annotations are left out, because they start nothing.
+    """
     if isinstance(node, ast.Name):
         yield node.id
     elif isinstance(node, ast.arg):
@@ -220,7 +223,7 @@ def _file(module: str) -> Path:
 
 
 def with_proofs(page: str) -> str:
-    """Return a page on which each row of a table that names tests says in its last cell what kinds these are."""
+    """Return the page with the kinds of proof in the last cell of every table row that names tests."""
     lines = page.split("\n")
     for begin, end in _tables(lines):
         cells = [proofs_of(line) for line in lines[begin + 2 : end]]
@@ -234,7 +237,7 @@ def with_proofs(page: str) -> str:
 
 
 def _tables(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of a table's first line and of the one behind it."""
+    """Yield the number of each table's first line, and of the line after the table."""
     begin = None
     for number, line in enumerate([*lines, ""]):
         if line.startswith("|") and begin is None:

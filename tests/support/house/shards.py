@@ -1,8 +1,8 @@
-"""The slow suites in pieces: which shard runs which test, and what each test has come to.
+"""The slow suites in pieces: which shard runs which test, and how each test ended.
 
 ``make test-slow SHARD=2/6`` loads this module as a plugin of pytest. A shard is a set of whole files. Only a file
-of many cases that takes longer than its share of the time is cut, into runs of consecutive cases. The minutes of a
-file come from the table in docs/development/slow-suites.md. Shards therefore change with the table: update it
+of many cases that takes longer than a shard's share of the time is cut into runs of consecutive cases. The minutes
+of a file come from the table in docs/development/slow-suites.md. Shards therefore change with the table: update it
 after the last shard.
 """
 
@@ -26,9 +26,9 @@ PAGE = ROOT / "docs" / "development" / "slow-suites.md"
 HEADER = "file | "
 RESULTS = ROOT / "var" / "slow"
 MINUTES_OF_A_CASE = 3.0
-"""Assumed for a file that the table has no minutes of."""
+"""Assumed per case of a file that has no minutes in the table."""
 CUT_FROM = 10
-"""Cases that a file has at least, to be cut: in a smaller file one test may build on another."""
+"""A file is cut only if it has at least so many cases. In a smaller file, one test may build on another."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Shard:
 
 
 def minutes_by_file(page: str) -> dict[str, float]:
-    """Return the minutes of each file in the table; an estimate begins with ``~``."""
+    """Return the minutes of each file in the table. An estimate begins with ``~``."""
     found = {}
     for row in rows(page, HEADER):
         if minutes := re.fullmatch(r"~?(\d+(?:\.\d+)?)", row[3]):
@@ -92,7 +92,7 @@ def shards_of(files: Sequence[str], minutes: Mapping[str, float], shards: int) -
 
 @dataclass
 class Recorder:
-    """Writes one line for each test that has ended, so that a run that is killed leaves what it knows."""
+    """Writes one line for each test that has ended, so that a killed run leaves the results so far."""
 
     file: Path
     commit: str
@@ -100,7 +100,7 @@ class Recorder:
     seconds: Counter[str] = field(default_factory=Counter)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add up the phases of a test; the first of them that did not pass says what it has come to."""
+        """Add up the times of a test's phases. The first phase that did not pass is the outcome of the test."""
         self.seconds[report.nodeid] += report.duration
         if self.outcomes.get(report.nodeid, "passed") == "passed":
             self.outcomes[report.nodeid] = report.outcome

@@ -1,4 +1,4 @@
-"""Writes what the slow suites have come to into the table of docs/development/slow-suites.md.
+"""Writes the results of the slow suites into the table of docs/development/slow-suites.md.
 
 Run it after the last shard: ``.venv/bin/python -m tests.support.house.slow_results``
 """
@@ -38,7 +38,7 @@ def summary(results: Iterable[dict[str, Any]]) -> tuple[str, str]:
 def updated(page: str, results: dict[str, dict[str, Any]]) -> str:
     """Return the page with the results of all files that have some.
 
-    Minutes are kept where not all cases have run: they are those of the whole file.
+    If not all cases of a file have run, the page keeps its minutes, because they are for the whole file.
     """
     lines = page.splitlines(keepends=True)
     begin = next(number for number, line in enumerate(lines) if line.startswith(f"| {HEADER}"))

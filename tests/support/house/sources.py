@@ -9,5 +9,5 @@ from pathlib import Path
 
 @cache
 def parsed_file(file: Path) -> ast.Module:
-    """Return the tree of a file; nobody may change it."""
+    """Return the tree of a file. All tests share it, so no test may change it."""
     return ast.parse(file.read_text())

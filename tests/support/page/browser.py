@@ -18,14 +18,14 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 def chromium() -> Iterator[Browser]:
     """Start the machine's Chromium, and end it.
 
-    :raises LookupError: there is none; a test that needs it fails, because what it shows is not to be left out.
+    :raises LookupError: there is no Chromium. A test that needs it then fails instead of being skipped.
     """
     from playwright.sync_api import sync_playwright
 
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         raise LookupError("no Chromium on this machine: `scripts/check_machine.sh --tests` says how to install it")
-    # Its own sandbox needs a user that is not root.
+    # Chromium's own sandbox works only for a user that is not root.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=arguments)
@@ -36,7 +36,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Complaints:
-    """What a page has logged as an error, and whom it has asked but its own server."""
+    """The errors that a page has logged, and the requests that went to another server than its own."""
 
     def __init__(self, page: Page, server: str) -> None:
         self.errors: list[str] = []

@@ -1,4 +1,7 @@
-"""What the page shows in tests: applications in every situation, made by the read models from made-up records."""
+"""What the page shows in tests: applications in every situation.
+
+The read models make them from made-up records.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ TIMINGS |= {"restore": 2.4, "first_output": 0.6, "total": 6.5}
 
 @dataclass(frozen=True)
 class World:
-    """One application as control topic and brokers would show it.
+    """One application as the control topic and the brokers would show it.
 
     :param current: partitions of every topic.
     """
@@ -63,7 +66,7 @@ class World:
 
     @property
     def plan(self) -> Plan:
-        """To the target."""
+        """The plan of an expansion to the target."""
         counts = dict.fromkeys(topics_of(self.application, self.topology, self.name, {}), self.current)
         return build_plan(
             self.application, self.topology, blue=self.name, generation=2, current=counts, target=self.target
@@ -88,7 +91,7 @@ class World:
         )
 
     def page(self) -> ApplicationPage:
-        """Return what the read models make of it."""
+        """Return the page that the read models make of this application."""
         return application_page(self.application, self.topology, self.control, self.cluster, NOW_MS)
 
 
@@ -106,7 +109,7 @@ def copying(name: str, current: int = 4, target: int = 8, readings: int = 40) ->
 
 
 def waiting(name: str) -> World:
-    """Copies that are near, and a switch that waits for its window."""
+    """An expansion whose copies are close, and whose switch waits for its window."""
     world = copying(name)
     journal = world.control.journal
     assert journal is not None
@@ -116,9 +119,11 @@ def waiting(name: str) -> World:
 
 
 def proven(world: World, *stores: StoreReport) -> ControlState:
-    """A proof two minutes old, and what was written since compared up to five seconds ago.
+    """A control state with a proof that is two minutes old.
 
-    :param stores: what the comparison of what was written since has found.
+    A rolling proof has extended it up to five seconds ago.
+
+    :param stores: the rolling proof's findings in what was written since the proof.
     """
     journal = world.control.journal
     assert journal is not None
@@ -161,7 +166,7 @@ def complete(name: str, current: int = 4, target: int = 8, *, passed: bool = Tru
 
 
 def quiet(name: str, *, live: bool = True) -> World:
-    """An application of which nobody wants anything."""
+    """An application without an expansion."""
     generations = Generations(running=f"{name}-g3", generation=3, partitions=6)
     return World(name, 6, 6, ControlState(generations=generations), live=live)
 
@@ -177,7 +182,7 @@ def control(world: World, phase: Phase, results: Sequence[JobResult], **fields: 
 
 
 def progress(topic: str, partitions: int, lag: int, end: int = 1_000_000) -> list[PartitionProgress]:
-    """Copies that are about so far behind; the more, the higher the partition."""
+    """Return copies whose lag is about ``lag``. It differs from partition to partition."""
     return [
         PartitionProgress(
             topic=topic, partition=p, position=end - lag * (1 + p % 7) // 4, end=end, records=9_000, bytes=900_000
@@ -189,7 +194,7 @@ def progress(topic: str, partitions: int, lag: int, end: int = 1_000_000) -> lis
 def result(
     job: str, state: str, last: list[PartitionProgress], readings: int, began_ms: int = 800_000
 ) -> JobResult:
-    """Return what a job leaves after so many readings, in which its copies came near."""
+    """Return the result of a job after so many readings, during which its copies caught up."""
     history = LagHistory()
     threshold = None if job.startswith("restore") else 10_000
     for number in range(readings):
@@ -211,12 +216,12 @@ def result(
 
 
 def _position(last: PartitionProgress, left: float) -> int:
-    """Return where a copy was when so much of it was left; some partitions begin later."""
+    """Return the position of a copy when this share of it was left. Some partitions begin later."""
     return max(-1, int(last.position * (1 - left * (1 + last.partition % 5 / 9))))
 
 
 def report(world: World, passed: bool) -> Report:
-    """Return a report over all stores."""
+    """Return a verification report over all stores."""
     stores = []
     for move in world.plan.changelogs:
         after = [900 + 37 * (p * 7 % 11) for p in range(world.target)]
@@ -261,7 +266,7 @@ def _content(partition: int, live: int) -> PartitionContent:
 
 
 class MadeSource:
-    """Serves worlds; what ``worlds`` holds may change while it is served."""
+    """Serves worlds. The content of ``worlds`` may change while it is served."""
 
     def __init__(self, *worlds: World, broken: Sequence[str] = ()) -> None:
         self.worlds = {world.name: world for world in worlds}

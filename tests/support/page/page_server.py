@@ -1,4 +1,4 @@
-"""The page as Airflow mounts it, with Airflow's authentication, but without the rest of Airflow."""
+"""The page as Airflow mounts it: with Airflow's authentication, but without the rest of Airflow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SETTINGS = {
 
 
 def mounted(source: Source) -> FastAPI:
-    """Return the page below its prefix, and Airflow's auth manager, whose tables exist.
+    """Return the page below its prefix, and Airflow's auth manager with its tables.
 
     ``SETTINGS`` must be in the environment.
     """
@@ -36,7 +36,7 @@ def mounted(source: Source) -> FastAPI:
 
 
 def prepared_database() -> None:
-    """Make the tables in the database of ``AIRFLOW_HOME``, and forget the auth manager of an earlier test."""
+    """Create the tables in the database of ``AIRFLOW_HOME``, and forget the auth manager of an earlier test."""
     from airflow.models import import_all_models
     from airflow.models.base import Base
 
@@ -48,7 +48,7 @@ def prepared_database() -> None:
 
 @contextmanager
 def served(application: Any) -> Iterator[str]:
-    """Serve an ASGI application on a free port of this machine; gives its address."""
+    """Serve an ASGI application on a free port of this machine, and give its address."""
     (port,) = free_ports(1)
     server = uvicorn.Server(uvicorn.Config(application, host="127.0.0.1", port=port, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)

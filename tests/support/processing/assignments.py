@@ -1,4 +1,4 @@
-"""Clients and tasks for tests of the assignors, and what has to hold for every assignment."""
+"""Clients and tasks for tests of the assignors, and the rules that every assignment has to meet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ids(names: str) -> tuple[TaskId, ...]:
 
 
 def tasks(stateful: str = "", stateless: str = "") -> Tasks:
-    """Tasks of which a client without state has everything to read."""
+    """Tasks by name. For each stateful task, a client without state would have to restore everything."""
     return Tasks(dict.fromkeys(ids(stateful), NOTHING), frozenset(ids(stateless)))
 
 
@@ -38,7 +38,7 @@ def client(name: str, lag: int | None = None, of: str = "", *, threads: int = 1,
 
 
 def assigned(all_tasks: Tasks, clients: Collection[Client], configs: AssignmentConfigs) -> Assignment:
-    """The assignment, which is the same if its input comes in another order."""
+    """Return the assignment, and assert that the order of its input makes no difference."""
     assignment = assign(all_tasks, clients, configs)
     assert assignment == assign(reordered(all_tasks), [_reordered(c) for c in reversed(list(clients))], configs)
     return assignment
@@ -64,7 +64,7 @@ def standby(assignment: Assignment, name: str) -> str:
 
 
 def counts(assignment: Assignment, role: Role | None = None) -> list[int]:
-    """How many tasks each client has, in one role or in both."""
+    """How many tasks each client has, in one role or in both roles together."""
     return [
         len(has.all if role is None else has.active if role is Role.ACTIVE else has.standby)
         for has in assignment.clients.values()
@@ -72,7 +72,10 @@ def counts(assignment: Assignment, role: Role | None = None) -> list[int]:
 
 
 def assert_valid(assignment: Assignment, all_tasks: Tasks, standbys: int = 0, warm_ups: int = 0) -> None:
-    """Each task is active once, with as many standbys as wanted and possible, and warm-ups within the budget."""
+    """Assert that each task is active once and has enough standbys, and that warm-ups are within the budget.
+
+    Enough standbys are the configured number, or fewer if there are fewer clients.
+    """
     has_active = Counter(task for has in assignment.clients.values() for task in has.active)
     has_standby = Counter(task for has in assignment.clients.values() for task in has.standby)
     assert has_active == Counter(all_tasks.all)
@@ -80,7 +83,7 @@ def assert_valid(assignment: Assignment, all_tasks: Tasks, standbys: int = 0, wa
     assert all(len(has.all) == len(has.active) + len(has.standby) for has in assignment.clients.values())
     expected = min(len(assignment.clients), 1 + standbys)
     beyond = {task: 1 + has_standby[task] - expected for task in all_tasks.stateful}
-    # One task may have two warm-ups: where it will be active, and where a standby will be.
+    # One task may have two warm-ups: one where it will be active, and one where a standby will be.
     assert min(beyond.values(), default=0) >= 0, beyond
     assert sum(beyond.values()) <= warm_ups
 
@@ -88,9 +91,11 @@ def assert_valid(assignment: Assignment, all_tasks: Tasks, standbys: int = 0, wa
 def assert_balanced(
     assignment: Assignment, clients: Iterable[Client], stateful: Collection[TaskId] | None = None
 ) -> None:
-    """Active tasks, and the copies of stateful ones, differ by at most one per thread between any two clients.
+    """Assert that the load per thread differs by at most one between any two clients.
 
-    :param stateful: all tasks for ``None``.
+    This holds for active tasks, and for active tasks and standbys of stateful tasks together.
+
+    :param stateful: the stateful tasks. ``None`` means all tasks.
     """
     threads = {each.id: each.threads for each in clients}
     assert_active_balanced(assignment, clients)
@@ -101,19 +106,19 @@ def assert_balanced(
 
 
 def assert_active_balanced(assignment: Assignment, clients: Iterable[Client]) -> None:
-    """Active tasks differ by at most one per thread between any two clients."""
+    """Assert that the active tasks per thread differ by at most one between any two clients."""
     threads = {each.id: each.threads for each in clients}
     assert_even(len(has.active) / threads[name] for name, has in assignment.clients.items())
 
 
 def assert_even(loads: Iterable[float]) -> None:
-    """No load is above another one by more than 1."""
+    """Assert that no load is above another load by more than 1."""
     found = list(loads)
     assert max(found) - min(found) <= 1.0, found
 
 
 def task_skew(assignment: Assignment) -> int:
-    """By how many active tasks of one sub-topology two clients differ, at most."""
+    """Return the largest difference between two clients in active tasks of one sub-topology."""
     per_client = {
         name: Counter(task.subtopology for task in has.active) for name, has in assignment.clients.items()
     }
@@ -128,5 +133,5 @@ def task_skew(assignment: Assignment) -> int:
 
 
 def copies(assignment: Assignment, task: TaskId) -> Mapping[str, Role]:
-    """Who has a task, and as what."""
+    """Return the clients that have a task, and in which role."""
     return {name: role for role in Role for name in assignment.holders(task, role)}

@@ -1,4 +1,4 @@
-"""Stream threads that are added, removed and killed at random while their pipeline has work to do."""
+"""Stream threads that are added, removed and killed at random while their pipeline has work."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ TASKS = {0: PARTITIONS, 1: PARTITIONS}
 
 @dataclass
 class Runs:
-    """The runs of a pipeline, within which things happen to its threads.
+    """The runs of a pipeline. During each run, threads can be added, removed or killed.
 
-    :param done: what has happened, by kind.
+    :param done: number of the events that have happened, by kind.
     """
 
     application: PipelineApplication
@@ -49,7 +49,10 @@ class Runs:
         return ControlTopic(self.connection, self.application.application_id)
 
     def run(self, events: list[str]) -> None:
-        """One run, with these events at random moments of it; kills that find nobody are left over in the list."""
+        """Make one run, with these events at random moments.
+
+        A kill that finds no live process stays in the list.
+        """
         self.number += 1
         run_id = f"process/{self.number}"
         processing = prepare(self.application, self.connection, run_id).processing
@@ -66,7 +69,7 @@ class Runs:
             self.client.check(found)
 
     def _level(self, run_id: str, level: int, processing: Processing, events: list[str], left: list[str]) -> None:
-        """Run the threads of a level beside each other; who was killed is started again, as Airflow does."""
+        """Run the threads of a level beside each other. Start a killed thread again, as Airflow does."""
         asked = [
             request
             for request in requests(self.application, processing.running, level)
@@ -110,7 +113,7 @@ class Runs:
 
 
 def next_events(left: list[str], alive: int, chance: random.Random) -> list[str]:
-    """Take up to three events from those that are left, such that there are neither no threads nor too many."""
+    """Take up to three of the events that are left. Afterwards there is at least one thread, and not too many."""
     taken: list[str] = []
     wanted = chance.choice((1, 2, 3))
     for event in list(left):

@@ -1,4 +1,4 @@
-"""A pipeline of one sub-topology on a broker: its topics, its input, one run of it, and all that it has left."""
+"""A pipeline of one sub-topology on a broker: its topics, its input, its runs, and everything it has written."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SMALL = TaskLimits(batch_records=7, records=20)
 class Counted:
     """An application of its own.
 
-    :param inputs: names of the topics that it reads, where several applications read the same.
-    :param made: makes its only sub-topology, which reads both sources and has one sink.
+    :param inputs: names of the topics that it reads, if several applications read the same topics.
+    :param made: makes its only sub-topology. It reads both sources and has one sink.
     """
 
     connection: KafkaConnection
@@ -66,7 +66,7 @@ class Counted:
         self.create_changelog()
 
     def create_changelog(self) -> None:
-        # The records are years old: they must not expire, nor be compacted once markers of today roll segments.
+        # The records are years old. They must not expire, or be compacted when today's markers roll segments.
         kept = {"retention.ms": "-1", "min.compaction.lag.ms": str(2**63 - 1), **self.changelog_configs}
         for store in self.part.stores:
             configs = {**changelog_configs(store), **kept}
@@ -86,12 +86,12 @@ class Counted:
         )
 
     def run(self, limits: TaskLimits = SMALL, **arguments: Any) -> list[TaskDone]:
-        """One run of every task."""
+        """Run every task once."""
         works = [self.work(partition, limits) for partition in range(self.partitions)]
         return [run_task(self.connection, work, self.part, **arguments) for work in works]
 
     def left(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Everything that is committed, per partition and in order: outputs and changelogs."""
+        """Return all committed records of outputs and changelogs, per partition and in order."""
         return {
             f"{topic}-{partition}": [
                 (m.key(), m.value(), m.timestamp()[1], m.headers())
@@ -106,7 +106,7 @@ class Counted:
 
 
 def write(connection: KafkaConnection, name: str, records: Iterable[tuple[str, int, bytes, bytes, int]]) -> None:
-    """Write to the inputs: source, partition, key, value and ms after ``T0``."""
+    """Write records to the inputs. A record is source, partition, key, value and ms after ``T0``."""
     producer = Producer(connection.client(**{"linger.ms": 5}))
     for source, partition, key, value, at in records:
         producer.produce(

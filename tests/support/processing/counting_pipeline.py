@@ -1,6 +1,6 @@
 """A pipeline of one sub-topology, small enough to be checked by eye: it counts records per key.
 
-What it emits tells in which order it saw its inputs, and that its stream time went on.
+Its output shows in which order it saw its inputs, and that its stream time went on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Counting:
 
 
 class CountingProcessor:
-    """Counts; a value of ``forget`` deletes the key."""
+    """Counts the records of a key. The value ``forget`` deletes the key."""
 
     def __init__(self, counts: StoreView) -> None:
         self._counts = counts

@@ -1,4 +1,4 @@
-"""A pipeline whose function fails by what it is given, and the handler of KIP-663's example."""
+"""A pipeline whose function fails in the way that a value asks for, and the handler of KIP-663's example."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HANDED: list[Exception] = []
 
 
 class ProcessorStateException(Exception):
-    """Its constructor wants more than a text, as those of many libraries do."""
+    """An error whose constructor takes more than a text, like the errors of many libraries."""
 
     def __init__(self, store: str, cause: str) -> None:
         super().__init__(f"{store}: {cause}")
@@ -23,14 +23,14 @@ def checked(value: str) -> str:
 
 
 def failing() -> Pipeline:
-    """Each value is checked by a function that fails."""
+    """A pipeline that checks each value by a function that can fail."""
     builder = StreamsBuilder()
     builder.stream(INPUT, key=STRING, value=STRING).map_values(checked, value=STRING).to(OUTPUT)
     return builder.build()
 
 
 def handler(exception: Exception) -> str:
-    """Replace a thread that died of its state or without a word; end the client of any other."""
+    """Replace a thread that died of its state or of an outage. For any other error, end the client."""
     HANDED.append(exception)
     if isinstance(exception, Outage) or isinstance(exception.__cause__, ProcessorStateException):
         return "REPLACE_THREAD"

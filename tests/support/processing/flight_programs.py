@@ -1,7 +1,7 @@
-"""Pipelines over the flights that have a twin in ``jvm/tests/FlightPrograms.java``, by the same name.
+"""Pipelines over the flights. Each has a twin of the same name in ``jvm/tests/FlightPrograms.java``.
 
-Between them they use every operation of the DSL. The attribute ``<program>_pipeline`` is the pipeline of one;
-names of its topics begin with what ``FLIGHTS_INPUTS`` and ``FLIGHTS_OUTPUTS`` say.
+Together they use every operation of the DSL. The attribute ``<program>_pipeline`` is the pipeline of a program.
+The names of its topics begin with the values of ``FLIGHTS_INPUTS`` and ``FLIGHTS_OUTPUTS``.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def hours(number: float) -> timedelta:
 
 @dataclass(frozen=True)
 class FlightsBuilder:
-    """A builder over the topics of one test, and where the outputs go."""
+    """A builder over the topics of one test. It knows where the outputs go."""
 
     builder: StreamsBuilder
     inputs: str

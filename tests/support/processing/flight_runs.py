@@ -1,4 +1,4 @@
-"""The flights on a broker, as inputs of the programs that exist in Python and Java, and what both make of them."""
+"""The flights on a broker, as inputs of programs that exist in Python and in Java, and the results of both."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.jvm_tests import class_path
 from tests.support.processing.flight_programs import INPUTS, OUTPUTS, built
 
 PARTITIONS = {"flights": 1, "departures": 3, "arrivals": 3, "planes": 3}
-"""``flights`` has one, so that behind a repartition topic the order is that of the input, for both."""
+"""``flights`` has one partition, so that both programs see the input's order after a repartition topic."""
 
 OUTPUT_PARTITIONS = 3
 KEEP = {"retention.ms": "-1"}
@@ -53,10 +53,10 @@ class Logged(NamedTuple):
 
 
 def recent_flights(number: int) -> Dataset:
-    """The first flights of the year, moved so that the last one has arrived by now.
+    """The first flights of the year, with their times moved so that the last flight has arrived by now.
 
-    :param number: few enough for less than a day. Brokers delete what is older than a window's retention, which is
-        a day and more, also from a changelog that is just being written.
+    :param number: few enough that they take less than a day. Brokers delete what is older than a window's
+        retention of a day and more, even from a changelog that is just being written.
     """
     return load(number, load(number).shift_hours - LATEST_ARRIVAL_HOURS)
 
@@ -64,9 +64,9 @@ def recent_flights(number: int) -> Dataset:
 def create_inputs(connection: KafkaConnection, inputs: str, dataset: Dataset) -> None:
     """Create the inputs and write the data set: planes, flights, and their departures and arrivals by aircraft.
 
-    A flight departs as scheduled, and arrives two hours and its delay later, in the log as it was scheduled: so
-    arrivals are late by real delays. No two records of different topics have the same time, as nothing would say
-    which of them comes first.
+    A flight departs as scheduled, and its arrival has the time two hours and its delay later. The log has arrivals
+    in the order of the schedule, so they are late by real delays. No two records of different topics have the same
+    time, because nothing would decide which of them comes first.
     """
     for topic, partitions in PARTITIONS.items():
         ClusterAdmin(connection).ensure_topic(f"{inputs}-{topic}", partitions, 1, KEEP)
@@ -97,10 +97,10 @@ def _send(producer: Producer, topic: str, key: str | None, value: str, at: int, 
 
 @dataclass(frozen=True)
 class FlightRun:
-    """A program as an application of its own.
+    """A program that runs as an application of its own.
 
-    :param inputs: what the names of the inputs begin with.
-    :param application_id: and of the outputs.
+    :param inputs: the prefix of the names of the inputs.
+    :param application_id: also the prefix of the names of the outputs.
     """
 
     connection: KafkaConnection
@@ -119,8 +119,8 @@ class FlightRun:
     def run(self, state_dir: Path, name: str, patch: pytest.MonkeyPatch, until_ms: int | None) -> list[TaskDone]:
         """Run every task as a run of the DAG does, level by level.
 
-        :param until_ms: end where the inputs have their first record of this time: of tasks with several inputs
-            that is a point which they pass through in any case.
+        :param until_ms: end at each input's first record of this time. A task with several inputs passes through
+            this point in any case.
         """
         patch.setenv(INPUTS, self.inputs)
         patch.setenv(OUTPUTS, self.application_id)
@@ -147,7 +147,7 @@ class FlightRun:
         return done
 
     def is_through(self) -> bool:
-        """Whether the group has committed the ends of everything that it reads."""
+        """Whether the group has committed up to the ends of all topics that it reads."""
         admin, topology = ClusterAdmin(self.connection), self.pipeline.topology
         repartitions = [internal_topic(self.application_id, topic) for topic in topology.repartitions]
         return all(
@@ -164,7 +164,7 @@ class FlightRun:
         )
 
     def left(self) -> dict[str, list[Logged]]:
-        """All records of the outputs and changelogs, without the application id."""
+        """All records of the outputs and changelogs. Their names are without the application id."""
         stores = [
             store.name for part in self.pipeline.sub_topologies() for store in part.stores if store.is_logged
         ]
@@ -181,7 +181,7 @@ class FlightRun:
 
 @contextmanager
 def kafka_streams(runs: Mapping[str, FlightRun], servers: str, directory: Path) -> Iterator[None]:
-    """Let Kafka Streams run programs in one JVM; leaving the block waits until each has read everything."""
+    """Let Kafka Streams run programs in one JVM. The end of the block waits until each has read everything."""
     any_run = next(iter(runs.values()))
     applications = any_run.application_id.removesuffix(f"-{any_run.program}")
     options = ["-Xmx512m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]

@@ -1,4 +1,4 @@
-"""A pipeline whose results tell of every record that was lost, doubled or reordered: folds hash those before.
+"""A pipeline whose results reveal every lost, doubled or reordered record: each hashes all records before it.
 
 ``tests.support.processing.folding_pipeline:of_<name>`` reads ``<name>`` and writes ``<name>-folded``.
 """
@@ -13,7 +13,7 @@ STORE = "folds"
 
 
 def fold(key: bytes, value: bytes, folded: bytes) -> bytes:
-    """Number of records so far, and the hash of all of them in their order."""
+    """Return the number of records so far, and the hash of all of them in their order."""
     count, _, digest = folded.partition(b":")
     return b"%d:%08x" % (int(count) + 1, zlib.crc32(value, int(digest, 16)))
 

@@ -1,4 +1,4 @@
-"""A pipeline that is run, grown and killed: its runs, with a process per thread."""
+"""A pipeline that runs, grows and is killed, with a process for each thread of a run."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Growing:
     """An application of the folding pipeline.
 
     :param topic: its input.
-    :param chance: decides which processes are killed, and when; None kills none.
-    :param inline: whether everything runs in this process, one after the other.
-    :param follows: whether warm-ups go on until the threads of their run have ended.
+    :param chance: decides which processes are killed, and when. With None, no process is killed.
+    :param inline: whether all jobs run in this process, one after the other.
+    :param follows: whether warm-ups last until the threads of their run have ended.
     :param scaling: what the file says of autoscaling.
     :param static: the input's static partitioner, if it has one.
-    :param clients: ids; none are the only client of a file without `clients`.
+    :param clients: ids of clients. Without ids, the file has no `clients` and therefore only one client.
     """
 
     connection: KafkaConnection
@@ -109,7 +109,10 @@ class Growing:
             self.admin.ensure_topic(name, partitions, 1, {"retention.ms": "-1"})
 
     def run(self) -> str:
-        """One run as the DAG does it: assignment, a job per thread, warm-ups beside; return what was said."""
+        """Make one run as the DAG does: assign tasks, then run a job per thread with warm-ups beside.
+
+        Return what the assignment said.
+        """
         prepared = self.assign()
         jobs = [*self._warm_ups(), *self._threads(prepared.processing)]
         if self.inline:
@@ -124,7 +127,7 @@ class Growing:
         return prepare(self.application, self.connection, self.run_id)
 
     def warm_up(self) -> None:
-        """Let new processors copy their state, and nobody else do anything."""
+        """Run only the jobs in which new processors copy their state."""
         self._run(self._warm_ups())
 
     @property
@@ -154,7 +157,7 @@ class Growing:
             assert code == 0, self.control.read().results[request.key].detail
 
     def _run_beside_each_other(self, jobs: list[Job]) -> None:
-        """Threads that were killed are started again, as Airflow does; warm-ups are left to the next run."""
+        """Start killed threads again, as Airflow does. Leave killed warm-ups to the next run."""
         for attempt in itertools.count(1):
             running = [(job, self._started(attempt, *job)) for job in jobs]
             for _, each in running:
@@ -166,7 +169,7 @@ class Growing:
                 return
 
     def works(self) -> list[TaskWork]:
-        """What there is to do in this run."""
+        """The work of this run."""
         state = self.control.read()
         assert state.processing is not None
         tasks = [task for name in state.processing.running for task in state.processing.tasks_of(name, [0])]
@@ -185,7 +188,7 @@ class Growing:
         return {str(task): client.client_id for client in state.processing.clients for task in client.active}
 
     def restored(self) -> dict[int, int]:
-        """T2 of each new processor."""
+        """How far each new processor has restored: its committed offsets in the changelog, summed (T2)."""
         application, record = self.application, self.control.read().processors
         pipeline = pipeline_named(application.pipeline)
         tasks, _ = expansion_of(application.application_id, pipeline, self.connection, record, 0)
@@ -194,7 +197,7 @@ class Growing:
         }
 
     def outputs(self, topic: str = "folded") -> dict[bytes, list[tuple[Any, ...]]]:
-        """Everything that was written, by key, in order."""
+        """All records that were written, by key and in order."""
         found: dict[bytes, list[tuple[Any, ...]]] = defaultdict(list)
         for m in self.records(f"{self.topic}-{topic}"):
             found[m.key()].append((m.value(), m.timestamp()[1], m.headers()))
@@ -215,13 +218,13 @@ class Growing:
         return {partition: found[partition] for partition in sorted(found)}
 
     def saved(self, client: str, processor: int) -> dict[bytes, bytes]:
-        """What a client's files of a processor hold."""
+        """The state of a processor in the files of a client."""
         place = self.application.member(client).state_dir
         rows = saved_rows(place, self.application.application_id, f"0_{processor}", STORE)
         return {row["key"]: row["value"] for row in rows}
 
     def ever_in(self) -> dict[bytes, set[int]]:
-        """In which processors' changelogs each key has ever been."""
+        """The processors whose changelogs have a record of a key, for every key."""
         found: dict[bytes, set[int]] = defaultdict(set)
         for m in self.records(self.changelog):
             found[m.key()].add(m.partition())

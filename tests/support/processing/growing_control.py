@@ -1,4 +1,4 @@
-"""An application that grows beside one that never does: both get the same input, and are compared."""
+"""An application that grows beside a control that never does. Both get the same input, and tests compare them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.processing.growing_load import write
 def live_and_control(
     connection: KafkaConnection, unique: str, directory: Path, **of_live: Any
 ) -> tuple[Growing, Growing]:
-    """An application that is going to grow, and one that never does."""
+    """An application that is going to grow, and its control, which never grows."""
     live = Growing(connection, unique, directory / "live", inline=True, **of_live)
     control = Growing(connection, f"{unique}c", directory / "control", inline=True)
     live.create()
@@ -29,7 +29,7 @@ def both(live: Growing, control: Growing, known: int, numbers: range) -> None:
 
 
 def same_results(live: Growing, control: Growing, processors: int) -> None:
-    """Compare with an application that has never grown: every output by key, and all state where it belongs."""
+    """Assert that outputs by key and state are equal, and that each key's state is where it belongs."""
     outputs, expected = live.outputs(), control.outputs()
     assert outputs.keys() == expected.keys()
     assert {key for key in expected if outputs[key] != expected[key]} == set(), "lost, doubled or reordered"
@@ -42,5 +42,5 @@ def same_results(live: Growing, control: Growing, processors: int) -> None:
 
 
 def moved_between(live: Growing, existing: set[int]) -> set[bytes]:
-    """Keys that have been in the changelogs of several of the processors that existed before."""
+    """Keys that have records in the changelogs of several of the processors that existed before."""
     return {key for key, its in live.ever_in().items() if len(its & existing) > 1}

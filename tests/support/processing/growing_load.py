@@ -1,4 +1,4 @@
-"""Producers of an input that grows: they place keys by linear hashing, and learn of new partitions."""
+"""Producers of an input that grows. They place keys by linear hashing, and learn of new partitions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ T0 = 1_700_000_000_000
 
 
 def write(connection: KafkaConnection, topic: str, partitions: int, numbers: range) -> None:
-    """Write numbered records of 60 keys, some of each of 8 partitions, as a producer that knows of so many."""
-    # Idempotent: a partition that has no leader yet is tried again, and records in flight must not overtake.
+    """Write numbered records of 60 keys as a producer that knows so many partitions.
+
+    Each of 8 partitions would have some of the keys.
+    """
+    # Idempotent: the producer retries a partition without a leader, and records in flight must not overtake.
     producer = Producer(connection.client(**{"linger.ms": 5, "enable.idempotence": True}))
     hashing = LinearHashing(INITIAL)
     for number in numbers:
@@ -39,10 +42,10 @@ def produce(
     max_age: float = 0.5,
     per_second: int = 400,
 ) -> None:
-    """Write the same records to two topics, until told to stop: times go back and forth, keys recur.
+    """Write the same records to two topics until told to stop. Times go back and forth, and keys recur.
 
-    Keys are placed by linear hashing over the partitions that the producer knows of, which it asks for once in
-    ``max_age`` seconds; what was sent before is acknowledged before it uses new ones (KIP-253).
+    The producer places keys by linear hashing over the partitions that it knows, and asks for them once in
+    ``max_age`` seconds. Before it uses new partitions, everything that it sent before is acknowledged (KIP-253).
     """
     producer = Producer(connection.client(**{"linger.ms": 5, "enable.idempotence": True}))
     chance, number, asked = random.Random(name), 0, 0.0
@@ -70,9 +73,9 @@ def produce(
 
 @contextmanager
 def under_load(connection: KafkaConnection, topics: tuple[str, str], per_second: int = 400) -> Iterator[list[int]]:
-    """Two producers at work; afterwards, how many records they have sent to each topic.
+    """Let two producers work during the block. Then the list says how many records each has sent to each topic.
 
-    :param per_second: of each producer, to each topic.
+    :param per_second: records of each producer to each topic.
     """
     stop, sent = processes.Event(), [processes.Value("i", 0) for _ in range(2)]
     at_work = [

@@ -1,4 +1,4 @@
-"""``on_partition_expansion`` of a pipeline that a real Airflow runs: each call leaves a line."""
+"""``on_partition_expansion`` of a pipeline that a real Airflow runs. Each call leaves a line in a file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ NOTES = "GROWTH_NOTES"
 
 
 def note(old: int, new: int) -> None:
-    """Such as a user declares."""
+    """Write a line with both counts."""
     with Path(os.environ[NOTES]).open("a") as notes:
         notes.write(f"{old} -> {new}\n")

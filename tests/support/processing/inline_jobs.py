@@ -1,4 +1,4 @@
-"""The jobs of a pipeline without Spark: the same code as ``spark-submit`` runs, with its tasks one by one."""
+"""The jobs of a pipeline without Spark: the same code as with ``spark-submit``, but its tasks run one by one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Request = ProcessRequest | WarmUpRequest
 
 @dataclass(frozen=True)
 class Rdd:
-    """As much of an RDD as the job uses."""
+    """The part of an RDD that the job uses."""
 
     items: Sequence[Any]
 
@@ -44,13 +44,13 @@ class Rdd:
 
 
 def context_of(parallelize: Callable[[Sequence[Any], int], Rdd]) -> Any:
-    """Stands in for a Spark context; it knows nothing of the progress of its tasks."""
+    """Return a stand-in for a Spark context. It does not report the progress of its tasks."""
     tracker = SimpleNamespace(getJobIdsForGroup=lambda: [])
     return SimpleNamespace(parallelize=parallelize, defaultParallelism=1, statusTracker=lambda: tracker)
 
 
 def session(_: Job) -> Any:
-    """Stands in for the Spark session of a job."""
+    """Return a stand-in for the Spark session of a job."""
     return SimpleNamespace(sparkContext=context_of(lambda items, count: Rdd(items)))
 
 
@@ -62,7 +62,7 @@ def run_job(
     request: Request,
     body: Body = process,
 ) -> int:
-    """One attempt at a job in this process; returns its exit code."""
+    """Make one attempt at a job in this process, and return its exit code."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Job, "spark", session)
         patch.setenv("KAFKA_RESCALE_KAFKA_CONFIG", json.dumps(dict(connection.config)))
@@ -79,21 +79,21 @@ def started_job(
     request: Request,
     body: Body = process,
 ) -> Any:
-    """One attempt at a job in a process of its own, which has begun."""
+    """Start one attempt at a job in a process of its own, and return the process."""
     return started(_exit_with, connection, application_id, run_id, attempt, request, body)
 
 
 def requests(application: PipelineApplication, threads: Iterable[str], level: int) -> list[ProcessRequest]:
-    """What the threads of one level are asked."""
+    """The requests to the threads of one level."""
     return [ProcessRequest.of(application, thread, level) for thread in threads]
 
 
 def run_all(
     application: PipelineApplication, connection: KafkaConnection, run_id: str, backfill: Backfill | None = None
 ) -> list[JobResult]:
-    """A whole run as the DAG makes it, in this process; returns the results of its jobs.
+    """Make a whole run as the DAG does, but in this process. Return the results of its jobs.
 
-    :param application: under the id of its generation.
+    :param application: the application with the id of its generation.
     """
     processing, results = prepare(application, connection, run_id, backfill=backfill).processing, []
     for level in range(1, len(levels(pipeline_named(application.pipeline).topology)) + 1):

@@ -1,4 +1,4 @@
-"""A pipeline of one sub-topology that keeps all that can be kept: windows, sessions and both sides of a join."""
+"""A pipeline of one sub-topology with every kind of windowed state: windows, sessions and both sides of a join."""
 
 from __future__ import annotations
 

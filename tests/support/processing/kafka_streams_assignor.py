@@ -1,4 +1,4 @@
-"""The assignor of Kafka Streams itself, in a JVM of its own."""
+"""Kafka Streams' own assignor, in a JVM of its own."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Scenario = tuple[Tasks, Sequence[Client], AssignmentConfigs]
 
 @dataclass(frozen=True)
 class Decided:
-    """What Kafka Streams has decided.
+    """The decision of Kafka Streams.
 
-    :param seconds: time of the call alone.
+    :param seconds: time of the call itself.
     """
 
     clients: Mapping[str, ClientTasks]
@@ -34,15 +34,15 @@ class Decided:
 def decide(scenarios: Iterable[Scenario], heap: str = "512m", timeout: int = 120) -> list[Decided]:
     """Let Kafka Streams assign all of them, one after the other.
 
-    :param heap: of the JVM.
-    :param timeout: seconds for all of it.
+    :param heap: heap size of the JVM.
+    :param timeout: seconds for all assignments together.
     """
     _, *lines = _run([json.dumps(_written(*scenario)) for scenario in scenarios], heap, timeout)
     return [_read(json.loads(line)) for line in lines]
 
 
 def state_changes() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """The states of a client and of a thread, with those that each may become."""
+    """The states of a client and of a thread, each with the states that may follow."""
     found = json.loads(_run([], "64m", 60)[0])
     return found["client"], found["thread"]
 

@@ -1,4 +1,4 @@
-"""Runs of a small pipeline in a process that dies or stops at a place which is chosen beforehand."""
+"""Runs of a small pipeline in a process that dies or stops at a line that is chosen beforehand."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ FENCED = 3
 SECONDS = 120
 
 processes = multiprocessing.get_context("forkserver")
-# A fork of a process that has imported everything takes milliseconds, and has no client's threads yet.
+# The fork server has imported everything and has no threads of a client, so that each fork takes milliseconds.
 processes.set_forkserver_preload(["tests.support.processing.killed", "tests.support.processing.inline_jobs"])
 
 
 def started(target: Callable[..., None], *arguments: object) -> Any:
-    """A process that has begun; daemons end with the test."""
+    """Start a process. It is a daemon, so it ends with the test."""
     process = processes.Process(target=target, args=arguments, daemon=True)
     process.start()
     return process
 
 
 def lines_of_a_run(counted: Counted) -> int:
-    """Let a process make one whole run, and return how many lines of the package that took."""
+    """Let a process make one whole run, and return how many lines of the package it executed."""
     return lines_of(counted.run)
 
 
 def lines_of(call: Callable[[], object]) -> int:
-    """Let a process make a call, and return how many lines of the package that took."""
+    """Let a process make a call, and return how many lines of the package it executed."""
     receiver, sender = processes.Pipe(duplex=False)
     process = started(_count, call, sender)
     lines = int(receiver.recv())
@@ -54,15 +54,16 @@ def lines_of(call: Callable[[], object]) -> int:
 
 
 def killed_run(counted: Counted, seed: int, lines: int) -> bool:
-    """Let a process run until it is killed, at a place that the seed chooses; return whether it was.
+    """Let a process run until it is killed at a line that the seed chooses. Return whether it was killed.
 
-    :param lines: of a whole run. It dies at one of them, or a moment later: within a call of the client, perhaps.
+    :param lines: lines of a whole run. The process dies at one of them or a moment later, perhaps within a call of
+        the client.
     """
     return killed_call(counted.run, seed, lines)
 
 
 def killed_call(call: Callable[[], object], seed: int, lines: int) -> bool:
-    """Let a process make a call until it is killed, at one of so many lines; return whether it was."""
+    """Let a process make a call until it is killed at one of so many lines. Return whether it was killed."""
     chance = random.Random(seed)
     process = started(_call_until, call, chance.randrange(lines), chance.choice([0.0, chance.random() / 20]))
     process.join(SECONDS)
@@ -103,7 +104,7 @@ def _kill_in(seconds: float) -> None:
 
 
 def _trace(step: Callable[[], None]) -> None:
-    """Call ``step`` at every line of the package, in this thread and those that it starts."""
+    """Call ``step`` at every line of the package, in this thread and in the threads that it starts."""
 
     def line(frame: FrameType, event: str, argument: object) -> Any:
         if event == "line":
@@ -118,7 +119,7 @@ def _trace(step: Callable[[], None]) -> None:
 
 
 class Stopping:
-    """A sub-topology that stops its own process within a transaction, once some of what it wrote is in the log."""
+    """A sub-topology that stops its process within a transaction, when the log has some of its records."""
 
     def __init__(self, counted: Counted) -> None:
         self._counted, self._part = counted, counted.part
@@ -153,7 +154,7 @@ class StoppingProcessor:
 
 
 def run_that_stops(counted: Counted) -> None:
-    """Exits with ``FENCED`` if it wakes up too late."""
+    """Run one task, which stops its process. If it wakes up too late, exit with ``FENCED``."""
     try:
         run_task(counted.connection, counted.work(0, SMALL), Stopping(counted))
     except Fenced:

@@ -1,4 +1,4 @@
-"""Runs pipelines in memory, one partition of every topic."""
+"""Runs pipelines in memory. Every topic has one partition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_rescale.core.pipeline.stores.record_cache import RecordCache
 from kafka_rescale.core.pipeline.task import Emitted, Entry, Headers, Record, TaskProcessor
 
 LEVELS = 4
-"""So many sub-topologies, at most, are behind each other."""
+"""At most so many sub-topologies follow each other."""
 
 
 class Written(NamedTuple):
@@ -24,7 +24,7 @@ class Written(NamedTuple):
 
 
 class Piped(NamedTuple):
-    """A record of an input; ``h`` is its only header."""
+    """A record of an input. Its only header is ``h``."""
 
     topic: str
     key: bytes | None
@@ -57,9 +57,9 @@ class MemoryStore:
 class PipelineDriver:
     """Pipes records through all tasks of partition 0 until nothing is left to do.
 
-    ``written`` has all records by topic, internal ones without the application id.
+    ``written`` has all records by topic. Names of internal topics are without the application id.
 
-    :param cache_bytes: of the record cache of all tasks together; 0 is none.
+    :param cache_bytes: size of the record cache of all tasks together. With 0, there is no cache.
     """
 
     def __init__(self, pipeline: Pipeline, cache_bytes: int = 0) -> None:
@@ -80,11 +80,14 @@ class PipelineDriver:
     def pipe(
         self, topic: str, key: bytes | None, value: bytes | None, timestamp: int = 0, headers: Headers = ()
     ) -> list[Emitted]:
-        """Process one record, and what it causes in other tasks; returns what the outputs have got from it."""
+        """Process one record, and what it causes in other tasks.
+
+        Return the records that it caused in the outputs.
+        """
         return self._follow(self._process(Emitted(topic, key, value, timestamp, headers)))
 
     def commit(self) -> list[Emitted]:
-        """Write what the cache has kept back, and process what that causes in other tasks."""
+        """Write what the cache holds back, and process what that causes in other tasks."""
         return self._follow([each for task in self.tasks.values() for each in task.flush()])
 
     def _follow(self, waiting: list[Emitted]) -> list[Emitted]:
@@ -100,9 +103,9 @@ class PipelineDriver:
         return outputs
 
     def pipe_all(self, records: Iterable[Piped], commit: int = 0) -> dict[str, list[Written]]:
-        """Process many records, and return all that has been written, by topic.
+        """Process many records, and return all written records by topic.
 
-        :param commit: after so many records, and at the end until nothing is kept back; 0 is never.
+        :param commit: commit after so many records, and at the end until the cache holds nothing back. 0 is never.
         """
         for number, each in enumerate(records, 1):
             self.pipe(each.topic, each.key, each.value, each.timestamp, (("h", each.header),))
@@ -113,7 +116,7 @@ class PipelineDriver:
         return {topic: written for topic, written in self.written.items() if written}
 
     def restart(self) -> None:
-        """Make all tasks anew from their stores and checkpoints."""
+        """Replace all tasks by new ones, made from their stores and checkpoints."""
         for sub in self._subs:
             checkpoint = self.tasks[sub.id].checkpoint()
             self.tasks[sub.id] = sub.processor(self.stores, 0)

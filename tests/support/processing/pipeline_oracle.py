@@ -16,9 +16,9 @@ from tests.support.processing.pipeline_driver import Piped, Written
 
 @dataclass(frozen=True)
 class Ran:
-    """What Kafka Streams has made of a program.
+    """The result of a program in Kafka Streams.
 
-    :param written: all records of all topics, internal ones without the application id.
+    :param written: all records of all topics. Names of internal topics are without the application id.
     """
 
     describe: str
@@ -33,7 +33,7 @@ def run_by_kafka_streams(
     :param scenarios: the records by the name of the program.
     :param directory: for local state.
     :param cache: ``statestore.cache.max.bytes``.
-    :param commit: after so many records; 0 commits after each, in the driver's own way.
+    :param commit: commit after so many records. With 0, the driver commits after each record in its own way.
     """
     lines = [
         json.dumps({"program": name, "records": list(map(_json, s)), "cache": cache, "commit": commit})

@@ -1,4 +1,4 @@
-"""Pipelines that have a twin in ``jvm/tests/PipelinePrograms.java``, by the same name."""
+"""Pipelines with a twin of the same name in ``jvm/tests/PipelinePrograms.java``."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def built(name: str) -> Pipeline:
 
 
 def program_records(program: str, number: int) -> list[Piped]:
-    """Return records of a program's inputs: few keys, some without one, tombstones, times with steps back."""
+    """Return records of a program's inputs: few keys, records without a key, tombstones, times that go back."""
     chance = random.Random(program)
     topics = built(program).topology.inputs
     now, found = 1_600_000_000_000, []

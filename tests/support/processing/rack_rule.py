@@ -1,4 +1,4 @@
-"""Rules of a user's own for the racks of standbys (KIP-708's first draft)."""
+"""Rules that a user could write for the racks of standbys (KIP-708's first draft)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ASKED = "TEST_RACK_RULE_ASKED"
 
 
 class NextRack:
-    """A standby is on the rack behind that of its active task; the last one's are on the first."""
+    """A standby is on the rack after the rack of its active task. After the last rack comes the first."""
 
     def assign_standby_task_to_racks(
         self, source_tasks: Mapping[TaskId, str], client_rack_ids: AbstractSet[str]
@@ -25,7 +25,7 @@ class NextRack:
 
 
 class WestOnly:
-    """Standbys are in the west only. With two racks this is what no rule by the racks alone would answer."""
+    """Standbys are only in the west. With two racks, no rule that looks only at racks would answer this."""
 
     def assign_standby_task_to_racks(
         self, source_tasks: Mapping[TaskId, str], client_rack_ids: AbstractSet[str]

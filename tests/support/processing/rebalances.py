@@ -1,4 +1,4 @@
-"""A cluster that is assigned again and again, as clients come and go."""
+"""A cluster whose tasks are assigned again and again while clients come and go."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ END_OFFSET_SUM = 150_000
 
 
 def two_kinds(stateless: int, stateful: int, partitions: int = 5) -> Tasks:
-    """So many tasks, those without state first, in sub-topologies of so many partitions."""
+    """Stateless and stateful tasks, in sub-topologies of so many partitions. Stateless tasks come first."""
     first = -(-stateless // partitions)
     return Tasks(
         {TaskId(first + n // partitions, n % partitions): END_OFFSET_SUM for n in range(stateful)},
@@ -23,9 +23,9 @@ def two_kinds(stateless: int, stateful: int, partitions: int = 5) -> Tasks:
 
 @dataclass
 class Cluster:
-    """Clients that restore all that they are assigned until the next rebalance, and have nothing else.
+    """Clients that have restored all their assigned tasks by the next rebalance, and hold no other state.
 
-    :param running: state by client; a client that was dropped keeps what it had.
+    :param running: state by client. A dropped client keeps its state.
     """
 
     tasks: Tasks
@@ -42,7 +42,7 @@ class Cluster:
         self.dropped[name] = self.running.pop(name)
 
     def resurrect(self, name: str) -> None:
-        """Start a lost client again, on its old state."""
+        """Start a lost client again with its old state."""
         self.running[name] = self.dropped.pop(name)
 
     def clients(self) -> list[Client]:

@@ -1,4 +1,4 @@
-"""A pipeline with several clients on a broker: its runs, its standbys, and what becomes of its state."""
+"""A pipeline with several clients on a broker: its runs, its standbys, and its state."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from tests.support.words_pipeline import write_pipeline
 
 INPUT, OUTPUT = "several-clients-in", "several-clients-out"
 PARTITIONS = 4
-# Markers of transactions are of today: beside older records they roll segments, which are compacted then.
+# Transaction markers have today's time. Behind much older records they would roll segments, which are compacted.
 T0 = now_ms() - 3_600_000
 
 
 def counting() -> Pipeline:
-    """Records per key."""
+    """Count the records per key."""
     builder = StreamsBuilder()
     records = builder.stream(INPUT, key=STRING, value=STRING)
     records.group_by_key().count(store="counts").to_stream().to(OUTPUT)
@@ -47,7 +47,7 @@ def counting() -> Pipeline:
 
 
 def three_stores() -> Pipeline:
-    """Records per key, and two more aggregates of the same records: three stores of one task."""
+    """Count the records per key, and keep two more aggregates of the same records: three stores of one task."""
     builder = StreamsBuilder()
     grouped = builder.stream(INPUT, key=STRING, value=STRING).group_by_key()
     grouped.count(store="counts").to_stream().to(OUTPUT)
@@ -60,7 +60,7 @@ def three_stores() -> Pipeline:
 class SeveralClients:
     """An application of its own.
 
-    :param clients: tags by client id; `rack.id` is no tag, but stands for one.
+    :param clients: tags by client id. `rack.id` is no tag, but a client can declare it here as well.
     """
 
     connection: KafkaConnection
@@ -76,7 +76,7 @@ class SeveralClients:
 
     @property
     def file(self) -> Path:
-        """Written anew, as it is declared now."""
+        """The application file, written anew as it is declared now."""
         declared: dict[str, Any] = {
             "pipeline": "tests.support.processing.several_clients:counting",
             "num.stream.threads": 1,
@@ -101,13 +101,13 @@ class SeveralClients:
         return self.directory / client
 
     def create_topics(self) -> None:
-        """Make input and output anew."""
+        """Delete input and output, and create them again."""
         self.admin.delete_topics([INPUT, OUTPUT])
         for topic in (INPUT, OUTPUT):
             self.admin.ensure_topic(topic, PARTITIONS, 1, {})
 
     def write(self, count: int) -> None:
-        """Write so many records to every partition of the input, of ten keys each."""
+        """Write so many records to every partition of the input. Each partition has ten keys."""
         producer = Producer(self.connection.client(**{"linger.ms": 5}))
         for number in range(self.written, self.written + count):
             for partition in range(PARTITIONS):
@@ -120,11 +120,11 @@ class SeveralClients:
         return prepare(self.application, self.connection, run)
 
     def run(self, run: str) -> dict[str, TaskDone]:
-        """One whole run, and what each task has done in it."""
+        """Make one whole run, and return what each task has done in it."""
         return self.process(self.prepare(run).processing)
 
     def process(self, processing: Processing, threads: Sequence[str] | None = None) -> dict[str, TaskDone]:
-        """What is left of a run, by the threads that are named or all of them."""
+        """Do the rest of a run with the given threads, or with all threads."""
         application, pipeline = self.application, pipeline_named(self.application.pipeline)
         parts = {part.id: part for part in pipeline.sub_topologies()}
         done: dict[str, TaskDone] = {}
@@ -138,7 +138,7 @@ class SeveralClients:
         return done
 
     def keep_warm(self) -> dict[str, list[Warmed]]:
-        """One look of the standbys of every client at their changelogs."""
+        """Let the standbys of every client look at their changelogs once."""
         application, pipeline = self.application, pipeline_named(self.application.pipeline)
         parts = {part.id: part for part in pipeline.sub_topologies()}
         processing, now, known = self.processing, now_ms(), self.known
@@ -168,12 +168,12 @@ class SeveralClients:
         return found
 
     def says_it_runs(self, thread: str, run: str) -> None:
-        """Leave what a thread says when it begins, and nothing of its end."""
+        """Leave the result of a thread that has begun. Nothing says that it has ended."""
         result = JobResult(job=f"process/1/{thread}", run=run, attempt=1, state="running")
         self.control.update(lambda _: {f"{Concern.RESULT}/{result.job}": result})
 
     def places(self) -> dict[str, tuple[str, list[str]]]:
-        """The client that runs each task, and those that keep it warm."""
+        """For each task, the client that runs it and the clients that keep it warm."""
         found: dict[str, tuple[str, list[str]]] = {}
         for client in self.processing.clients:
             for task in client.active:
@@ -182,11 +182,11 @@ class SeveralClients:
         return found
 
     def saved_rows(self, client: str, task: str) -> list[dict[str, Any]]:
-        """What the newest saved state of a task holds on a client."""
+        """The rows in the newest saved state of a task on a client."""
         return saved_rows(str(self.state_dir(client)), self.name, task, "counts")
 
     def counts(self) -> dict[bytes, int]:
-        """What the pipeline has said last of every key, and that it has said each count once and in order."""
+        """Return the last count of every key, and assert that each count was emitted once and in order."""
         ends = self.admin.end_offsets([OUTPUT])[OUTPUT]
         last: dict[bytes, int] = {}
         for message in read_ranges(self.connection, OUTPUT, {p: (0, end) for p, end in ends.items()}):
@@ -197,7 +197,7 @@ class SeveralClients:
         return last
 
     def expected(self) -> dict[bytes, int]:
-        """The same, by the input alone."""
+        """The last count of every key, computed from the input alone."""
         numbers = [sum(n % 10 == digit for n in range(self.written)) for digit in range(10)]
         return {
             b"%d-%d" % (p, digit): count for p in range(PARTITIONS) for digit, count in enumerate(numbers) if count

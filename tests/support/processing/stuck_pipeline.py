@@ -1,4 +1,4 @@
-"""A pipeline that takes its time for each record, and does not return from one of them while a file is there."""
+"""A pipeline that is slow for each record, and hangs in one of them as long as a file exists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from kafka_rescale.core.pipeline import STRING, Pipeline, StreamsBuilder
 
 INPUT, OUTPUT = "stuck-input", "stuck-output"
 TRAP, STUCK, SECONDS = "STUCK_PIPELINE_TRAP", "stuck", "STUCK_PIPELINE_SECONDS"
-"""Names of environment variables: the file, and how long each record takes; and the value of the record."""
+"""TRAP and SECONDS are environment variables: the file, and how long each record takes.
+STUCK is the value of the record that hangs.
+"""
 
 
 def counting() -> Pipeline:

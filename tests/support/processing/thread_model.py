@@ -1,4 +1,4 @@
-"""What names, states and tasks of stream threads have to be, by the rules alone (KIP-663)."""
+"""A model of stream threads: the names, states and tasks that follow from the rules of KIP-663 alone."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kafka_rescale.core.control.processing import Processing
 
 @dataclass
 class Client:
-    """What names and states of the threads have to be, by the rules alone (KIP-663).
+    """The names and states of the threads that follow from the rules of KIP-663 alone.
 
-    :param states: by index: a name is free again once its thread is gone.
+    :param states: by index. A name is free again when its thread is gone.
     """
 
     application_id: str
@@ -24,13 +24,13 @@ class Client:
         return f"{self.application_id}-StreamThread-{index}"
 
     def add(self) -> str:
-        """The lowest index that nobody has, not even one who is about to end."""
+        """Add a thread. It takes the lowest index that no thread has, not even a thread that is about to end."""
         index = next(i for i in range(1, len(self.states) + 2) if i not in self.states)
         self.states[index] = ThreadState.STARTING
         return self.name(index)
 
     def remove(self, name: str | None) -> None:
-        """One that is alive, if there is any, has been asked to end."""
+        """Check and note that a thread was asked to end: a live thread, if there is any."""
         alive = [i for i, state in self.states.items() if state is not ThreadState.PENDING_SHUTDOWN]
         assert (name is None) == (not alive)
         if name is not None:
@@ -38,18 +38,18 @@ class Client:
             self.states[index] = ThreadState.PENDING_SHUTDOWN
 
     def next_run(self) -> None:
-        """Who was asked to end is gone, and everybody else runs."""
+        """Begin another run: threads that were asked to end are gone, and all others run."""
         alive = (i for i, state in self.states.items() if state is not ThreadState.PENDING_SHUTDOWN)
         self.states = dict.fromkeys(alive, ThreadState.RUNNING)
 
     def check(self, found: Processing) -> None:
-        """Compare with what the control topic says."""
+        """Compare with the control topic."""
         expected = {self.name(index): state for index, state in self.states.items()}
         assert {thread.name: thread.state for thread in found.threads} == expected
         assert found.state is State.RUNNING
 
     def check_assignment(self, found: Processing, tasks: Mapping[int, int]) -> None:
-        """Every task has one thread that runs, and none has two more than another."""
+        """Check that every task has exactly one running thread, and that shares differ by at most one task."""
         self.check(found)
         dealt = [task for thread in found.threads for task in thread.tasks]
         every = {str(TaskId(part, p)) for part, count in tasks.items() for p in range(count)}

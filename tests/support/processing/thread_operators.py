@@ -1,4 +1,4 @@
-"""Airflow's tasks of stream threads, run without Airflow: each submits its job by a real ``spark-submit``."""
+"""Airflow's tasks of stream threads, run without Airflow. Each submits its job by a real ``spark-submit``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RETRIES = 2
 def connections(monkeypatch: pytest.MonkeyPatch, kafka: KafkaConnection, **masters: str) -> None:
     """Declare Airflow's connections.
 
-    :param masters: of Spark, by the ids of their connections.
+    :param masters: Spark's masters, by the ids of their connections.
     """
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     extra = json.dumps({"conn_type": "kafka", "extra": dict(kafka.config)})
@@ -32,7 +32,7 @@ def connections(monkeypatch: pytest.MonkeyPatch, kafka: KafkaConnection, **maste
 
 
 def thread_operator(application: PipelineApplication, thread: str, spark: str = "spark_x") -> ProcessOperator:
-    """The task of one thread at level 1, which has read the application's file before."""
+    """The task of one thread at level 1. It has already read the application's file."""
     made = ProcessOperator(
         task_id="process_1",
         application_file="read before",
@@ -49,6 +49,6 @@ def thread_operator(application: PipelineApplication, thread: str, spark: str = 
 
 
 def attempt(number: int) -> Any:
-    """The context of one attempt at such a task, of three at most."""
+    """The context of one attempt at such a task. There are at most three attempts."""
     run = SimpleNamespace(dag_id=DAG, run_id=RUN_ID, run_type="scheduled")
     return {"dag_run": run, "ti": SimpleNamespace(try_number=number, max_tries=RETRIES), "params": {}}

@@ -1,4 +1,4 @@
-"""A producer that writes words while something else happens, and knows what it has written."""
+"""A producer that writes words in the background, and knows what it has written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = [b"word-%02d" % number for number in range(17)]
 
 @dataclass
 class Load:
-    """A producer that writes words all the time, and knows how many of each have arrived."""
+    """A producer that writes words all the time, and knows how often it has written each word."""
 
     connection: KafkaConnection
     topic: str
@@ -28,7 +28,7 @@ class Load:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Write until the block ends; everything has arrived then."""
+        """Write until the block ends. Then everything has arrived."""
         done = threading.Event()
         thread = threading.Thread(target=self._write, args=(done,))
         thread.start()
@@ -47,6 +47,6 @@ class Load:
                 producer.produce(self.topic, word, None, number % PARTITIONS, timestamp=1_700_000_000_000 + number)
                 self.written[word] += 1
                 number += 1
-            # Else its queue is full after 100,000 records: what has arrived stays in it until somebody asks.
+            # Without a poll, records that have arrived stay in its queue, which is full after 100,000 records.
             producer.poll(0)
         assert producer.flush(60) == 0

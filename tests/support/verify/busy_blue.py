@@ -1,4 +1,4 @@
-"""A changelog that is written, deleted from and compacted all the time, and a copy that follows it."""
+"""A changelog with writes, deletes and compaction all the time, and a copy that follows it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from kafka_rescale.kafka.copy.settings import LIVE
 from kafka_rescale.kafka.copy.units import units_of
 
 EAGER = {"min.cleanable.dirty.ratio": "0.001", "segment.ms": "300", "delete.retention.ms": "30000"}
-"""A segment is closed after a moment, and compacted at once."""
+"""Topic settings by which a segment is closed after a moment, and compacted at once."""
 EAGER_BROKER = {"log.cleaner.backoff.ms": "50", "log.cleaner.threads": "2"}
 HOT, RETIRES_EVERY = 300, 1.0
 
 
 class BusyBlue:
-    """Overwrites hot keys at random; every second, some get their last record, and new ones take their place.
+    """Overwrites hot keys at random. Every second, some keys retire, and new keys take their place.
 
     :param rate: records per second.
     """
@@ -65,7 +65,7 @@ class BusyBlue:
 
 
 def follow(connection: KafkaConnection, plan: Plan, over: threading.Event) -> None:
-    """Copy until told to stop, as the tasks of catch_up do."""
+    """Copy as the tasks of catch_up do, until told to stop."""
     worker = CopyWorker(connection, plan, units_of(plan.moves), LIVE)
     try:
         worker.begin()
@@ -78,7 +78,7 @@ def follow(connection: KafkaConnection, plan: Plan, over: threading.Event) -> No
 
 @contextmanager
 def busy(connection: KafkaConnection, plan: Plan, seed: int = 1) -> Iterator[Mapping[str, BusyBlue]]:
-    """Every store of a plan is written, and copied."""
+    """Write and copy every store of a plan during the block."""
     over = threading.Event()
     blues = {m.store: BusyBlue(connection, m, seed + n) for n, m in enumerate(plan.changelogs)}
     failures: list[BaseException] = []

@@ -11,6 +11,6 @@ from pyspark.sql import SparkSession
 
 
 def compare_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair) -> StoreReport:
-    """Compare a store in a plan of its own."""
+    """Compare a store in a plan that has only this store."""
     (report,) = compare_stores(spark, kafka, [pair])
     return report

@@ -12,12 +12,12 @@ GREEN_END = 5
 
 
 def topic_id(topic: str) -> str:
-    """The id of a topic of green when it was proven."""
+    """The id that a topic of green had when it was proven."""
     return f"id of {topic}"
 
 
 def fences_of(journal: Journal) -> Fences:
-    """Every position is 3, and every partition of green ends at ``GREEN_END``."""
+    """Fences in which every position is 3, and every partition of green ends at ``GREEN_END``."""
     moves = journal.plan.changelogs
     blue = {m.source: dict.fromkeys(range(m.source_partitions), 3) for m in moves}
     green = {m.target: dict.fromkeys(range(m.target_partitions), GREEN_END) for m in moves}
@@ -35,7 +35,7 @@ def fences_of(journal: Journal) -> Fences:
 
 
 def proof_of(journal: Journal) -> Proof:
-    """A proof of a journal's plan and attempt that has passed."""
+    """A passed proof for a journal's plan and attempt."""
     return Proof(
         application=journal.plan.application,
         plan=journal.plan.fingerprint,
@@ -47,7 +47,7 @@ def proof_of(journal: Journal) -> Proof:
 
 
 def rolling_of(journal: Journal) -> RollingProof:
-    """A rolling proof that continues it, up to what was captured if blue was stopped."""
+    """A rolling proof that continues this proof. If blue was stopped, it goes up to the captured ends."""
     fences = fences_of(journal)
     if journal.captured is not None:
         fences = fences.model_copy(update={"fence": journal.captured.changelog_ends})
@@ -56,7 +56,7 @@ def rolling_of(journal: Journal) -> RollingProof:
 
 
 def proven(journal: Journal, **changes: object) -> ControlState:
-    """What the control topic has when both are there."""
+    """The control state when both proofs exist."""
     records = {"proof": proof_of(journal), "rolling_proof": rolling_of(journal)}
     return ControlState(
         journal=journal, **{name: record.model_dump(mode="json") for name, record in records.items()}

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def session_of_tests() -> SparkSession:
-    """Return the one session of this process, with the Kafka connector; its Python workers find the package."""
+    """Return the one session of this process.
+
+    It has the Kafka connector, and its Python workers find the package.
+    """
     from pyspark.sql import SparkSession
 
     jars = ",".join(str(jar) for jar in sorted(ensure_jars("connector").glob("*.jar")))
@@ -34,20 +37,23 @@ def session_of_tests() -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
-        # Dozens of queries, each once and of some rows: to compile code for them takes longer than to run them.
-        # Jobs by spark-submit show the compiled code.
+        # The tests run dozens of queries, each once and on few rows. Compiling code for them takes longer than
+        # running them. The tests that use spark-submit run the compiled code.
         .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.executorEnv.PYTHONPATH", str(package))
         .getOrCreate()
     )
-    # Py4J says goodbye when the interpreter ends: after pytest has closed what it logs to.
+    # Py4J logs when the interpreter ends, which is after pytest has closed the log.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     return session
 
 
 def prove_here(expansion: Expansion) -> None:
-    """Prove the copies of an expansion in this process: its session starts once, a job's driver each time."""
+    """Prove the copies of an expansion in this process. Its session starts once.
+
+    A job would start a driver each time.
+    """
     session_of_tests()
     expansion.attempt += 1
     arguments = Arguments(expansion.application.application_id, expansion.owner, expansion.attempt)

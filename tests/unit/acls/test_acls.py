@@ -1,4 +1,4 @@
-"""The permissions of each role: as few as can be, and what adapters name is covered by them."""
+"""The permissions of each role: as few as possible, and they cover everything that adapters name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOPIC, GROUP, TRANSACTIONAL_ID = Resource.TOPIC, Resource.GROUP, Resource.TRANSA
 
 
 def acls_of(**changes: Any) -> tuple[Acl, ...]:
-    """What the shop needs."""
+    """The permissions that the shop needs."""
     application = Application.model_validate({**SHOP, **changes})
     return needed_acls(application, topology_of(application))
 
@@ -87,18 +87,18 @@ def test_in_place_no_expansion_creates_or_deletes_anything() -> None:
 
 
 def test_in_place_only_retiring_earlier_generations_deletes_something() -> None:
-    """A file that says ``in_place`` today may have said ``blue_green`` before."""
+    """The file says ``in_place`` today, but may have said ``blue_green`` before."""
     internal, groups = Pattern(TOPIC, "shop-", prefixed=True), Pattern(GROUP, "shop-", prefixed=True)
     patterns = (Pattern(GROUP, "shop"), groups, internal)
     assert retiring(mode="in_place", inputs=IN_PLACE) == tuple(
         Acl(Role.ADMIN, pattern, Operation.DELETE) for pattern in patterns
     )
-    # Building a generation beside another one takes as much anyway.
+    # To build a generation beside another one needs the same permissions anyway.
     assert retiring() == ()
 
 
 def retiring(**changes: Any) -> tuple[Acl, ...]:
-    """What the shop needs only to retire earlier generations."""
+    """The permissions that the shop needs only to retire earlier generations."""
     application = Application.model_validate({**SHOP, **changes})
     return retirement_acls(application, topology_of(application))
 

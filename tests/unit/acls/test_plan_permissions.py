@@ -1,4 +1,4 @@
-"""Whose permissions ``plan`` checks from a shell: of every role with a connection; it says of which not."""
+"""From a shell, ``plan`` checks the permissions of every role with a connection, and names the other roles."""
 
 from __future__ import annotations
 

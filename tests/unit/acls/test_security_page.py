@@ -75,7 +75,7 @@ HEADS = {"| resource | plan | copy | admin | verify |": ROWS, "| resource | plan
 
 
 def plain(cell: str) -> str:
-    """Return a cell without what it says in parentheses of other cases."""
+    """Return a cell without its parentheses, which are about other cases."""
     return re.sub(r" \([^)]*(\([^)]*\))?[^)]*\)", "", cell).strip()
 
 

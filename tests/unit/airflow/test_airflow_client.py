@@ -1,4 +1,4 @@
-"""What the client of Airflow's API waits for."""
+"""What the test bed's client of Airflow's API waits for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from testbed.airflow_client import PARTS, AirflowClient
 
 
 class ParsesLate(AirflowClient):
-    """An Airflow which knows one DAG more each time it is asked for all, and refuses to trigger others."""
+    """An Airflow that knows one more DAG each time it is asked for all DAGs.
+
+    It refuses to trigger DAGs it does not know.
+    """
 
     def __init__(self, *dag_ids: str) -> None:
         super().__init__("http://nobody", Path("no log"), token="t")
@@ -43,7 +46,7 @@ def test_a_dag_that_never_appears_is_named() -> None:
 
 
 class HasLostItsTriggerer(AirflowClient):
-    """An Airflow that goes on without the part that resumes what has been deferred."""
+    """An Airflow that goes on without its triggerer, which resumes deferred tasks."""
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         return {part: {"status": "unhealthy" if part == "triggerer" else "healthy"} for part in PARTS}
@@ -68,7 +71,7 @@ HEARD = (
 
 
 class AsksAgain(AirflowClient):
-    """An Airflow that fails a try whose answer comes before its scheduler has heard that the try is parked."""
+    """An Airflow that fails a try if its answer comes before the scheduler knows that the try is parked."""
 
     def __init__(self, log: Path) -> None:
         super().__init__("http://nobody", log, token="t")
@@ -99,7 +102,7 @@ def test_an_approval_waits_until_the_scheduler_has_heard_of_this_very_try(tmp_pa
 
 
 class AnswersLate(AirflowApi):
-    """An API that answers some requests with an error before it answers."""
+    """An API that answers some requests with an error, and then answers."""
 
     def __init__(self, error: AirflowApiError, times: int) -> None:
         super().__init__("http://nobody", token="t")

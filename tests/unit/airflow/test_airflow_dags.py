@@ -1,4 +1,4 @@
-"""The DAGs as they are parsed: order, gates, params."""
+"""The parsed DAGs: order, gates, params."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_application_has_its_dags_with_tags_owner_and_documentation(applic
     for dag in dags.values():
         assert "kafka-rescale" in dag.tags
         assert dag.doc_md
-        # A second expansion is refused, not held back: the lease decides, and says so at once.
+        # A second expansion is refused instead of queued. The lease decides that and says so at once.
         assert dag.max_active_runs == (2 if dag.dag_id.startswith("expand_") else 1)
         assert (dag.schedule is None) is not dag.dag_id.startswith(("watch_", "bridge_"))
         assert {task.owner for task in dag.tasks} == {"kafka-rescale"}
@@ -97,7 +97,7 @@ def test_the_cutover_comes_after_every_gate(expand: DAG) -> None:
 
 
 def test_a_run_that_was_rolled_back_has_failed(expand: DAG) -> None:
-    """The state of a run is that of its leaves: where roll_back runs, callback is upstream_failed."""
+    """The leaves of a run decide its state. If roll_back runs, callback is upstream_failed."""
     roll_back = expand.get_task("roll_back")
     assert roll_back.trigger_rule == "one_failed"
     before = {"catch_up", "gate_all", "prove", "approve_cutover", "await_window", "cutover"}
@@ -199,7 +199,7 @@ def test_wrong_params_are_refused(expand: DAG, wrong: dict[str, object]) -> None
 
 @pytest.mark.parametrize("mode", ["blue_green", "in_place"])
 def test_what_ends_a_pause_outlasts_an_outage_and_gets_the_next_slot(applications: Path, mode: str) -> None:
-    """As the scheduler has the tasks: it takes the weight, and its delays double up to a minute."""
+    """As the scheduler sees the tasks: it uses their weights, and their delays double up to a minute."""
     write_application(applications, mode=mode, pause_alert_seconds=60, notifications=[TELLS])
     dags = {dag_id: as_scheduled(dag) for dag_id, dag in parsed().dags.items()}
     expand, manual = dags["expand_orders-app"], dags["rollback_orders-app"].get_task("roll_back")
@@ -273,7 +273,7 @@ def test_to_look_at_what_a_retirement_would_delete_needs_no_confirmation(
 
 
 def test_parsing_twice_gives_the_same_dag(applications: Path) -> None:
-    """Anything else would make a DAG version per parse (ruff AIR304)."""
+    """Otherwise each parse would make a new DAG version (ruff AIR304)."""
     from airflow.serialization.serialized_objects import DagSerialization
 
     first, second = ({k: DagSerialization.to_dict(v) for k, v in parsed().dags.items()} for _ in range(2))
@@ -312,7 +312,7 @@ def test_a_bridge_looks_before_it_starts_a_driver_and_runs_by_itself_where_an_in
 def test_a_bridge_stays_what_it_is_when_the_file_no_longer_speaks_of_it(
     applications: Path, edited: dict[str, str]
 ) -> None:
-    """Airflow remembers whether a DAG is paused; whether there is something to carry on the journal says."""
+    """Airflow remembers whether a DAG is paused. The journal says whether there is something to carry on."""
     one = {"topic": "orders", "policy": edited.get("policy", "unkeyed"), "silent_seconds": 90}
     mode = {"mode": edited["mode"]} if "mode" in edited else {}
     write_application(applications, inputs=[one], **mode)
@@ -325,12 +325,12 @@ def test_a_bridge_stays_what_it_is_when_the_file_no_longer_speaks_of_it(
 class TestWatch:
     @pytest.fixture(params=[True, False], ids=["on", "off"])
     def enabled(self, request: pytest.FixtureRequest, applications: Path) -> bool:
-        """Whether the application is scaled automatically."""
+        """Whether autoscaling is enabled for the application."""
         write_application(applications, **{"partition.autoscaling.enabled": request.param})
         return bool(request.param)
 
     def test_it_looks_on_a_schedule_by_itself_whether_autoscaling_is_on_or_off(self, enabled: bool) -> None:
-        """Off, a growth is told all the same; and nobody has to unpause anything to have it on later."""
+        """Even when it is off, a growth is reported. To switch it on later, no person has to unpause the DAG."""
         dag = parsed().dags["watch_orders-app"]
         assert dag.schedule == timedelta(minutes=2 if enabled else 10)
         assert (dag.max_active_runs, dag.catchup) == (1, False)

@@ -1,4 +1,4 @@
-"""Application files as DAGs: chains of several, and files that can't be used, which harm no other."""
+"""Application files as DAGs: chains of several files, and files that can't be used. They harm no other file."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class TestChains:
 
 
 def test_a_file_that_can_not_be_used_any_more_gives_its_dags_no_other_tasks(applications: Path) -> None:
-    """A run at work would lose all that it had, and with it a cutover its process."""
+    """Otherwise a running run would lose its tasks, and a cutover its process."""
     (file,) = applications.glob("orders-app.yaml")
     before = {dag_id for dag_id, dag in parsed().dags.items() if "invalid" not in dag.tags}
     assert {"expand_orders-app", "rollback_orders-app", "bridge_orders-app"} <= before

@@ -1,4 +1,4 @@
-"""The gate between warming up and going on: one reading, the trigger's loop, the sensor's end."""
+"""The lag gate: one reading, the trigger's loop, the sensor's end."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def result(job: str, state: str, lags: tuple[int, ...] = (), run: str = OWNER) -
 
 @pytest.fixture
 def reading(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Read the gate with a control state and lags instead of a cluster's."""
+    """Read the gate with a given control state and given lags, instead of those of a cluster."""
 
     def read(state: ControlState, lags: list[PartitionProgress], gate: Gate = GATE) -> Reading:
         class Control:
@@ -151,7 +151,7 @@ def test_the_gate_over_all_stages_waits_for_catch_up_of_this_run_to_be_ready(rea
 
 
 def test_the_last_stage_waits_for_a_bridge_that_is_up(reading: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has a run of its own; without one in the plan, the gate waits for none."""
+    """The bridge has its own run. Without a bridge in the plan, the gate waits for none."""
     gate, near = replace(GATE, stage=1, warmed_by="warm_up/1", ready_job="bridge"), progress(0, 0, 0, 0)
     assert reading(state_of(), near, gate).reason is GateReason.OPEN
     bridged = PLAN.model_copy(update={"stages": (PLAN.stages[0].model_copy(update={"bridges": (MOVE,)}),)})
@@ -187,7 +187,7 @@ OPEN, HOLDING = Reading(GateReason.OPEN), Reading(GateReason.HOLDING)
 
 
 def fire(monkeypatch: pytest.MonkeyPatch, answers: list[Reading | Exception]) -> tuple[dict[str, Any], int]:
-    """Run a trigger over these readings; return its event and how many were taken."""
+    """Run a trigger over these readings, and return its event and the number of readings it took."""
     left: Iterator[Reading | Exception] = iter(answers)
     taken = []
 
@@ -309,7 +309,7 @@ OUTAGE = Outage("broker", found="silence", expected="an answer", remedy="wait")
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[Reading | Exception]:
-    """The answers that a worker's looks are to find; those that were found are taken away."""
+    """The answers for a worker's looks. Each look takes one of them away."""
     answers: list[Reading | Exception] = []
 
     def look(*_: object) -> Reading:

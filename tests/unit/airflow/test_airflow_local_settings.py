@@ -1,4 +1,4 @@
-"""What each part of the test bed's Airflow begins with."""
+"""The settings with which each part of the test bed's Airflow begins."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_module_is_there() -> None:
 
 
 def test_no_connection_to_the_database_waits_for_the_disk(tmp_path: Path) -> None:
-    """With 0.3 s per waiting, a request to the API had no answer after 60 s."""
+    """When each write waited 0.3 s for the disk, a request to the API had no answer after 60 s."""
     asked = text("PRAGMA synchronous")
     engine = create_engine(f"sqlite:///{tmp_path}/airflow.db")
     with engine.connect() as connection:
@@ -77,7 +77,7 @@ asked()
     ("command", "seconds"), [("api-server", [2, 120, 2]), ("triggerer", [120, 120, 120])], ids=["api", "triggerer"]
 )
 def test_only_the_loop_of_the_api_server_gives_up_soon(command: str, seconds: list[int], tmp_path: Path) -> None:
-    """It waits for requests that can't end before it goes on: two of them, 120 s each, were seen."""
+    """The loop waits for stuck requests before it goes on. Two such waits of 120 s each were seen."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "testbed")}
     program = LOOP.format(command=command, file=tmp_path / "airflow.db")
     done = subprocess.run(

@@ -64,7 +64,10 @@ def test_an_approval_that_was_asked_for_waits_for_a_person(monkeypatch: pytest.M
 def test_a_cutover_that_has_begun_is_not_asked_about_again(
     monkeypatch: pytest.MonkeyPatch, phase: Phase | None
 ) -> None:
-    """A run that continues past the promotion has to start green: nobody runs while a person is waited for."""
+    """A run that continues past the promotion has to start green.
+
+    While it waited for a person, no generation would run.
+    """
     monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", lambda **_: None)
     monkeypatch.setattr(approval_module.KafkaRescaleHook, "connection", lambda _: None)
     monkeypatch.setattr(approval_module, "phase_of", lambda _, application: {"orders": phase}[application])
@@ -79,7 +82,7 @@ def test_a_cutover_that_has_begun_is_not_asked_about_again(
 def asked_in_a_run(
     results: dict[str, Any], before: tuple[str, ...] = BEFORE, **arguments: Any
 ) -> Callable[[], OptionalApprovalOperator]:
-    """Ask behind tasks that have left these results; gives the task."""
+    """Return a function that asks for the approval, after tasks that have left these results."""
     with DAG("expand_orders", schedule=None):
         task = approval(**arguments)
         [EmptyOperator(task_id=job) for job in before] >> task
@@ -100,7 +103,7 @@ def asked_in_a_run(
 def shown_behind(
     results: dict[str, Any], monkeypatch: pytest.MonkeyPatch, before: tuple[str, ...] = BEFORE
 ) -> list[str]:
-    """The paragraphs that a person is shown behind tasks that have left these results."""
+    """The paragraphs that a person sees after tasks that have left these results."""
     shown: dict[str, Any] = {}
     monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", shown.update)
     with pytest.raises(TaskAwaitingInput):
@@ -128,7 +131,7 @@ def test_who_approves_the_cutover_reads_the_verdict_first(monkeypatch: pytest.Mo
 
 
 def test_no_table_of_an_approval_is_wider_than_two_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Airflow shows it in a narrow column, beside the list of required actions."""
+    """Airflow shows the approval in a narrow column, beside the list of required actions."""
     results = {"gate_all": {"threshold": 0, "lags": [["a", 0, None]]}}
     text = "\n".join(
         (*shown_behind(results, monkeypatch), plan_brief(plan_for("shop")), plan_brief(in_place_plan()))
@@ -175,7 +178,7 @@ def test_the_approval_of_the_plan_has_nothing_ahead_of_the_plan(monkeypatch: pyt
 def pushed_by_the_plan(
     monkeypatch: pytest.MonkeyPatch, file: Path, plan: Plan, messages: list[str], **params: Any
 ) -> dict[str, str]:
-    """What the plan task leaves for the approvals."""
+    """The values that the plan task leaves for the approvals."""
     pushed: dict[str, str] = {}
     monkeypatch.setattr(admin.PlanOperator, "_begin", lambda *_: None)
     found = {"plan": plan.model_dump(mode="json"), "noop": False, "messages": messages}
@@ -201,7 +204,7 @@ def test_who_approves_the_plan_sees_what_preflight_found_worth_knowing(
 def test_who_approves_the_cutover_reads_each_of_its_steps_with_the_names_that_it_touches(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """With this run's limit of the pause, and with few names where there are many."""
+    """The steps have this run's limit of the pause. If there are many names, they show only some."""
     file = write_application(tmp_path)
     told = pushed_by_the_plan(monkeypatch, file, in_place_plan(), [], max_pause_seconds=77)["steps"]
     title, _, *steps = told.splitlines()
@@ -219,7 +222,7 @@ def test_who_approves_the_cutover_reads_each_of_its_steps_with_the_names_that_it
 def test_preflight_tells_of_a_bridge_only_if_it_is_paused(
     is_paused: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A bridge is not paused when its DAG is made: to be told to unpause it was never right."""
+    """A bridge's DAG is not paused when it is made, so usually no person has to unpause it."""
     file = str(write_application(tmp_path))
     bridge = Move(kind=MoveKind.INPUT, source="a", target="b", store="a", source_partitions=4, target_partitions=8)
     connection = KafkaConnection({"bootstrap.servers": "kafka:9092"})
@@ -269,7 +272,7 @@ def test_an_outage_is_retried() -> None:
 
 
 def test_an_outage_within_a_pause_is_retried_by_the_delays_of_its_task() -> None:
-    """A delay of the policy's own would stand in for them."""
+    """A delay of the retry policy would replace them."""
     decision = RETRY_POLICY.evaluate(Outage("thing", **WORDS), try_number=9, max_tries=12)
     assert (decision.action, decision.retry_delay) == (RetryAction.RETRY, None)
 

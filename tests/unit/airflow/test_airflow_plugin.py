@@ -1,4 +1,4 @@
-"""The plugins folder: the loader executes every file in it that is not ignored, as a top-level module."""
+"""The plugins folder: Airflow's loader executes every file in it that is not ignored, as a top-level module."""
 
 from __future__ import annotations
 

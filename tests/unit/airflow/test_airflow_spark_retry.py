@@ -1,4 +1,4 @@
-"""A task of Spark that is tried again, or cleared, in cluster mode of YARN with a ResourceManager to ask."""
+"""A Spark task is tried again or cleared, in YARN's cluster mode with a ResourceManager that answers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ RUNNING = (200, "RUNNING", "UNDEFINED")
 
 
 class Store(dict[str, str]):
-    """What Airflow keeps of a task, whichever try it is."""
+    """What Airflow keeps of a task over its tries."""
 
     def set(self, key: str, value: str) -> None:
         self[key] = value
 
 
 class Yarn:
-    """A ResourceManager with one application of an earlier try, `app-1`; whatever is submitted is `app-2`."""
+    """A ResourceManager with the application of an earlier try, `app-1`. A new submission is `app-2`."""
 
     def __init__(self) -> None:
         self.answers = {"app-1": [SUCCEEDED], "app-2": [SUCCEEDED]}
@@ -33,7 +33,7 @@ class Yarn:
         self.submitted = 0
 
     def get(self, url: str, **_: Any) -> SimpleNamespace:
-        """Answer as often as there are answers, then with the last one."""
+        """Give one answer after the other. The last one is repeated."""
         self.asked.append(url.rpartition("/")[2])
         answers = self.answers[self.asked[-1]]
         code, state, final = answers.pop(0) if len(answers) > 1 else answers[0]
@@ -91,7 +91,7 @@ def test_that_it_has_failed_is_seen_as_well(yarn: Yarn, tmp_path: Path) -> None:
 def test_a_job_that_is_no_longer_at_work_is_submitted_again(
     yarn: Yarn, tmp_path: Path, answer: tuple[int, str, str]
 ) -> None:
-    """A task that is cleared is to do its work again, and Airflow still names the job of the try before."""
+    """A cleared task has to do its work again, although Airflow still names the job of the previous try."""
     yarn.answers["app-1"] = [answer]
     store = Store(spark_job_id="app-1")
     assert execute(tmp_path, store) == {"state": "done"}

@@ -47,7 +47,7 @@ def context() -> Any:
 
 @pytest.fixture
 def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The hooks that were asked to submit, instead of running spark-submit."""
+    """The hooks that were asked to submit. None of them runs spark-submit."""
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
     hooks: list[Any] = []
@@ -64,7 +64,7 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_no_driver_is_started_to_copy_where_nothing_is_left_to_be_copied(
     connections: pytest.MonkeyPatch, submitted: list[Any], job: str, phase: Phase | None
 ) -> None:
-    """A run that continues is to start green as soon as it can; beside one that is rolled back nothing moves."""
+    """A run that continues shall start green as soon as it can. In a run that is rolled back, nothing moves."""
     connections.setattr(
         "kafka_rescale.airflow.operators.spark_submit.phase_of", lambda _, application: {"x": phase}[application]
     )
@@ -183,7 +183,7 @@ def test_the_kafka_connection_travels_in_the_environment_alone(
 
 
 def test_a_kill_ends_the_driver_below_the_jvm_too(tmp_path: Path, connections: pytest.MonkeyPatch) -> None:
-    """The provider kills the JVM only; its Python child would be adopted by init and go on writing."""
+    """The provider kills only the JVM. Init would adopt its Python child, which would go on writing."""
     script = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
     jvm = subprocess.Popen([sys.executable, "-c", script])
     wait_until(lambda: psutil.Process(jvm.pid).children(), timeout=30, what="a driver below the fake JVM")

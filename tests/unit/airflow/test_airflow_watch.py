@@ -1,4 +1,4 @@
-"""The watch's task: what it reports, raises, skips and hands on; and what Airflow knows of a run."""
+"""The watch's task: what it reports, raises, skips and pushes. And what Airflow knows of a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ERROR = Refused("shop", found="a", expected="b", remedy="c")
 
 @pytest.fixture
 def gauges(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[float, dict[str, str]]]:
-    """What is reported, by the metric's name: value and tags."""
+    """The reported gauges: value and tags by the metric's name."""
     found: dict[str, tuple[float, dict[str, str]]] = {}
     monkeypatch.setattr(stats, "gauge", lambda name, value, tags: found.update({name: (value, tags)}))
     return found
@@ -37,7 +37,7 @@ def gauges(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[float, dict[str, 
 def executed(
     monkeypatch: pytest.MonkeyPatch, directory: Path, decision: Decision, *, enabled: bool = True
 ) -> tuple[Any, list[str], dict[str, Any]]:
-    """Execute the task of a look that comes to a decision; its result, what it skips, what it pushes."""
+    """Execute the task of a look with a given decision. Return its result, what it skips, and what it pushes."""
     file = write(directory, "shop", **{"partition.autoscaling.enabled": enabled})
     monkeypatch.setattr(operation, "watch", lambda *_, **__: Watched(OBSERVED, decision))
     monkeypatch.setattr(WatchOperator, "connection", lambda *_: None)
@@ -123,7 +123,7 @@ def test_with_the_feature_off_only_the_present_parallelism_is_reported(
 
 
 def test_the_metrics_are_gauges_of_airflows_own_stats() -> None:
-    """Through whatever backend Airflow is configured with; a name that it refuses would be dropped silently."""
+    """They go through Airflow's configured backend, which would silently drop a name that it refuses."""
     seen: list[tuple[str, float]] = []
     backend = SimpleNamespace(gauge=lambda stat, value, *_, **__: seen.append((stat, value)))
     name = "stream-subtopology-metrics.shop.0.current-subtopology-parallelism"

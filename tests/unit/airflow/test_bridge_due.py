@@ -1,4 +1,4 @@
-"""A run of the bridge waits in the triggerer until there is something to carry, and costs nothing meanwhile."""
+"""A run of the bridge waits in the triggerer until there is something to carry, and needs no worker meanwhile."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_what_is_due_is_begun(monkeypatch: pytest.MonkeyPatch, run_type: str) ->
 
 
 def fired(monkeypatch: pytest.MonkeyPatch, *looks: Verdict | Exception, seconds: float = 60) -> tuple[Any, int]:
-    """What the trigger fires with, and how often it has looked."""
+    """The event of the trigger, and the number of its looks."""
     left: Iterator[Verdict | Exception] = iter(looks)
     looked = 0
 

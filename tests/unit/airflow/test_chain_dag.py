@@ -1,4 +1,4 @@
-"""A chain's task that is cleared: an expansion at work is waited for, and never begun anew."""
+"""A cleared task of a chain waits for an expansion that is at work, and never begins it anew."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUN = "manual__1__chained"
 
 @pytest.fixture
 def execute(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Execute a member's task while its run is in a state; what was asked of Airflow is an exception."""
+    """Execute a member's task while its run is in a state. A request to Airflow is raised as an exception."""
 
     def run(state: RunState, *, paused: bool = False) -> None:
         asked = {"expand_orders-app/" + RUN: state}

@@ -1,4 +1,4 @@
-"""The DAG of an expansion in place: its order, its params, and what the people who look at it are told."""
+"""The DAG of an expansion in place: its order, its params, and what it tells people."""
 
 from __future__ import annotations
 

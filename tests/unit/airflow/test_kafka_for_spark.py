@@ -1,4 +1,7 @@
-"""Spark jobs and the tasks around them speak to one cluster as one user; what says otherwise is refused first."""
+"""Spark jobs and the tasks around them use one cluster as one user.
+
+Settings that contradict this are refused first.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ LOCAL = {"conn_type": "spark", "host": "local[2]"}
 
 @pytest.fixture(autouse=True)
 def hooks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The hooks that were asked to submit, instead of running spark-submit."""
+    """The hooks that were asked to submit. None of them runs spark-submit."""
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
     asked: list[Any] = []
@@ -103,7 +106,10 @@ def test_where_the_environment_is_private_the_connection_is_used_and_no_file_for
 def test_a_master_that_the_provider_takes_for_a_resource_manager_is_told_a_file_only(
     hooks: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str
 ) -> None:
-    """It looks for the words anywhere in the master, and then names the environment on the command line."""
+    """The provider looks for the words anywhere in the master.
+
+    Then it puts the environment on the command line.
+    """
     spark(monkeypatch, {"conn_type": "spark", "host": host, "port": 7077})
     with pytest.raises(InvalidInput, match="without yarn or k8s in its name"):
         submit()

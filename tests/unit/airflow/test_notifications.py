@@ -1,4 +1,4 @@
-"""Who is told what: the callbacks that the DAGs get, and what arrives at a notifier, part by part."""
+"""Notifications: the callbacks of the DAGs, and what arrives at a notifier, part by part."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ APPLICATION = "orders-app"
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where the notifier writes what it is told."""
+    """The file to which the notifier writes."""
     return tmp_path / "told.jsonl"
 
 
@@ -50,7 +50,7 @@ def watch(applications: Path, file: Path) -> DAG:
 
 
 def context_of(dag: DAG, task_id: str, returned: Any = None, **more: Any) -> Any:
-    """The context of a task that has ended, as far as callbacks look at it."""
+    """The parts of an ended task's context that callbacks look at."""
     ti = SimpleNamespace(xcom_pull=lambda task_ids: returned if task_ids == task_id else None)
     run = SimpleNamespace(dag_id=dag.dag_id, run_id="manual__1")
     return {"dag": dag, "task": dag.get_task(task_id), "ti": ti, "dag_run": run, **more}
@@ -76,7 +76,7 @@ def test_without_notifications_the_dags_are_as_ever(applications: Path) -> None:
 
 
 def test_a_dag_with_notifiers_is_serialized_alike_each_time(expand: DAG, applications: Path) -> None:
-    """What Airflow stores must not differ from parse to parse: each difference is a new version of the DAG."""
+    """The stored DAG must not differ from parse to parse, because each difference makes a new version."""
     again = build_dags(expansion_dag, "expand")[f"expand_{APPLICATION}"]
     assert DagSerialization.to_dict(expand) == DagSerialization.to_dict(again)
 
@@ -109,7 +109,7 @@ def test_every_finding_of_a_preflight_is_told(expand: DAG, file: Path) -> None:
 
 
 def test_a_worker_that_was_killed_is_told_without_an_exception(expand: DAG, file: Path) -> None:
-    """Airflow then runs the callback in the DAG processor, which knows of none."""
+    """Airflow then runs the callback in the DAG processor, which has no exception."""
     fail(expand, "cutover")
     (notice,) = told(file)
     assert "it was killed, or its machine is gone" in notice["text"]

@@ -1,4 +1,7 @@
-"""``process_<application>`` and ``keep_warm_<application>``: a `spark-submit` per thread and level, or client."""
+"""``process_<application>``: a `spark-submit` per thread and level.
+
+``keep_warm_<application>``: one per client.
+"""
 
 from __future__ import annotations
 
@@ -264,7 +267,7 @@ def test_the_work_of_a_dead_thread_is_done_by_the_one_that_replaces_it(tmp_path:
 def failing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, decision: Decision
 ) -> tuple[list[int], ProcessOperator]:
-    """An operator whose `spark-submit` fails, and the failed threads that are reported."""
+    """An operator whose `spark-submit` fails, and the list of failed threads that are reported."""
     from kafka_rescale.airflow.operators import process
     from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 

@@ -1,4 +1,4 @@
-"""The snapshot DAG: one day per data interval, made up for by backfills, without a lease."""
+"""The snapshot DAG: one day per data interval, backfills for missed days, and no lease."""
 
 from __future__ import annotations
 
@@ -124,11 +124,11 @@ def test_days_of_a_backfill_leave_results_of_their_own(tmp_path: Path, monkeypat
 def test_a_run_without_a_logical_date_takes_the_last_day_before_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: dict[str, Any], expected: str
 ) -> None:
-    """Rendered as Airflow does: what isn't defined is an error there."""
+    """Templates are rendered as Airflow does: an undefined value is an error."""
     dag = parsed(tmp_path, monkeypatch, keep_days=3)
     assert dag is not None
     task = dag.get_task("snapshot")
-    # In UTC it is the 6th still; at home already the 7th.
+    # In UTC it is still the 6th, but in the run's time zone it is already the 7th.
     due = datetime(2026, 1, 7, 1, tzinfo=timezone(timedelta(hours=2)))
     run = SimpleNamespace(dag_id="snapshot_orders-app", run_id="manual__1", run_after=due)
     context: Any = {**CONTEXT, "dag_run": run, "params": {"from_scratch": False}, **interval}

@@ -1,4 +1,4 @@
-"""The gate of the switch in Airflow: what the task, its trigger and the approval before it do."""
+"""The wait for the switch in Airflow: what the task, its trigger and the approval before it do."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Say what the control topic lets through, one look after the other."""
+    """A function that sets the answers of the control topic, one for each look."""
 
     def answer(*each: operation.Answer | Exception) -> None:
         left = list(each)
@@ -96,7 +96,7 @@ def test_a_closed_gate_is_left_to_the_triggerer_which_holds_no_slot(
 
 
 def test_a_gate_that_has_closed_again_is_waited_for_again(answers: Callable[..., None], tmp_path: Path) -> None:
-    """Somebody may have postponed between the trigger's event and the task."""
+    """A person may have postponed the switch between the trigger's event and the task."""
     answers(WAITS, OPEN)
     with pytest.raises(TaskDeferred):
         sensor(tmp_path).execute_complete(CONTEXT, "open")
@@ -191,7 +191,7 @@ def asks(tmp_path: Path) -> Callable[..., CutoverApprovalOperator]:
 def test_the_approval_asks_until_the_limit_of_the_file_counted_from_the_first_time(
     asks: Callable[..., CutoverApprovalOperator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No answer within a day rolled back before."""
+    """Earlier versions rolled back without an answer within a day."""
     shown: dict[str, Any] = {}
     monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", shown.update)
     monkeypatch.setattr(approval_module, "phase_of", lambda *_: Phase.WARMING)

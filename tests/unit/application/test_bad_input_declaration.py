@@ -17,7 +17,7 @@ STORES = FIELDS["stores"]
 
 
 def mistakes(**changes: Any) -> list[str]:
-    """Every mistake as one text, with its place."""
+    """Every mistake as a text, with its place."""
     given = application("shop", **changes)
     return [str(m.complaint) for m in check_declaration(given, topology_of(given))]
 
@@ -173,7 +173,7 @@ def test_the_subtopology_that_reads_a_repartition_topic_may_not_be_missing() -> 
 
 
 CIRCLE = FIELDS["topology"].replace("(topic: shop-totals)", "(topic: shop-customers)")
-"""What is computed of orders and customers goes into the topic of the customers."""
+"""A topology whose output goes into its own input: the topic of the customers."""
 
 
 def test_an_output_that_the_application_reads_itself_does_not_grow_under_it() -> None:
@@ -189,7 +189,7 @@ def test_an_output_that_the_application_reads_itself_does_not_grow_under_it() ->
 
 @pytest.mark.parametrize("policy", ["unkeyed", "fixed"])
 def test_an_input_that_the_application_fills_can_only_be_held_with_all_that_leads_to_it(policy: str) -> None:
-    """Also through a repartition topic: blue would go on filling it while it is drained."""
+    """This also holds through a repartition topic: blue would go on filling the input while it is drained."""
     given = {"topology": CIRCLE, "outputs": []}
     assert mistakes(**given, inputs=[{**ORDERS, "policy": policy}, CUSTOMERS]) == [
         "inputs[1].policy: found paused for shop-customers, which the application itself writes; expected an "
@@ -240,7 +240,7 @@ NAMED_AS_INTERNAL: dict[str, Any] = {
 
 
 def test_what_is_declared_as_an_input_is_one_whatever_it_is_called() -> None:
-    """As ``through()`` has left such topics behind; Kafka Streams puts its own application id before its own."""
+    """``through()`` has left topics with such names. Internal topics have the application id in front instead."""
     assert mistakes(**NAMED_AS_INTERNAL) == []
     topology = topology_of(application("shop", **NAMED_AS_INTERNAL))
     assert topology.repartitions == frozenset()

@@ -1,4 +1,4 @@
-"""Mistakes in an application file: one message with file, line, what was found, what is expected, the remedy."""
+"""Mistakes in an application file give one message: file, line, what was found, what is expected, the remedy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIELDS = sorted(field.alias or name for name, field in Application.model_fields.
 
 
 def message_of(file: Path) -> str:
-    """The refusal's message without the directory."""
+    """Return the refusal's message without the directory."""
     with pytest.raises(InvalidInput) as error:
         load_application(file)
     return str(error.value).replace(f"{file.parent}/", "")

@@ -1,4 +1,4 @@
-"""Mistakes in what an application file names, and in its characters: one message, and no other file suffers."""
+"""Mistakes in what an application file names, and in its characters, give one message and harm no other file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INPUTS = declared("shop")["inputs"]
 
 
 def message_of(file: Path) -> str:
-    """The refusal's message without the directory."""
+    """Return the refusal's message without the directory."""
     with pytest.raises(InvalidInput) as error:
         load_application(file)
     return str(error.value).replace(f"{file.parent}/", "")
@@ -23,7 +23,7 @@ def message_of(file: Path) -> str:
 def test_a_module_of_the_user_that_fails_is_a_mistake_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever else is raised would end the reading of all other files, too."""
+    """Any other exception would end the reading of all other files, too."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "needs_a_variable.py").write_text("import os\nos.environ['ACME_NOT_SET']\n")
     (tmp_path / "half_written.py").write_text("def place(:\n")

@@ -1,4 +1,4 @@
-"""What the application files of both runtimes have in common is declared once."""
+"""The fields that the application files of both runtimes share are declared once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 BOTH = (Application, PipelineApplication)
 ANOTHER_IDEA = {
-    # Within which the gate opens, in one; within which a client takes a task over, in the other.
+    # One file means the lag at which the gate opens. The other means the lag at which a client takes a task over.
     "acceptable_recovery_lag"
 }
 

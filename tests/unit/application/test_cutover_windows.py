@@ -1,4 +1,4 @@
-"""When a cutover may begin: the windows of the file, on days with and without a change of the clocks."""
+"""When a cutover may begin: the windows of the file, also on days when the clocks change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ms(text: str, zone: str = "UTC", fold: int = 0) -> int:
         ("02:00-05:00", "2026-11-25 02:00", "2026-11-25 02:00"),
         ("02:00-05:00", "2026-11-25 04:59:59.500", "2026-11-25 04:59:59.500"),
         ("02:00-05:00", "2026-11-25 05:00", "2026-11-26 02:00"),
-        # Across midnight: the day is the one on which it begins.
+        # A window across midnight belongs to the day on which it begins.
         ("sat 22:00-03:00", "2026-11-29 02:59", "2026-11-29 02:59"),
         ("sat 22:00-03:00", "2026-11-29 03:00", "2026-12-05 22:00"),
         ("sun 22:00-03:00", "2026-11-29 02:59", "2026-11-29 22:00"),

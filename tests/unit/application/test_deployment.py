@@ -1,4 +1,4 @@
-"""What the deployment says is asked before anything is touched; what can't be right is refused."""
+"""The deployment is asked before anything is touched. An answer that can't be right is refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WRONG = Finding("it", "x", "y", "z")
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Commands run here; nobody waits for the end of a session."""
+    """Commands run in this directory, and no test waits for the end of a session."""
     monkeypatch.setenv("KAFKA_RESCALE_HOME", str(tmp_path))
     monkeypatch.setattr(deployment, "SETTLE_SECONDS", 0.0)
     monkeypatch.setattr(deployment, "_POLL_SECONDS", 0.0)
@@ -36,7 +36,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def said(given: Situation, *members: int, upstream: tuple[Any, ...] = ()) -> Deployment:
-    """What the deployment says while the group has so many members, one number per question."""
+    """The answer of the deployment. ``members`` are the group's members at each question."""
     numbers = iter(members or (0,))
     admin: Any = SimpleNamespace(describe_group=lambda _: SimpleNamespace(members=("m",) * next(numbers)))
     return deployment_of(given, admin, upstream)

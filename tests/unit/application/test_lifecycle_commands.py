@@ -1,4 +1,4 @@
-"""Commands of an application file that could not be called, or would be the same for both generations."""
+"""Commands of an application file are refused if they can't be called, or are the same for both generations."""
 
 from __future__ import annotations
 

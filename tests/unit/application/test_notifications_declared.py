@@ -1,4 +1,4 @@
-"""Notifications in an application file: what is refused with its line, secrets before anything else."""
+"""Notifications in an application file: mistakes are refused with their line, and secrets before anything else."""
 
 from __future__ import annotations
 

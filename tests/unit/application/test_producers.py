@@ -1,4 +1,4 @@
-"""Producers of paused inputs: another application, found among files that are no use; or commands that fail."""
+"""Producers of paused inputs: another application, found among unusable files, or commands that fail."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HELD_BY_UPSTREAM = {
 
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Application files, the first of which can't be used though they may be of the one that is sought."""
+    """Application files. The first ones can't be used, though they might be for the wanted application."""
     monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path))
     (tmp_path / "a-dangling-link.yaml").symlink_to(tmp_path / "nowhere.yaml")
     (tmp_path / "b-directory.yaml").mkdir()
@@ -64,7 +64,7 @@ def test_an_application_without_a_file_that_can_be_used_is_refused(directory: Pa
 def test_an_application_is_started_with_the_count_that_it_runs_with(
     found: int, generations: Generations | None, told: str, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its file has the one that it is to be expanded to, which may come later."""
+    """Its file has the count of its next expansion, which may come later."""
     started = write_upstream(directory)
     counted = "upstream-by-customer-repartition"
     topics = {counted: TopicDescription(counted, found, 1, {})} if found else {}
@@ -73,7 +73,7 @@ def test_an_application_is_started_with_the_count_that_it_runs_with(
 
 
 def write_upstream(directory: Path) -> Path:
-    """Write the file of an application with a count of its own; returns where its start command leaves word."""
+    """Write the file of an application with its own count. Return the file to which its start command writes."""
     started = directory / "started"
     commands = {"start": f"sh -c 'echo $0 $1 > {started}' {{application_id}} {{partitions}}"}
     write_application(
@@ -94,8 +94,8 @@ def downstream(
 ) -> Any:
     """An expansion of the application that holds ``upstream``.
 
-    :param state: what the control topic says of that one.
-    :param topics: those that there are.
+    :param state: the control state of ``upstream``.
+    :param topics: the existing topics.
     """
     there = topics or {}
     admin = SimpleNamespace(describe_topics=lambda names: {n: there[n] for n in names if n in there})
@@ -105,7 +105,7 @@ def downstream(
 
 
 def in_phase(phase: Phase) -> ControlState:
-    """What is known of ``upstream`` while it is expanded to its second generation."""
+    """The control state of ``upstream`` during the expansion to its second generation."""
     journal = Journal(plan=plan_for("upstream"), phase=phase)
     return ControlState(
         journal=journal, generations=promoted_generations(journal) if journal.is_promoted else None
@@ -125,7 +125,7 @@ def in_phase(phase: Phase) -> ControlState:
 def test_an_application_whose_own_expansion_has_begun_since_is_started_all_the_same(
     phase: Phase, told: str, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its copies may take hours, in which nobody else would start it."""
+    """Its copies may take hours, and nothing else would start it in this time."""
     started = write_upstream(directory)
     producers.release(downstream(directory, monkeypatch, in_phase(phase)))
     assert started.read_text().strip() == told

@@ -1,4 +1,4 @@
-"""What holds for every assignment, whatever clients there are, and whatever state they have."""
+"""Rules that hold for every assignment, whatever the clients and their state."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_client_is_caught_up_within_the_acceptable_lag(lag: int, is_caught_up:
 
 
 def test_a_short_changelog_makes_everybody_caught_up() -> None:
-    """Nothing to read is nothing to wait for."""
+    """If there is nothing to read, no client has to wait."""
     task = TaskId(0, 0)
     known = Lags({task: 5}, [Client("c1"), Client("c2", lags={task: 0})], acceptable=10)
     assert known.caught_up(task) == ["c1", "c2"]
@@ -140,7 +140,7 @@ SMALL = tasks("0_0 0_1", "1_0")
 
 
 def changed(name: str, active_tasks: str, standbys: str = "") -> Assignment:
-    """The good assignment, but for one client."""
+    """The good assignment, changed for one client."""
     return Assignment({**GOOD.clients, name: ClientTasks(ids(active_tasks), ids(standbys))})
 
 
@@ -166,7 +166,7 @@ def changed(name: str, active_tasks: str, standbys: str = "") -> Assignment:
     ],
 )
 def test_a_broken_rule_of_kip_924_is_named(assignment: Assignment, expected: str) -> None:
-    """``TaskAssignmentUtilsTest#testValidateTaskAssignment``, and what Kafka Streams' types rule out."""
+    """``TaskAssignmentUtilsTest#testValidateTaskAssignment``, and cases that Kafka Streams' types rule out."""
     found = flaws(assignment, SMALL, ["c1", "c2"])
     assert [str(flaw) for flaw in found] == [expected]
     with pytest.raises(UnsafeState, match=expected):

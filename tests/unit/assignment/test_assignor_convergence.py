@@ -13,7 +13,7 @@ from tests.support.processing.rebalances import Cluster, cluster, two_kinds
 
 
 def assert_good(assignment: Assignment, done: Cluster) -> None:
-    """Valid, and as even as can be."""
+    """Assert that the assignment is valid, and as even as possible."""
     assert_valid(assignment, done.tasks, done.configs.num_standby_replicas)
     assert_balanced(assignment, done.clients(), done.tasks.stateful)
     assert task_skew(assignment) <= 1
@@ -75,7 +75,7 @@ def test_a_cluster_that_can_not_converge_in_time_is_noticed() -> None:
 
 
 def test_at_every_moment_of_a_scaling_out_each_task_runs_on_a_client_that_has_its_state() -> None:
-    """What KIP-441 is for: no task waits for a restore while a client with its state is there."""
+    """The purpose of KIP-441: no task waits for a restore while a client has its state."""
     made = cluster(1, two_kinds(0, 11), AssignmentConfigs(100, max_warmup_replicas=2))
     made.converge(1)
     made.add()

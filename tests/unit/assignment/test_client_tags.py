@@ -46,7 +46,7 @@ def placed(
     stateful: str | None = None,
     assignor: StandbyTaskAssignor | None = None,
 ) -> Mapping[TaskId, int]:
-    """Place standbys of the stateful tasks, by default of all, and return how many are missing."""
+    """Place standbys of the stateful tasks, by default of all tasks, and return how many are missing."""
     configs = AssignmentConfigs(0, 1, replicas, 60_000, tags)
     tasks = {task for name in draft for task in draft.tasks(name, Role.ACTIVE)}
     wanted = tasks if stateful is None else set(ids(stateful))
@@ -64,7 +64,7 @@ def counts(draft: Draft) -> dict[str, int]:
 
 
 def assert_two_each(draft: Draft, without: str) -> None:
-    """Every client has two standbys, but those that have active tasks."""
+    """Assert that every client has two standbys, except those that have active tasks."""
     assert counts(draft) == {name: 0 if name in without else 2 for name in draft}
     assert all(draft.count(name) >= draft.clients[name].threads for name in draft)
 
@@ -77,7 +77,7 @@ def test_should_not_assign_stateless_tasks_to_any_clients() -> None:
 
 
 def one_zone() -> Draft:
-    """Three clients of one zone, each in a cluster of its own, with a task each."""
+    """Three clients of one zone. Each has its own cluster and one task."""
     clients = [tagged("1", 1, 1), tagged("2", 1, 2), tagged("3", 1, 3)]
     return draft_of(clients, {"1": "0_0", "2": "0_1", "3": "0_2"})
 
@@ -103,7 +103,7 @@ def test_should_decline_task_movement_when_client_tags_do_not_match() -> None:
 
 
 def may_move_to(zone: int) -> bool:
-    """Whether a standby may move from zone 1 to another one of its cluster; the task is active in zone 3."""
+    """Whether a standby may move from zone 1 to another zone of its cluster. The task is active in zone 3."""
     draft = draft_of([tagged("1", 1, 1), tagged("2", zone, 1), tagged("3", 3, 2)], {"3": "0_0"})
     draft.assign("1", TaskId(0, 0), Role.STANDBY)
     return ClientTagAwareStandbyTaskAssignor().is_allowed_task_movement(draft, TaskId(0, 0), "1", "2")
@@ -208,7 +208,7 @@ def test_should_not_assign_standby_tasks_if_there_are_no_enough_clients() -> Non
 
 
 def test_without_tags_and_racks_the_least_loaded_clients_are_taken() -> None:
-    """``StandbyTaskAssignorFactoryTest``: tags first, then racks, else the default."""
+    """``StandbyTaskAssignorFactoryTest``: tags come first, then racks, then the default."""
     racks = {"1": "a"}
     assert isinstance(standby_task_assignor(AssignmentConfigs()), DefaultStandbyTaskAssignor)
     with_tags = AssignmentConfigs(rack_aware_assignment_tags=("az",))

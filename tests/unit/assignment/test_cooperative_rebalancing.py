@@ -1,4 +1,4 @@
-"""KIP-429: revoke first, assign afterwards, and never stop what stays."""
+"""KIP-429: a task that moves is revoked first and assigned afterwards. A task that stays is never stopped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def target(**active: str) -> Assignment:
 
 
 def names(per_client: Mapping[str, object]) -> dict[str, str]:
-    """What a client revokes or has active, as names."""
+    """The names of the tasks that each client revokes or has active."""
     found = {name: has.active if isinstance(has, ClientTasks) else has for name, has in per_client.items()}
     return {name: " ".join(map(str, tasks)) for name, tasks in found.items()}  # type: ignore[call-overload]
 
@@ -76,12 +76,12 @@ def test_a_standby_begins_where_the_active_task_has_been_revoked() -> None:
 
 
 def owned_after(step: HandOver) -> dict[str, tuple[TaskId, ...]]:
-    """What the clients report at the next rebalance."""
+    """The tasks that the clients report at the next rebalance."""
     return {name: has.active for name, has in step.assigned.items()}
 
 
 def most_owners(owned: Mapping[str, tuple[TaskId, ...]], assigned: Mapping[str, ClientTasks]) -> int:
-    """How many process one task if one begins at once while another has not yet heard that it must stop."""
+    """The most clients that process one task, if a new owner begins before the old one knows that it must stop."""
     running = Counter(task for tasks in owned.values() for task in tasks)
     for name, has in assigned.items():
         running.update(set(has.active) - set(owned[name]))
@@ -116,7 +116,7 @@ def test_at_no_moment_has_a_task_two_owners_and_what_stays_is_never_interrupted(
 
 
 def test_scaling_out_stops_no_task_while_the_new_client_warms_up() -> None:
-    """KIP-441 upon KIP-429: the first rebalance after a client joins revokes nothing."""
+    """KIP-441 on top of KIP-429: the first rebalance after a client joins revokes nothing."""
     tasks = Tasks(dict.fromkeys(TASKS, 50_000))
     clients = [Client("a", lags=dict.fromkeys(TASKS, 0)), Client("b")]
     step = hand_over({"a": TASKS, "b": ()}, assign(tasks, clients, AssignmentConfigs()))

@@ -56,7 +56,7 @@ def test_should_skip_warmups_when_acceptable_lag_is_max() -> None:
 
 
 def assert_all_even(names: str, clients: list[Client]) -> None:
-    """Nobody has state yet, so that nothing stands against an even assignment."""
+    """Assert that the assignment is even, for clients that are equally far behind."""
     assignment = assigned(tasks(names), clients, STRICT)
     assert not assignment.is_probing_rebalance_needed
     assert_valid(assignment, tasks(names))
@@ -198,7 +198,7 @@ def test_should_not_assign_standbys_for_stateless_tasks() -> None:
 
 
 def one_has_all(names: str, others: int = 1) -> list[Client]:
-    """The first client is caught up on everything, the others have nothing."""
+    """The first client is caught up on everything, and the others have no state."""
     return [client("c1", 0, names), *(client(f"c{n + 2}", NOTHING, names) for n in range(others))]
 
 
@@ -283,7 +283,7 @@ def test_should_return_true_if_warmup_tasks_are_assigned() -> None:
 
 
 def assert_stateless_even(threads: tuple[int, int, int]) -> None:
-    """Seven stateless tasks, and clients with so many threads."""
+    """Assert that seven stateless tasks are assigned evenly to clients with so many threads."""
     clients = [client(f"c{n}", threads=each) for n, each in enumerate(threads)]
     assignment = assigned(tasks("", SEVEN), clients, STRICT)
     assert_valid(assignment, tasks("", SEVEN))
@@ -310,7 +310,7 @@ def test_should_distribute_stateless_tasks_evenly_over_clients_with_unevenly_dis
 
 
 def test_should_distribute_stateless_tasks_evenly_with_previous_assignment_and_no_stateful_tasks() -> None:
-    """Who ran a stateless task before decides nothing: it isn't even asked for."""
+    """The previous owner of a stateless task does not matter. It is not even an input."""
     assert_stateless_even((3, 3, 3))
 
 
@@ -334,7 +334,7 @@ def test_should_assign_random_input(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_should_remain_original_assignment_without_traffic_cost_for_min_cost_strategy(seed: int) -> None:
-    """There is no traffic cost here (KIP-925), so that what is assigned once remains when it is assigned again."""
+    """Without a traffic cost (KIP-925), a second assignment is equal to the first one."""
     all_tasks, clients = random_input(seed)
     configs = AssignmentConfigs(0, max_warmup_replicas=1, num_standby_replicas=1)
     assignment = assigned(all_tasks, clients, configs)
@@ -371,7 +371,7 @@ def test_clients_that_can_run_nothing_are_refused(clients: list[Client], found: 
 
 
 def test_a_task_that_runs_stays_where_it_is_however_much_is_written() -> None:
-    """Its lag is ``LATEST_OFFSET``; another client that has read nothing lately is not caught up."""
+    """The lag of a running task is ``LATEST_OFFSET``. Another client that has not read lately is not caught up."""
     clients = [client("c1", 101, FOUR), client("c2", -2, FOUR)]
     assignment = assigned(tasks(FOUR), clients, AssignmentConfigs(100, max_warmup_replicas=1))
     assert active(assignment, "c2") == FOUR

@@ -1,4 +1,4 @@
-"""Whatever is lost and comes back: who runs a task has its state, if anybody has; copies are on other racks."""
+"""Racks are lost and come back: a task's client has its state if any client has, and copies are on other racks."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ CLIENTS = {f"{zone}-{cluster}": (zone, cluster) for zone in ZONES for cluster in
 
 
 class LostRacks(RuleBasedStateMachine):
-    """Runs, looks of standbys, and racks that go and come; what a client has saved survives its absence."""
+    """Runs, looks of standbys, and racks that go and come back. Saved state of a client survives its absence."""
 
     @initialize(standbys=st.integers(0, 2), by_zone_only=st.booleans())
     def begin(self, standbys: int, by_zone_only: bool) -> None:
-        """The first run, on empty changelogs."""
+        """Make the first run, on empty changelogs."""
         tags = ("zone",) if by_zone_only else ("zone", "cluster")
         self.configs = AssignmentConfigs(
             ACCEPTABLE, num_standby_replicas=standbys, rack_aware_assignment_tags=tags
@@ -37,7 +37,7 @@ class LostRacks(RuleBasedStateMachine):
 
     @rule(written=st.integers(0, 3 * ACCEPTABLE))
     def run(self, written: int) -> None:
-        """A rebalance; then every task writes to its changelog, and its client saves."""
+        """Rebalance. Then every task writes to its changelog, and its client saves the state."""
         before = {name: dict(saved) for name, saved in self.saved.items()}
         tasks = Tasks(dict(self.ends), STATELESS)
         members = [self.member(name) for name in CLIENTS]
@@ -50,7 +50,7 @@ class LostRacks(RuleBasedStateMachine):
 
     @rule()
     def keep_warm(self) -> None:
-        """Every standby reads to the end."""
+        """Let every standby read to the end."""
         for task in STATEFUL:
             for client in self.assignment.holders(task, Role.STANDBY) - self.away:
                 self.saved[client][task] = self.ends[task]
@@ -58,14 +58,14 @@ class LostRacks(RuleBasedStateMachine):
     @precondition(lambda self: len({zone for name, (zone, _) in CLIENTS.items() if name not in self.away}) > 1)
     @rule(zone=st.sampled_from(ZONES))
     def lose(self, zone: str) -> None:
-        """All clients of a zone are gone at once."""
+        """Lose all clients of a zone at once."""
         left = {name for name in CLIENTS if CLIENTS[name][0] != zone} - self.away
         if left:
             self.away |= {name for name in CLIENTS if CLIENTS[name][0] == zone}
 
     @rule(zone=st.sampled_from(ZONES), is_empty=st.booleans())
     def come_back(self, zone: str, is_empty: bool) -> None:
-        """They are there again, with what they had or with nothing."""
+        """Bring a zone's clients back, with the state they had or without state."""
         back = {name for name in self.away if CLIENTS[name][0] == zone}
         self.away -= back
         for name in back if is_empty else ():
@@ -73,13 +73,13 @@ class LostRacks(RuleBasedStateMachine):
 
     @invariant()
     def nobody_restores_what_another_client_has(self) -> None:
-        """Restore work is within the acceptable lag, wherever a client that is there was within it."""
+        """If a present client was within the acceptable lag of a task, the task's restore work is within it."""
         for task, (work, least) in self.restored.items():
             assert work <= max(ACCEPTABLE, least), task
 
     @invariant()
     def copies_are_where_they_may_be(self) -> None:
-        """Each task is active once, nothing is on who is away, and warm-ups are within their limit."""
+        """Each task is active once, absent clients have no tasks, and warm-ups are within their limit."""
         there = [c.client_id for c in self.processing.clients if not c.absent] if self.processing else []
         taking_part = {name: has for name, has in self.assignment.clients.items() if name in there}
         found = Assignment(taking_part, self.assignment.movements)
@@ -101,7 +101,7 @@ class LostRacks(RuleBasedStateMachine):
         return self.processing.assignment
 
     def member(self, name: str) -> Member:
-        """What a client reports."""
+        """The report of a client."""
         zone, cluster = CLIENTS[name]
         tags = {"zone": zone, "cluster": cluster}
         if name in self.away:
@@ -110,7 +110,7 @@ class LostRacks(RuleBasedStateMachine):
         return Member(name, 1, f"/{name}", tags, lags)
 
     def restore_work(self, saved: dict[str, dict[TaskId, int]]) -> dict[TaskId, tuple[int, int]]:
-        """Records that each task's client has to read, and the least that any client would have had to."""
+        """For each task, the records that its client has to restore, and the fewest of any client."""
         found = {}
         for task, end in self.ends.items():
             lags = {name: end - saved[name].get(task, 0) for name in CLIENTS if name not in self.away}

@@ -1,4 +1,4 @@
-"""Standbys on other racks: what is wrong with the default of KIP-708's draft, and what becomes of a lost rack."""
+"""Standbys on other racks: what is wrong with the default of KIP-708's draft, and how a lost rack is replaced."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SOURCE = {TWO[0]: WEST, TWO[1]: EAST}
 
 
 class AsDrafted:
-    """The default of KIP-708's first draft, line by line: a rack's set is replaced by an empty one."""
+    """The default of KIP-708's first draft, line by line. Its mistake: an empty set replaces a rack's set."""
 
     def assign_standby_task_to_racks(
         self, source_tasks: Mapping[TaskId, str], client_rack_ids: AbstractSet[str]
@@ -100,12 +100,12 @@ def test_by_the_draft_a_task_would_have_no_standby_at_all() -> None:
 
 def test_a_rule_of_the_users_own_decides_which_racks_may_have_standbys() -> None:
     class OnlyOneRack:
-        """All standbys on one rack."""
+        """Puts all standbys on one rack."""
 
         def assign_standby_task_to_racks(
             self, source_tasks: Mapping[TaskId, str], client_rack_ids: AbstractSet[str]
         ) -> Mapping[str, AbstractSet[TaskId]]:
-            """Whatever there is."""
+            """Put all tasks on the rack in the north."""
             assert client_rack_ids == {WEST, EAST, "north"}
             return {"north": set(source_tasks)}
 
@@ -142,7 +142,7 @@ END = 10_000
 def test_a_lost_rack_leaves_every_task_with_a_client_that_has_at_most_the_acceptable_lag_to_restore(
     racks: Sequence[str], stateful: int, stateless: int, data: st.DataObject
 ) -> None:
-    """All clients of a rack are gone at once; standbys on other racks become active."""
+    """All clients of a rack are lost at once. Standbys on other racks become active."""
     tasks = Tasks({TaskId(0, p): END for p in range(stateful)}, frozenset(TaskId(1, p) for p in range(stateless)))
     configs = AssignmentConfigs(ACCEPTABLE, num_standby_replicas=1, rack_aware_assignment_tags=("rack",))
     clients = [Client(f"c{n}", tags={"rack": rack}) for n, rack in enumerate(racks)]

@@ -1,4 +1,4 @@
-"""Rebalances of a pipeline's clients: who takes part, what is handed over, and what becomes of the dead."""
+"""Rebalances of a pipeline's clients: who takes part, what is handed over, and what happens to dead clients."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_what_a_run_asks_for_is_done_once_however_often_it_is_cleared() -> None:
 
 
 def test_a_thread_that_was_asked_to_end_has_its_tasks_until_the_run_has_ended() -> None:
-    """Whether another one dies beside it, or it itself: it is not counted as dead, and nobody takes its place."""
+    """If it dies, or another thread does, it does not count as dead, and no thread replaces it."""
     asked, leaving = thread_removed(FIRST, "a")
     assert leaving is not None
     (other,) = {thread.name for thread in record(FIRST, "a").threads} - {leaving}

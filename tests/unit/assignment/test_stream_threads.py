@@ -21,7 +21,7 @@ def name(index: int) -> str:
 
 
 def names(client: StreamsClient) -> list[str]:
-    """Names of all threads that are not dead."""
+    """The names of all threads that are not dead."""
     return [thread.name for thread in client.threads]
 
 
@@ -39,7 +39,7 @@ def running(threads: int = 3) -> StreamsClient:
 
 
 def stopped(client: StreamsClient) -> StreamsClient:
-    """Let every thread that shuts down be dead."""
+    """Let every thread that shuts down die."""
     ending = [t.name for t in client.threads if t.state is ThreadState.PENDING_SHUTDOWN]
     return reduce(lambda c, thread: c.thread_became(thread, ThreadState.DEAD), ending, client)
 
@@ -71,7 +71,7 @@ def test_a_new_thread_reuses_the_lowest_index_of_a_removed_or_dead_one() -> None
 
 
 def test_a_thread_that_is_still_dying_keeps_its_name() -> None:
-    """The handler runs in the dying thread: its replacement can't have its name yet."""
+    """The handler runs in the dying thread, so its replacement can't have its name yet."""
     client = running(3).thread_failed(name(2), Decision.REPLACE_THREAD)
     assert names(client) == [name(1), name(2), name(3), name(4)]
     assert names(stopped(client)) == [name(1), name(3), name(4)]
@@ -169,7 +169,7 @@ def test_the_client_is_in_error_when_its_last_thread_dies_of_an_error() -> None:
 
 
 def test_a_last_thread_that_is_replaced_leaves_its_client_without_error() -> None:
-    """It is the handler's answer that ends a client, whether the thread was the last one or not (KIP-671)."""
+    """Only the handler's answer ends a client, whether the thread was the last one or not (KIP-671)."""
     client = stopped(running(1).thread_failed(name(1), Decision.REPLACE_THREAD))
     assert names(client) == [name(2)]
     assert up(client).state is State.RUNNING
@@ -230,7 +230,7 @@ def test_the_states_and_their_changes_are_those_of_kafka_streams() -> None:
 
 
 class ClientUnderChange(RuleBasedStateMachine):
-    """Threads are added, removed and killed in any order, and report as they like."""
+    """Threads are added, removed and killed in any order, and report their states at any time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -239,14 +239,14 @@ class ClientUnderChange(RuleBasedStateMachine):
 
     @rule()
     def add(self) -> None:
-        """The lowest free index is taken."""
+        """Add a thread, and check that it takes the lowest free index."""
         free = next(i for i in range(1, 1000) if name(i) not in names(self.client))
         self.client, added = self.client.add_stream_thread()
         assert added in {None, name(free)}
 
     @rule()
     def remove(self) -> None:
-        """A living thread is asked to end."""
+        """Ask a living thread to end."""
         living = {thread.name for thread in self.client.alive}
         self.client, removed = self.client.remove_stream_thread()
         assert removed is None or removed in living
@@ -254,32 +254,32 @@ class ClientUnderChange(RuleBasedStateMachine):
     @precondition(lambda self: self.client.alive)
     @rule(data=st.data(), decision=st.sampled_from([Decision.REPLACE_THREAD] * 5 + list(Decision)))
     def kill(self, data: st.DataObject, decision: Decision) -> None:
-        """A thread dies of an error."""
+        """Let a thread die of an error."""
         dying = data.draw(st.sampled_from([thread.name for thread in self.client.alive]))
         self.client = self.client.thread_failed(dying, decision)
         self.failed += 1
 
     @rule()
     def finish(self) -> None:
-        """What shuts down is dead."""
+        """Let threads that shut down die."""
         self.client = stopped(self.client)
 
     @rule()
     def rebalance(self) -> None:
-        """All threads run again."""
+        """Let all threads run again."""
         self.client = up(self.client)
         if self.client.state.is_running_or_rebalancing and self.client.alive:
             assert self.client.state is State.RUNNING
 
     @invariant()
     def names_are_unique(self) -> None:
-        """No two threads have one name, and the counter never lies."""
+        """No two threads have the same name, and the counter is right."""
         assert len(set(names(self.client))) == len(self.client.threads)
         assert self.client.failed_stream_threads == self.failed
 
     @invariant()
     def it_ends_when_all_threads_have(self) -> None:
-        """A client that shuts down has threads left, or has ended."""
+        """A client that shuts down still has threads, or has ended."""
         if not self.client.threads:
             assert self.client.state not in {State.PENDING_ERROR, State.PENDING_SHUTDOWN}
 

@@ -18,7 +18,7 @@ THREE = "0_0 0_1 0_2"
 
 
 def moved(draft: Draft, clients: list[Client], warm_ups: int) -> list[Movement]:
-    """What has to move if a client may be 100 records behind."""
+    """The movements if a client may be 100 records behind."""
     ends = {task: NOTHING for each in clients for task in each.lags}
     return TaskMovements(draft, Lags(ends, clients, acceptable=100), warm_ups).move_active()
 
@@ -33,12 +33,12 @@ def draft_of(clients: list[Client], active: Mapping[str, str]) -> Draft:
 
 
 def has(draft: Draft, role: Role) -> dict[str, str]:
-    """Names of all tasks in a role, per client."""
+    """The names of all tasks in a role, per client."""
     return {name: " ".join(map(str, sorted(draft.tasks(name, role)))) for name in draft}
 
 
 def crossed() -> list[Client]:
-    """c2 and c3 are caught up on what the other one is going to have."""
+    """Two clients, c2 and c3: each is caught up on the tasks that the other shall get."""
     return [
         client("c1", 10_000, THREE, t0_0=0),
         client("c2", 10_000, THREE, t0_2=0),

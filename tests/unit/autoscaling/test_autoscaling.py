@@ -58,7 +58,7 @@ class TestOff:
         assert watch.look().error is not None
 
     def test_internal_topics_alone_are_enough(self) -> None:
-        """No input is known to have grown, but Kafka Streams refuses to start all the same."""
+        """No input is known to have grown, but Kafka Streams would still refuse to start."""
         unattributed = Observed(running="shop", grown={}, too_few=GROWN.too_few)
         assert "with target 8" in str(Watch(declared(enabled=False)).look(unattributed).error)
 
@@ -106,7 +106,7 @@ class TestOn:
         assert watch.record.first_failure_ms == 0
 
     def test_a_run_that_was_never_made_is_asked_for_again_by_its_name(self) -> None:
-        """Its DAG is paused, say: that is a failure, but no other attempt."""
+        """For example, its DAG is paused. This is a failure, but no new attempt."""
         watch = Watch()
         first = watch.look()
         assert watch.look().trigger == first.trigger
@@ -163,7 +163,7 @@ class TestRetries:
         assert watch.look(run=RunState.FAILED, later_ms=1_000).outcome is Outcome.GAVE_UP
 
     def test_a_success_in_between_resets_it(self) -> None:
-        """A topic has grown, or was made, before the next one failed: there are more partitions than ever."""
+        """Between the failures a topic has grown or was made: there are more partitions than ever before."""
         watch = Watch()
         watch.look()
         watch.look(run=RunState.FAILED)
@@ -195,7 +195,7 @@ class TestRetries:
 
     @staticmethod
     def given_up() -> Watch:
-        """A watch that has tried for as long as it may."""
+        """A watch that has tried until its timeout."""
         watch = Watch()
         watch.look()
         watch.look(run=RunState.FAILED)
@@ -262,7 +262,7 @@ class TestExpansionInProgress:
 
     @pytest.mark.parametrize("observed", [GROWN, growing()], ids=["rolled back", "in progress"])
     def test_a_run_that_has_not_ended_is_waited_for_and_costs_no_time(self, observed: Observed) -> None:
-        """It holds the lease while a question of it is open: another one would be refused, again and again."""
+        """A run with an open question holds the lease. Another run would be refused again and again."""
         watch = Watch()
         watch.look()
         for _ in range(3):
@@ -300,7 +300,7 @@ class TestBounds:
         assert watch.look(later_ms=0).outcome is Outcome.TRIGGER
 
     def test_the_timeout_does_not_run_while_a_window_is_closed(self) -> None:
-        """The last attempt before it closed has failed: the next one opens to what was left of the timeout."""
+        """The last attempt before the window closed has failed. The next window has the rest of the timeout."""
         watch = Watch(declared(autoscaling_bounds={"windows": ["22:00-05:00"]}))
         assert self.at(watch, 4, 50).outcome is Outcome.TRIGGER
         assert self.at(watch, 4, 58, RunState.FAILED).outcome is Outcome.TRIGGER
@@ -331,7 +331,7 @@ class TestBounds:
         assert watch.look(later_ms=TIMEOUT).outcome is Outcome.TRIGGER
 
     def test_a_first_failure_while_it_is_held_is_not_put_into_the_future(self) -> None:
-        """A look was killed when it had asked for its run, which was made, and is held when it is retried."""
+        """A look was killed after it had asked for its run. The run exists, and the retried look is held."""
         watch = Watch(declared(autoscaling_bounds={"maximum_lag": 5}))
         behind = Observed(running="shop", grown=GROWN.grown, lag=6, partitions=36)
         watch.look()

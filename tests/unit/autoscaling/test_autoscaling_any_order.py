@@ -1,4 +1,4 @@
-"""KIP-878's retries in any order of failures, successes, killed workers and hours: what must always hold."""
+"""What must always hold for KIP-878's retries, in any order of failures, successes, killed workers and hours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.airflow.autoscaling_watch import GROWN, MINUTE, TIMEOUT, Watc
 
 
 class World(RuleBasedStateMachine):
-    """Runs that fail or succeed, topics that grow, a clock that runs; what must hold whatever happens."""
+    """Runs that fail or succeed, topics that grow, and a clock that runs. The invariants hold whatever happens."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class World(RuleBasedStateMachine):
     def _trigger(self, decision: Decision) -> None:
         if decision.trigger is None:
             return
-        # Airflow makes a run of one id once.
+        # Airflow makes a run of one id only once.
         if decision.trigger.run_id not in self.triggered:
             self.triggered.append(decision.trigger.run_id)
             self.state = RunState.RUNNING

@@ -1,4 +1,4 @@
-"""What autoscaling may do with nobody looking."""
+"""The bounds within which autoscaling may act without a person."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MINUTES = st.integers(0, 24 * 60 - 1)
 
 
 def at(day: str, time: str) -> datetime:
-    """A moment of one week."""
+    """A moment in one week."""
     hours, minutes = map(int, time.split(":"))
     return MONDAY + timedelta(days=DAYS.index(day), hours=hours, minutes=minutes)
 

@@ -1,4 +1,4 @@
-"""KIP-878 beside the tests that show it: no sentence without an answer, and an example that can be used."""
+"""The page about KIP-878 and its tests: every sentence of the KIP has an answer, and the example can be used."""
 
 from __future__ import annotations
 

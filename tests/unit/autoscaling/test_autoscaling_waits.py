@@ -42,7 +42,7 @@ class TestRecordedCounts:
 
 
 class TestDown:
-    """An application that is down while the watch waits is never quiet."""
+    """If the application is down while the watch waits, the watch is never quiet about it."""
 
     GROWN = replace(GROWN, is_down=True, lag=6)
 

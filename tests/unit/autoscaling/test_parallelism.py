@@ -1,4 +1,4 @@
-"""KIP-878's comparison: which internal topics follow from the inputs, and which do not."""
+"""KIP-878's comparison: which internal topics have the counts that follow from the inputs, and which do not."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ CHANGELOGS = ["customers", "totals", "hourly", "visits"]
 
 
 def seen(**counts: int) -> Observed:
-    """The shop of 4 partitions, with other counts of some topics."""
+    """The shop with 4 partitions, and other counts of some topics."""
     return observe(situation(topics=with_counts(**counts)))
 
 
 def named(mismatches: Any) -> dict[str, tuple[int, int]]:
-    """Found and expected count per topic, without the application's name."""
+    """The found and the expected count per topic. Names are without the application's prefix."""
     return {m.topic.removeprefix("shop-"): (m.found, m.expected) for m in mismatches}
 
 
@@ -63,7 +63,10 @@ def test_an_input_that_keeps_its_count_does_not() -> None:
 
 
 def test_a_sub_topology_without_internal_topics_only_has_more_tasks() -> None:
-    """``by-customer`` is read with ``customers``, which decides: Kafka Streams goes on by itself."""
+    """``by-customer`` is read together with ``customers``, whose count decides.
+
+    So Kafka Streams goes on by itself.
+    """
     observed = seen(orders=8)
     assert (observed.grown, observed.too_few, observed.too_many) == ({}, (), ())
     assert observed.parallelism == (Parallelism(0, 8, 8), Parallelism(1, 4, 4))
@@ -83,7 +86,10 @@ def test_a_count_that_the_program_sets_is_its_own() -> None:
 
 
 def test_a_growth_behind_a_larger_count_would_shrink_that() -> None:
-    """The target is the grown input's count; what the program sets, and topics with successors, go by it."""
+    """The target is the grown input's count.
+
+    Counts that the program sets, and topics with successors, follow it.
+    """
     inputs = [INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}]
     counts = with_counts(customers=8, by_customer_repartition=16)
     given = unjoined(situation(inputs=inputs, topics=counts, repartitions=SET_BY_PROGRAM))

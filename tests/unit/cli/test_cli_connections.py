@@ -1,4 +1,4 @@
-"""Where the command line has its Kafka settings from, and the one line that it says if they can't be used."""
+"""Where the command line gets its Kafka settings, and the one line that it prints if they can't be used."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _nothing_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def line(capsys: Captured, code: int, *arguments: str) -> str:
-    """The only line that a command says."""
+    """Return the only line that a command prints."""
     assert main(list(arguments)) == code
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -77,7 +77,7 @@ def test_airflow_that_can_not_be_asked(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def settings(directory: Path, monkeypatch: pytest.MonkeyPatch, origin: str, config: dict[str, str]) -> list[str]:
-    """Put settings where a command finds them; returns its options."""
+    """Put settings where a command finds them, and return its options."""
     file = directory / "settings.json"
     file.write_text(json.dumps(config))
     if origin == "file":
@@ -144,7 +144,10 @@ def test_a_missing_file_is_told_as_one(tmp_path: Path, capsys: Captured) -> None
 
 
 class TestACallback:
-    """Who may edit connections in Airflow may not run code: the list of its own Kafka hook holds here too."""
+    """A person who may edit connections in Airflow may not run code.
+
+    The list of Airflow's own Kafka hook applies here too.
+    """
 
     @pytest.fixture(autouse=True)
     def _connection(self, monkeypatch: pytest.MonkeyPatch) -> None:

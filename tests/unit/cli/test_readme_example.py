@@ -1,4 +1,4 @@
-"""What the README tells a stranger to write is a valid application file."""
+"""The application file in the README is valid."""
 
 from __future__ import annotations
 

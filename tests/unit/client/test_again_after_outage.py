@@ -1,4 +1,4 @@
-"""What is begun again where the cluster is away for a while, and how often."""
+"""What begins again after the cluster was away for a while, and how often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that are waited for no longer than they may take."""
+"""Calls with a limit of time: the caller waits no longer than that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A coordinator that has not heard of a growth is waited for, as nobody runs; a refusal is told at once."""
+"""The commit waits for a coordinator that does not know a growth yet, as no generation runs.
+
+A refusal fails at once.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +28,13 @@ NOWHERE = KafkaConnection({"bootstrap.servers": "127.0.0.1:1"})
 ABSENT, FORBIDDEN = KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 Codes = Mapping[int, int]
-"""Partition → what the coordinator answers of it; of all others, that it has committed."""
+"""The coordinator's error code for a partition. For all other partitions, it has committed."""
 
 
 class Coordinator(OffsetAdmin):
-    """Answers to each request with the next of its answers, to all others with its last one.
+    """Gives one answer after the other to requests. The last answer is repeated.
 
-    :param answers: to the requests as a whole, where it is a code.
+    :param answers: an answer that is a single code is for the whole request.
     """
 
     def __init__(self, *answers: Codes | int) -> None:
@@ -67,7 +70,7 @@ def _told(at: TopicPartition, error: KafkaError | None) -> SimpleNamespace:
 
 @pytest.fixture(autouse=True)
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses, none of which takes any time."""
+    """The pauses. None of them takes any time."""
     pauses: list[float] = []
     clock = SimpleNamespace(monotonic=lambda: sum(pauses), sleep=pauses.append)
     monkeypatch.setattr(waiting, "time", clock)
@@ -136,7 +139,7 @@ def test_who_is_overwritten_every_time_does_not_go_on_with_it() -> None:
 
 
 class TestWithMetadata:
-    """The same by the other client, which commits where something is kept beside the offsets."""
+    """The same with the other client, which commits offsets together with metadata."""
 
     @pytest.fixture
     def write(self, monkeypatch: pytest.MonkeyPatch) -> Callable[..., PartitionOffsets]:

@@ -1,4 +1,4 @@
-"""KIP-878: adding partitions may succeed for some topics and fail for others; only the rest is asked for again."""
+"""KIP-878: adding partitions may succeed for some topics and fail for others. Only the rest is requested again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLICY, ALREADY = KafkaError.POLICY_VIOLATION, KafkaError.INVALID_PARTITIONS
 
 
 class Brokers(GrowingTopics):
-    """Answers every request as it is told, topic by topic; a topic without an answer left grows."""
+    """Answers every request topic by topic, as the test says. A topic without an answer left grows."""
 
     def __init__(self, counts: Mapping[str, int], answers: Mapping[str, list[int]] | None = None) -> None:
         super().__init__(KafkaConnection({"bootstrap.servers": "nowhere:1"}))
@@ -38,7 +38,7 @@ class Brokers(GrowingTopics):
     def _answer(self, name: str, target: int) -> Any:
         if left := self.answers.get(name):
             code = left.pop(0)
-            if code in {TIMED_OUT, ALREADY}:  # carried out, but not by this answer
+            if code in {TIMED_OUT, ALREADY}:  # the change is carried out, but the answer says otherwise
                 self.counts[name] = target
             return KafkaError(code)
         self.counts[name] = target

@@ -1,4 +1,4 @@
-"""The same connection in the words of librdkafka, Java and kafka-python; nothing secret is ever shown."""
+"""The same connection in the settings of librdkafka, Java and kafka-python. No secret is ever shown."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ JAVA = {
 
 
 class TestSettingsOfOtherClients:
-    """All are told at once, before any file is looked for; values are not shown."""
+    """All of them are reported at once, before any file is looked for. Values are not shown."""
 
     def told(self, settings: dict[str, str]) -> str:
         with pytest.raises(InvalidInput) as refused:

@@ -1,4 +1,4 @@
-"""Error codes of brokers and librdkafka, and what a person is told."""
+"""Error codes of brokers and librdkafka, and the messages for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker answers while a partition's leader moves, or has just come, goes away by itself."""
+"""Errors that a broker answers while a partition's leader moves or is new: they are retried until they go away."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kafka_rescale.kafka.client.failures import to_error
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.OFFSET_NOT_AVAILABLE,
-        # A broker that has not heard yet that the topic has grown.
+        # A broker that does not know yet that the topic has grown.
         KafkaError._UNKNOWN_PARTITION,
     ],
 )
@@ -35,7 +35,7 @@ def test_a_refusal_is_not() -> None:
 
 
 class Restarting(OffsetAdmin):
-    """A broker that comes back: the first answers have neither offset nor error."""
+    """A broker that comes back. Its first answers have neither an offset nor an error."""
 
     def __init__(self, *offsets: int) -> None:
         super().__init__(KafkaConnection({"bootstrap.servers": "127.0.0.1:1"}))

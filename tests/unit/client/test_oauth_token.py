@@ -1,4 +1,4 @@
-"""Tokens by client credentials, from an issuer over HTTP."""
+"""Tokens for client credentials, from an issuer over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log still has is asked of its leader, so its records are read there, whatever rack a client is in."""
+"""The leader says which records a log has, so records are read from the leader, whatever rack a client is in."""
 
 from __future__ import annotations
 

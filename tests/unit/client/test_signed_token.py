@@ -187,7 +187,7 @@ class TestJava:
 
 
 def test_librdkafka_has_tokens_renewed_in_the_background(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job that computes for longer than a token lives does not poll meanwhile."""
+    """A job may compute for longer than a token is valid, without a poll."""
     monkeypatch.setattr(user, "oauth_cb", lambda _: (user.asked.append(None), ("token", time.time() + 3))[1])
     settings = {**NAMED, "bootstrap.servers": "127.0.0.1:1", "security.protocol": "SASL_PLAINTEXT"}
     client = Producer(KafkaConnection(settings).client())

@@ -1,4 +1,4 @@
-"""How an open transaction is named, and which of them nobody will end."""
+"""How an open transaction is named, and which open transactions will never end by themselves."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ NAMED = OpenTransaction(*AT, 12, 4001, 3, "app-0", 2, "Ongoing", hangs=False)
 
 
 class Client:
-    """Answers of partition leaders and of coordinators."""
+    """A client with the answers of partition leaders and of coordinators."""
 
     def __init__(self, coordinated: dict[str, TransactionDescription]) -> None:
         self._coordinated = coordinated
 
     def describe_producers(self, partitions: list[TopicPartition]) -> dict[TopicPartition, PartitionProducerState]:
-        """One open transaction, and one producer without any."""
+        """Return a producer with an open transaction, and a producer without one."""
         return {at: PartitionProducerState([OPEN, IDLE]) for at in partitions}
 
     def list_transactions(self, producer_id_filters: list[int]) -> dict[int, list[TransactionListing]]:
-        """What coordinator 2 knows."""
+        """Return the transactions that coordinator 2 knows."""
         state = TransactionState.ONGOING
         return {
             1: [],
@@ -47,7 +47,7 @@ class Client:
         }
 
     def describe_transactions(self, transactional_ids: list[str]) -> dict[str, TransactionDescription]:
-        """The same in detail."""
+        """Return the details of the transactions."""
         return {name: self._coordinated[name] for name in transactional_ids}
 
 
@@ -57,7 +57,7 @@ def described(state: TransactionState, *partitions: TopicPartition) -> dict[str,
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], list[OpenTransaction]]:
-    """What is found when a partition's end is hidden and brokers answer like a client."""
+    """Return what is found if a partition's end is hidden and brokers answer like the given client."""
 
     def ends(
         _: ClusterAdmin, topics: list[str], read_committed: bool = True, **__: bool

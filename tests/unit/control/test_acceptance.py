@@ -1,4 +1,4 @@
-"""Misrouted records that a person has accepted: reported by name, and never more than was accepted."""
+"""Misrouted records that a person has accepted: the report names them, and never more than the accepted ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GROWN = InputPlan.model_validate(
 )
 HOMES = {key: partitioner_named("murmur2").partition_batch([key], 8)[0] for key in (b"k%d" % i for i in range(99))}
 STALE = next(key for key, home in HOMES.items() if home == 6)
-"""Its partition was 2, before the growth from 4 to 8."""
+"""A key whose partition was 2 before the growth from 4 to 8."""
 
 RANGE = OffsetRange("orders", 2, 120, 187)
 SEEN = Acceptance(plan="f00d", finding=str(RANGE), records=2, by="ada", at_ms=0, reason="replayed")
@@ -96,7 +96,7 @@ def accepted(plan: str, *findings: str) -> Acceptances:
 
 
 def verified(*inputs: InputReport, passed: bool = True) -> Report:
-    """A report with these inputs, after which ``RANGE`` was accepted; with ``passed`` all stores are equal."""
+    """A report with these inputs. After it, ``RANGE`` was accepted. With ``passed``, all stores are equal."""
     report = Report.model_validate(complete("orders", passed=passed).control.report)
     given = report.model_copy(update={"inputs": inputs})
     return given.concluded(accepted(given.plan, str(RANGE)))
@@ -172,7 +172,7 @@ def test_what_was_accepted_after_verify_is_in_the_report_that_the_expansion_ends
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plan = situation().plan
-    # Verify's driver is behind the clock of the cutover's worker.
+    # The clock of verify's driver is behind the clock of the cutover's worker.
     journal = Journal(plan=plan, phase=Phase.STARTED, pause_started_ms=2 * NOW_MS)
     proof = verified().model_copy(update={"plan": plan.fingerprint, "promotion": journal.promotion})
     before = proof.model_dump(mode="json")

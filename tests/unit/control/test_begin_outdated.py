@@ -1,4 +1,4 @@
-"""A plan may be begun long after it was made: what has been promoted since is not built over."""
+"""A plan may begin long after it was made. It is refused if another generation was promoted since."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECOND, THIRD = (plan_of(chain(NAME), n) for n in (2, 3))
 
 
 def begun(state: ControlState, plan: Plan) -> Any:
-    """Begin over what is known; returns the journal as written."""
+    """Begin a plan over a control state, and return the written journal."""
 
     def update(change: Any) -> ControlState:
         written = {str(k): v for k, v in change(state).items() if "/" not in str(k)}
@@ -32,7 +32,7 @@ def begun(state: ControlState, plan: Plan) -> Any:
 
 
 def rolled_back(plan: Plan, *before: Plan) -> ControlState:
-    """What is known after these expansions, and the rollback of one more."""
+    """The control state after these expansions, and the rollback of another one."""
     known = after(*before)
     assert known.journal is not None
     journal = known.journal.model_copy(update={"plan": plan, "phase": Phase.ROLLED_BACK})
@@ -59,7 +59,7 @@ def test_the_next_generation_is_begun_also_after_an_attempt_at_another_one() -> 
 
 
 def test_after_a_rollback_the_same_ids_fence_who_wakes_up_late() -> None:
-    """The attempt before may have been of a version with a producer per partition."""
+    """The previous attempt may be of a version with a producer per partition."""
     before = after_rollback(THIRD, SECOND)
     assert {m.producers for m in before.moves} == {0}
     assert begun(rolled_back(before, SECOND), THIRD).plan == before
@@ -73,7 +73,7 @@ def test_the_same_plan_goes_on_where_it_is(phase: Phase) -> None:
 
 
 def test_what_a_pre_warming_has_left_on_disk_outlives_the_rollback() -> None:
-    """Copies may be made anew before the next attempt's pre-warming, and that may not come."""
+    """Copies may be made anew before the next attempt's pre-warming, which may never come."""
     state = rolled_back(THIRD, SECOND)
     assert state.journal is not None
     for was_warm, kept in ((THIRD.green, THIRD.green), (SECOND.green, "")):

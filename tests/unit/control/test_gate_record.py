@@ -1,4 +1,7 @@
-"""What a gate leaves of its readings: now and then, at each change of its answer, never at the gate's cost."""
+"""A gate records its readings now and then, and at each change of its answer.
+
+A failed record never fails the gate.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ RUN = "expand_x/run-1"
 
 
 class Control:
-    """Keeps results; ``broken`` makes every call fail."""
+    """Keeps results. If it is ``broken``, every call fails."""
 
     broken = False
 

@@ -1,4 +1,4 @@
-"""Every attempt that ends leaves one record; the oldest go, and what is not known stays unknown."""
+"""Every attempt that ends leaves one record. The oldest records are deleted, and unknown values stay unknown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def result(job: str, records: int, seconds: float) -> JobResult:
 
 
 def ending(**changes: Any) -> ControlState:
-    """What the control topic has just before an attempt ends."""
+    """The control state just before an attempt ends."""
     journal = Journal(
         plan=PLAN,
         phase=Phase.VERIFIED,
@@ -57,7 +57,7 @@ def ending(**changes: Any) -> ControlState:
 
 
 def ended(state: ControlState, outcome: Phase, now_ms: int) -> ControlState:
-    """What the control topic has afterwards."""
+    """The control state afterwards."""
     return after(state, kept_of(state, outcome, now_ms))
 
 

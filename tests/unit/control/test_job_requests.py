@@ -1,4 +1,4 @@
-"""A request on a command line: as it is while that can be read, packed when it is long."""
+"""A request on a command line is plain while it is short enough to read, and packed when it is long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal under every order of events that retries, rollbacks and two owners can bring about."""
+"""The journal in every order of events that retries, rollbacks and two owners can cause."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_journal_is_a_value_that_survives_json() -> None:
 
 
 class Expansion(RuleBasedStateMachine):
-    """What the world can do to a journal: any step asked for, by a run that may have seen an older journal."""
+    """Everything that can happen to a journal: a run asks for any step, and may have seen an older journal."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Expansion(RuleBasedStateMachine):
 
     @rule(phase=st.sampled_from(Phase))
     def step(self, phase: Phase) -> None:
-        """A task asks for a phase: it follows, or is refused and nothing has changed."""
+        """Let a task ask for a phase. The phase follows, or the request is refused and nothing changes."""
         before = self.journal
         self.now_ms += 1
         try:
@@ -82,18 +82,18 @@ class Expansion(RuleBasedStateMachine):
 
     @rule()
     def crash_and_read_again(self) -> None:
-        """What was written is what the next process finds."""
+        """Check that the next process reads what was written."""
         self.journal = Journal.model_validate_json(self.journal.model_dump_json())
 
     @precondition(lambda self: self.journal.phase is not Phase.COMPLETE)
     @rule()
     def there_is_always_a_way_on(self) -> None:
-        """No phase but the last is a dead end."""
+        """Only the last phase has no following phase."""
         assert FORWARD[self.journal.phase]
 
     @invariant()
     def promotion_is_the_point_of_no_return(self) -> None:
-        """Once green owns the inputs, it does for ever."""
+        """Once green owns the inputs, it owns them forever."""
         self.was_promoted |= self.journal.is_promoted
         assert self.journal.is_promoted == self.was_promoted
         assert not (self.was_promoted and self.journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK})
@@ -107,7 +107,7 @@ class Expansion(RuleBasedStateMachine):
 
     @invariant()
     def the_end_is_no_longer_in_progress(self) -> None:
-        """Only a complete or rolled back expansion gives way to another target."""
+        """Only after a complete or rolled back expansion can another target begin."""
         assert self.journal.in_progress == (self.journal.phase not in {Phase.COMPLETE, Phase.ROLLED_BACK})
 
 

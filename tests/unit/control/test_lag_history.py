@@ -1,4 +1,4 @@
-"""The history of lags: small whatever it is of, and never without its newest reading."""
+"""The history of lags stays small, and always has its newest reading."""
 
 from __future__ import annotations
 

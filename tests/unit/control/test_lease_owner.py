@@ -1,4 +1,4 @@
-"""Whether the run that holds a lease has ended: known, deleted, another Airflow's, or not to be found out."""
+"""Whether the run that holds a lease has ended: known, deleted, of another Airflow, or without an answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def held(owner: str = "expand_x/manual__a/b", airflow: str = OURS) -> Lease:
 
 @pytest.fixture
 def variables(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Airflow's Variables."""
+    """A stand-in for Airflow's Variables."""
     known = {ID_VARIABLE: OURS}
     monkeypatch.setattr(Variable, "get", classmethod(lambda _, key, default: known.get(key, default)))
     monkeypatch.setattr(
@@ -42,7 +42,7 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 @pytest.fixture
 def airflow(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> Callable[[str], None]:
-    """Say what Airflow's API answers about the run: a state, ``deleted``, or ``no answer``."""
+    """Set what Airflow's API answers about the run: a state, ``deleted``, or ``no answer``."""
 
     def answers(known: str) -> None:
         def answer(dag_id: str, run_id: str) -> DagRunState:

@@ -1,4 +1,4 @@
-"""How far a copy is, in one place: its lag, and what is left of its source."""
+"""The progress of a copy: its lag, and how much of its source is left."""
 
 from __future__ import annotations
 

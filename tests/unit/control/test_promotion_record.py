@@ -1,4 +1,4 @@
-"""What a promotion leaves behind for those who look back: since when, what was before, where copies begin."""
+"""What a promotion records for later: since when green runs, what ran before, where copies begin."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Control:
 
 
 class Admin:
-    """Every topic ends at 9 and begins at 0, but for one that was emptied and copied anew."""
+    """Every topic ends at 9 and begins at 0, except a topic that was emptied and copied anew."""
 
     def begin_offsets(self, topics: Iterable[str]) -> PartitionOffsets:
         return {t: {0: 5 if t == COPY or t in REPARTITIONS else 0, 1: 0} for t in topics}
@@ -54,7 +54,7 @@ class Admin:
 def promoted(
     monkeypatch: pytest.MonkeyPatch, before: Generations | None, proof: dict[str, object] | None = None
 ) -> ControlState:
-    """Promote, with the checks of what runs and of what is held left out."""
+    """Promote, without the checks of running applications and of held producers."""
     captured = Captured(committed={i.topic: {0: 3} for i in PLAN.inputs})
     journal = Journal(plan=PLAN, phase=Phase.CAUGHT_UP, captured=captured, pause_started_ms=2**45)
     control = Control(journal, before)
@@ -86,7 +86,7 @@ def test_the_lease_of_whoever_changes_the_journal_is_renewed(monkeypatch: pytest
 def test_the_promotions_own_transaction_requires_the_proof(
     monkeypatch: pytest.MonkeyPatch, attempt: int | None, passed: bool
 ) -> None:
-    """Another proof may have been written since it was looked at; attempt 1 promotes."""
+    """Another proof may have been written since the check. Attempt 1 promotes."""
     known = proof_of(Journal(plan=PLAN, attempt=attempt or 1)).model_copy(update={"passed": passed})
     record = known.model_dump(mode="json") if attempt else {}
     with pytest.raises(UnsafeState, match="expected a proof that has passed"):
@@ -106,7 +106,7 @@ def test_the_generations_say_since_when_and_what_was_before(monkeypatch: pytest.
 
 
 def test_the_counts_that_inputs_grow_from_stay_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their processed records lie by them, for as long as they are kept."""
+    """Records that were processed before are placed by these counts, as long as they are kept."""
     grown = {i.topic: (4,) for i in PLAN.inputs}
     first = promoted(monkeypatch, None).generations
     assert first is not None

@@ -1,6 +1,6 @@
-"""What another version has written into the control topic is read, and written again as it was.
+"""Records of the control topic that another version has written are read, and written again unchanged.
 
-``tests/data/upgrade/<version>.json`` has the records of that version, byte by byte, the last one per key.
+``tests/data/upgrade/<version>.json`` has the last record per key of that version, byte by byte.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_every_record_is_read_and_loses_nothing(version: str, application: str) 
 def test_the_same_expansion_has_the_same_plan(version: str) -> None:
     journal = ControlRecords().state(records_of(version, "flights")).journal
     assert journal is not None
-    # Except that every attempt at it goes on with a producer per partition, as that version has begun it.
+    # One difference: every attempt goes on with a producer per partition, as that version has begun.
     assert journal.plan == after_rollback(flights_plan(), journal.plan)
     assert journal.plan.fingerprint == json.loads(records_of(version, "flights")["report"])["plan"]
 
@@ -67,7 +67,7 @@ def test_the_expansion_goes_on_to_its_end(version: str) -> None:
 
 
 def _as_known(now: Any, before: Any) -> Any:
-    """What is read, without the fields that an earlier version did not have."""
+    """The values that are read, without fields that the earlier version did not have."""
     if isinstance(before, dict):
         return {name: _as_known(now[name], value) for name, value in before.items()}
     if isinstance(before, list):

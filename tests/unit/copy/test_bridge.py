@@ -1,4 +1,4 @@
-"""When a bridge has to run, and when the old topic has proven to be silent."""
+"""When a bridge has to run, and when the old topic counts as silent."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class TestCarryOn:
 
 
 class TestLeft:
-    """What has to be passed is what was there when the wait began."""
+    """The bridge has to pass the records that were there when the wait began."""
 
     def at(self, *positions: int) -> list[PartitionProgress]:
         return [
@@ -227,7 +227,7 @@ class TestLeft:
 
 
 class TestStatus:
-    """What whoever moves a producer goes by."""
+    """The status line that a person uses to decide when to move a producer."""
 
     NOW_MS = 1_700_000_100_000
     SEEN: ClassVar = {"orders": {0: 10, 1: 10}}
@@ -237,7 +237,10 @@ class TestStatus:
     def now(
         self, bridge: Bridge | None, *lags: int | None, state: str = "carrying", age_ms: int = 5_000
     ) -> ControlState:
-        """Partitions of 10 offsets, so far behind (None: not begun), after a run that has left old figures."""
+        """A control state with partitions of 10 offsets and these lags (None: not begun).
+
+        An earlier run has left old figures.
+        """
         old = (PartitionProgress(topic="orders", partition=0, position=10, end=10),)
         result = JobResult(
             job="bridge", run="r", attempt=1, state=state, partitions=old, as_of_ms=self.NOW_MS - age_ms
@@ -270,7 +273,7 @@ class TestStatus:
         assert self.line(self.ENDED, 0, 0, state="done").startswith("bridge: ended; no record")
 
     def test_a_partition_that_was_never_begun_is_not_0_behind(self) -> None:
-        """A topic that has grown, or a bridge that was never started."""
+        """Either the topic has grown, or the bridge was never started."""
         assert "0 offsets behind, 2 of 4 partitions not begun" in self.line(self.QUIET, 0, 0, None, None)
         never = self.line(None, None, None, state="")
         assert never.startswith("bridge: NOT AT WORK (not_begun), 2 of 2 partitions not begun;")

@@ -1,4 +1,4 @@
-"""One producer of several partitions: no record is committed without its partition's position, and none twice."""
+"""One producer for several partitions: no record is committed without its partition's position, and none twice."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AWAY = Outage("a broker", found="nothing", expected="an answer", remedy="Run aga
 
 
 class Producer:
-    """Notes the positions of every transaction; fails with what it is told."""
+    """Records the positions of every transaction. It fails as the test says."""
 
     def __init__(self, _: object, what: str, transactional_id: str, *__: object) -> None:
         self.what, self.transactional_id, self.throttled_ms = what, transactional_id, 0
@@ -47,7 +47,7 @@ class Producer:
 
 @dataclass
 class World:
-    """A bucket of three partitions, and what its producer was told."""
+    """A bucket of three partitions, and what its producer was given."""
 
     bucket: Bucket
     producer: Any
@@ -88,7 +88,7 @@ def test_a_commit_has_the_positions_of_all_whose_records_it_makes_visible(world:
 
 
 def test_neither_does_a_commit_of_one_partition_alone_leave_out_others(world: World) -> None:
-    """A restart leaves its mark, or a snapshot its rows, for one partition."""
+    """A restart commits its mark for one partition, and a snapshot its rows."""
     world.has_written(2, 5)
     world.writer(1).commit_at(NOBODY, Position(0, Mark(state=RESETTING)))
     (found,) = world.producer.committed

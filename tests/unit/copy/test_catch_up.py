@@ -1,4 +1,4 @@
-"""What catch_up begins with: copies that green may have restored are not restarted behind its back."""
+"""The beginning of catch_up: copies that green may already have restored are not restarted."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.support.expansion.gate_world import PLAN
 
 
 class Restarted(Exception):
-    """Copies are looked at; whether green has restored them is the argument."""
+    """Raised when copies are looked at. Its argument says whether green has restored them."""
 
 
 @pytest.mark.parametrize("was_warm", ["", PLAN.green])
 def test_an_unfinished_pre_warming_counts_too(monkeypatch: pytest.MonkeyPatch, was_warm: str) -> None:
-    """A person may have marked it as successful: then nothing but `was_warm` is in the journal."""
+    """A person may have marked the pre-warming task as successful. Then the journal has only `was_warm`."""
     journal = Journal(plan=PLAN, was_warm=was_warm)
 
     def restart_stale(*_: Any, attempt: int, prewarmed: bool) -> list[str]:

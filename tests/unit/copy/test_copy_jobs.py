@@ -1,4 +1,4 @@
-"""Parts of the copy jobs that need neither Spark nor Kafka."""
+"""The parts of the copy jobs that need neither Spark nor Kafka."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_the_zip_has_what_python_has_compiled_and_nothing_outdated(
     assert [n for n in zipfile.ZipFile(path).namelist() if n.endswith(".pyc")] == ["shop/goods.pyc"]
     code = "from shop import goods, prices; assert goods.__file__.endswith('.pyc'); assert prices.KNOWN == 20"
     subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(path)}, cwd=tmp_path / "a", check=True)
-    # Compiled since: a job may be at work with this zip.
+    # Files were compiled since, but a job may be at work with this zip.
     py_compile.compile(str(package / "orders.py"))
     written = path.stat().st_mtime_ns
     assert build(tmp_path / "a").stat().st_mtime_ns == written
@@ -126,7 +126,7 @@ def test_a_process_ends_when_its_parent_is_killed() -> None:
     )
     assert process.stdout is not None
     pid = int(process.stdout.readline())
-    # It must have started its watchdog, or the test would show nothing.
+    # It must have started its watchdog. Otherwise the test would show nothing.
     wait_until(lambda: len(list(Path(f"/proc/{pid}/task").iterdir())) > 1, timeout=30, what="the watchdog thread")
     process.kill()
     process.wait()

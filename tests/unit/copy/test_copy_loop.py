@@ -1,4 +1,4 @@
-"""What a worker does with what one poll returns: records of some units, and an error of another."""
+"""What a worker does when one poll returns records of some units and an error of another unit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TRUNCATED = "Local: Partition log truncation detected: Partition log truncation 
 
 
 class Consumer:
-    """Returns one poll, and notes what is assigned."""
+    """Returns one poll, and records the assignments."""
 
     def __init__(self) -> None:
         self.polled: list[Any] = []
@@ -47,7 +47,7 @@ class Consumer:
 
 
 class Writer:
-    """Notes the offsets that it is given, until its transaction is aborted."""
+    """Records the offsets that it is given, until its transaction is aborted."""
 
     pending_records = pending_bytes = 0
     has_begun, restart = True, Position(0, Mark())
@@ -97,7 +97,7 @@ def consumer() -> Consumer:
 
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch, consumer: Consumer) -> CopyWorker:
-    """Partition 0 is read from the middle, partition 1 from its start; records of 0 expire."""
+    """A worker that reads partition 0 from the middle and partition 1 from its start. Records of 0 expire."""
     return copying(monkeypatch, consumer, MOVE)
 
 
@@ -155,7 +155,10 @@ def test_nothing_more_is_taken_while_too_much_is_on_its_way(worker: CopyWorker, 
 
 
 def polled_into_an_aborted_transaction(worker: CopyWorker, consumer: Consumer, aborted: int) -> None:
-    """One poll with records of each partition; those of one find that the transaction was aborted."""
+    """Let one poll return records of each partition.
+
+    One of the partitions finds that its transaction was aborted.
+    """
     consumer.polled = [record(p, worker.writers[SOURCE, p].position) for p in (0, 1, 2, 3)]
     writer: Any = worker.writers[SOURCE, aborted]
     writer.is_aborted = True
@@ -171,6 +174,6 @@ def test_an_aborted_transaction_takes_back_all_partitions_of_its_producer_and_no
     assert [[w.unit.partition for w in b.writers.values()] for b in worker._clients.buckets] == [[0, 2], [1, 3]]
     polled_into_an_aborted_transaction(worker, consumer, aborted)
     assert consumer.assigned == [{0: POSITION + 1, 1: 0, 2: 1, 3: 0}], "1 and 3 are read again from their commits"
-    # What was read of 3 comes behind records that are gone. It was not written, whichever of both was aborted.
+    # The record of partition 3 comes after records that are taken back. So it was not written in either case.
     assert written(worker, 3) == []
     assert (written(worker, 0), written(worker, 2)) == ([POSITION], [0])

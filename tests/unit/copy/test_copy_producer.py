@@ -1,4 +1,4 @@
-"""What becomes of an error that the client library has lost: where a fatal one meets delivery reports."""
+"""An error that the client library has lost, when a fatal error meets delivery reports, is still found."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafka_rescale.kafka.writing.producer import UnitProducer
 
 
 class Client:
-    """A producer of the library; what it loses, it says to whoever aborts."""
+    """A producer of the library. It reports a lost error only when it aborts."""
 
     refusal: KafkaError | None = None
     lost: KafkaError | None = None
@@ -66,7 +66,7 @@ def test_where_nothing_was_fatal_the_transaction_is_aborted_and_begun_again(prod
 
 
 class Late(Client):
-    """One that hears of a new partition only by the third answer."""
+    """A producer that learns of a new partition only by the third answer."""
 
     answers = 0
 
@@ -130,7 +130,7 @@ def test_a_transaction_that_was_open_for_too_long_is_not_told_to_be_fenced(
 
 
 class Hanging(Client):
-    """One whose commit never returns, as with a coordinator that the library has dropped."""
+    """A producer whose commit never returns, as with a coordinator that the library has dropped."""
 
     over = Event()
 

@@ -1,4 +1,4 @@
-"""Routing, placement check and headers of the copy, against the byte vectors of Kafka Streams' key schemas."""
+"""Routing, placement check and headers of the copy, checked with byte vectors of Kafka Streams' key schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A worker whose commit does not return: new clients, told; again without any progress, an outage."""
+"""If a worker's commit does not return, it says so and gets new clients.
+
+If this repeats without progress, it fails.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ SOURCE = ("blue", 0)
 
 
 class World:
-    """What the clients of a worker find; each commit takes the next of the outcomes."""
+    """What the clients of a worker find. Each commit takes the next of the outcomes."""
 
     def __init__(self) -> None:
         self.outcomes: list[int | Exception] = []
@@ -38,7 +41,7 @@ class World:
 
 
 class Clients:
-    """The clients of one worker, which commit what their world says."""
+    """The clients of one worker. Their world decides the outcome of a commit."""
 
     def __init__(self, world: World) -> None:
         self.world, self.is_abandoned = world, False

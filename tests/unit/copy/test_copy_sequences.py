@@ -1,4 +1,4 @@
-"""The comparison of records in flight fails for every way in which they can be wrong."""
+"""The comparison of records in flight finds every kind of mistake."""
 
 from __future__ import annotations
 

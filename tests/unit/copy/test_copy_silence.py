@@ -1,4 +1,4 @@
-"""Which silence of a partition is an outage."""
+"""When the silence of a partition counts as an outage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a copy goes on."""
+"""Where a copy continues."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_units_are_divided_evenly_and_repartition_topics_stay_whole() -> None:
 
 
 def test_what_one_producer_writes_stays_together() -> None:
-    """Else two processes would fence each other."""
+    """Otherwise two processes would fence each other."""
     units = units_of([move(count=9).model_copy(update={"producers": 4})])
     assert [[u.partition for u in of] for of in buckets_of(units)] == [[0, 4, 8], [1, 5], [2, 6], [3, 7]]
     lists = divided(units, 3)
@@ -103,7 +103,7 @@ def test_what_one_producer_writes_stays_together() -> None:
 
 
 def test_topics_share_no_producer() -> None:
-    """A topic that is started anew fences its own writers, beside the copies of others."""
+    """A topic that starts anew fences its own writers, while copies of other topics go on."""
     one, other = (move(source=s, count=3).model_copy(update={"producers": 1}) for s in ("one", "other"))
     assert [len(of) for of in buckets_of(units_of([one, other]))] == [3, 3]
 

@@ -1,4 +1,4 @@
-"""When a copy stands still: told once, then an outage."""
+"""A copy that stands still is first reported once. Later it is an outage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task of catch_up begins again where the brokers let it down, and never against a newer job."""
+"""A task of catch_up begins again after an error of the brokers, but never if there is a newer job."""
 
 from __future__ import annotations
 

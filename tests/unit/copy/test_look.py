@@ -1,4 +1,4 @@
-"""Ends are asked for beside the copy: one question at a time, and nobody waits for an answer."""
+"""Ends are asked for beside the copy: one request at a time, and the copy never waits for an answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOURCES = [("blue", 0), ("blue", 1)]
 
 
 class Brokers:
-    """Answer once they may."""
+    """Brokers that answer as soon as the test allows it."""
 
     def __init__(self) -> None:
         self.may_answer, self.is_away = Event(), False

@@ -1,4 +1,4 @@
-"""The job that moves what moves in place: up before the stop, then stage by stage, never under a running one."""
+"""The move job in place: up before the stop, then it moves stage by stage, never beside a running application."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SLOTS = 3
 
 
 class Spark:
-    """Counts the workers that are kept from ending."""
+    """Counts how often workers are kept alive."""
 
     def __init__(self) -> None:
         self.sparkContext, self.breaths = self, 0
@@ -44,9 +44,9 @@ class Spark:
 
 @dataclass
 class FakeJob:
-    """Keeps its results; of a part, the stage is its key.
+    """Keeps its results. The result of a part has its stage as key.
 
-    :param told: journals, as they come one after the other.
+    :param told: the journals, one for each reading.
     """
 
     told: list[Journal]
@@ -78,7 +78,7 @@ class FakeJob:
 
 
 class World:
-    """The application's group, and its topics, which have their new counts unless told otherwise."""
+    """The application's group and its topics. They have their new counts unless the test says otherwise."""
 
     def __init__(self) -> None:
         self.state = "Empty"
@@ -139,7 +139,7 @@ def test_it_is_ready_before_the_stop_and_its_workers_are_up_all_the_time(monkeyp
 
 
 def test_within_the_pause_it_gives_signs_of_life_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cutover ends the pause for a job that it does not hear of; a worker need not breathe for that."""
+    """The cutover ends the pause if the job is silent. For a sign of life, the job need not use a worker."""
     monkeypatch.setattr(module, "BEAT_SECONDS", 1e9)
     monkeypatch.setattr(module, "SIGN_SECONDS", -1.0)
     quiescing, quiesced = (STOPPED.model_copy(update={"phase": p}) for p in (Phase.QUIESCING, Phase.QUIESCED))
@@ -179,7 +179,7 @@ def test_what_is_done_is_not_done_again(changes: dict[str, Any], monkeypatch: py
 def test_of_an_application_without_topics_of_its_own_it_waits_for_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The cutover does not wait for it either, and may have started the application by now."""
+    """The cutover does not wait for the job either, and may already have started the application."""
     world.state = "Stable"
     job, moved = run([Journal(plan=stateless_plan())], monkeypatch)
     assert (moved, job.session.breaths, job.results[-1]) == ([], 0, ("move", "done", 0))

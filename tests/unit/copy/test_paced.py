@@ -1,4 +1,4 @@
-"""What a task hears of the pace: only its own attempt's rate, and no limit while the application is stopped."""
+"""A task obeys only the rate of its own attempt, and has no limit while the application is stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A driver writes the rate with each report, logs a change once, and asks brokers only if there is a limit."""
+"""A driver writes the rate with each report, logs a change once, and asks the brokers only if there is a limit."""
 
 from __future__ import annotations
 

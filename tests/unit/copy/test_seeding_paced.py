@@ -1,4 +1,4 @@
-"""A copy that begins with a snapshot keeps to its share as well, and rests with nothing open."""
+"""A copy that begins with a snapshot also obeys its share, and rests without an open transaction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS, ROW_BYTES, SHARE = 5, 1_000, 1_000.0
 
 
 class Writer:
-    """Notes what is committed; each batch has one row."""
+    """Records what is committed. Each batch has one row."""
 
     unit = UNIT
 

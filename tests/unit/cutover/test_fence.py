@@ -1,4 +1,4 @@
-"""Where blue stopped, in a log that may have lost its beginning before blue came to it."""
+"""The fence is where blue stopped, even if the log has lost records that blue had not read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.unit.plan.test_repartitioned import plan
 BRIDGED = plan(2, 4)
 FIXED = plan(2, 4, inputs=[{"topic": "orders", "policy": "fixed"}])
 STOPPED: PartitionOffsets = {"orders": {0: 50, 1: 90}}
-"""Blue was down for longer than retention: partition 0 begins behind it, partition 1 where it is."""
+"""Blue's offsets. It was down for longer than retention: partition 0 begins after its offset, 1 at it."""
 
 BEGINS: PartitionOffsets = {"orders": {0: 80, 1: 90}}
 LOG: PartitionOffsets = {"ordered-last-changelog": {0: 7, 1: 7}}

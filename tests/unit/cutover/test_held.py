@@ -1,4 +1,4 @@
-"""Green's processes wait at the door; whatever is killed, the journal knows of them until they are stopped."""
+"""Green's processes wait at the door. Whatever is killed, the journal knows of them until they are stopped."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ SHELL = {"type": "shell", "start": "true", "start_held": "true", "stop": "true",
 
 
 class Killed(BaseException):
-    """The process is gone: nothing that it tries afterwards has any effect."""
+    """The process is killed: nothing that it tries afterwards has any effect."""
 
 
 @dataclass
 class World:
-    """What there is, and what was done to it.
+    """The state of green and of the cutover, and what was done to it.
 
     :param ends_itself: whether green ends as soon as it is started.
-    :param is_held: whether it waits at the door; else it joins its group.
+    :param is_held: whether it waits at the door. If not, it joins its group.
     :param stops: whether ``stop`` works.
-    :param dies_at: number of the call at which the process is killed, counting from 1; never if 0.
+    :param dies_at: number of the call at which the process is killed, counting from 1. 0 is never.
     """
 
     lifecycle_spec: dict[str, Any] = field(default_factory=lambda: SHELL)
@@ -83,7 +83,7 @@ class World:
         return rescale
 
     def start(self) -> Journal:
-        """What a try of the cutover does before the pause."""
+        """Do what a try of the cutover does before the pause."""
         journal = held.start_held(self.rescale, self.journal)
         held.await_at_door(self.rescale, journal)
         return journal

@@ -1,4 +1,4 @@
-"""A cutover in place beside a job that dies, somebody who starts the application, or another mode."""
+"""A cutover in place when a job dies, a person starts the application, or the file has another mode."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def _no_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestSomebodyStartsItMeanwhile:
-    """Between its stop and its start nobody else may."""
+    """Between the stop and the start by the cutover, nothing else may start the application."""
 
     @pytest.fixture
     def stopped(self, monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:
-        """One whose job to move what moves has died, and with it the cutover."""
+        """A stopped application whose move job has died, and with it the cutover."""
         world = use(GrowingWorld(), monkeypatch)
         with monkeypatch.context() as dying:
             dying.setattr(in_place, "SILENT_SECONDS", 0.0)
@@ -123,7 +123,7 @@ def test_nothing_is_started_that_has_not_been_moved(monkeypatch: pytest.MonkeyPa
 
 
 def test_it_is_not_stopped_before_the_job_that_moves_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a job that has died the last result is left, and says that it was ready."""
+    """A dead job leaves its last result, which says that it was ready."""
     monkeypatch.setattr(copies, "READY_SECONDS", 0.1)
     world = use(GrowingWorld(), monkeypatch)
     world.put("ready")
@@ -147,7 +147,7 @@ def test_what_the_brokers_would_not_grow_is_found_before_anything_is_stopped(
 def test_a_job_that_has_died_since_the_stop_is_found_while_there_is_a_way_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """After the promotion the application would be down until Spark is there again."""
+    """After the promotion, the application would be down until Spark is back."""
     monkeypatch.setattr(jobs_beside, "SILENT_SECONDS", 0.1)
     monkeypatch.setattr(jobs_beside, "CONTROL_TOPIC", OUTPUT)
     world = use(GrowingWorld(), monkeypatch)

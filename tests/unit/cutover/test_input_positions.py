@@ -1,4 +1,4 @@
-"""Blue is not asked to stop before it has a position wherever its inputs have records."""
+"""Blue is not asked to stop before it has a position in every input partition with records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNREAD = r"input orders: found records but no committed offset in partitions \[2
 
 @pytest.fixture(autouse=True)
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The partitions that were looked into: every offset is one of a committed record."""
+    """The partitions that were read. Every offset has a committed record."""
     partitions: list[int] = []
 
     def with_records(_: object, ranges: Ranges) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""A job that has failed or is not heard of ends the wait for it, unless the cluster itself is unwell."""
+"""If a job has failed or is silent, the wait for it ends, unless the cluster itself has a problem."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Told = tuple[int, str, str]
 
 
 class Clock:
-    """Goes on only while somebody sleeps, or a broker takes its time."""
+    """The clock advances only while the code sleeps, or a broker is slow."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -43,12 +43,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 class World:
-    """A job's records by when they arrive, and brokers that take their time.
+    """A job's records by their arrival, and slow brokers.
 
-    :param told: when, in seconds from now; the state; the detail.
-    :param signs_until: how long it gives a sign every half second.
-    :param slow: from when to when brokers don't answer at once; they take three seconds to, or don't.
-    :param down: from when to when one of three brokers is down, and the others lead what it led.
+    :param told: records of the job: the time in seconds from now, the state, the detail.
+    :param signs_until: until then, the job gives a sign of life every half second.
+    :param slow: from when to when brokers are slow. They take three seconds to answer, or don't answer.
+    :param down: from when to when one of three brokers is down, and the others lead its partitions.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class World:
         return JobsBeside(cast("Any", SimpleNamespace(control=control, admin=admin)), PLAN)
 
     def follow(self) -> Any:
-        """The first follower may be deaf from a moment on; a later one hears everything."""
+        """Return a follower. The first one may hear nothing from a moment on, and later ones hear everything."""
         self.followers += 1
         is_first, heard = self.followers == 1, self.heard
 
@@ -108,7 +108,7 @@ class World:
 
 
 def waited(world: World) -> float:
-    """Wait for the delta of the first attempt; return how long, and raise what it raises."""
+    """Wait for the delta of the first attempt, and return how long it took. Its error is raised."""
     began = world.now
     await_copied(world.jobs, Journal(plan=PLAN, phase=Phase.QUIESCED), 300)
     return world.now - began
@@ -155,7 +155,7 @@ def test_brokers_that_answer_late_make_its_silence_mute_for_a_while(clock: Clock
 
 
 def test_one_broker_that_is_down_makes_its_silence_mute_although_all_leaders_answer(clock: Clock) -> None:
-    """The job may wait for the coordinator of its transactions, which was on that broker."""
+    """The coordinator of the job's transactions may have been on that broker, and the job may wait for it."""
     world = World(clock, (0, "ready", ""), (20, "done", "attempt 1"), signs_until=1, down=(0, 15))
     assert waited(world) == pytest.approx(20, abs=0.2)
     silent = World(clock, (0, "ready", ""), signs_until=1, down=(0, 15))
@@ -178,7 +178,7 @@ def test_after_an_outage_it_doubts_its_own_reading_first(clock: Clock) -> None:
     world.deaf_from = 20.0
     assert waited(world) < 80
     assert world.followers == 2
-    # A job that is dead is found by the second reading.
+    # The second reading finds a dead job.
     dead = World(clock, (0.0, "ready", ""), signs_until=5, slow=(5, 40))
     with pytest.raises(Outage, match="no sign of life for 4 s"):
         waited(dead)
@@ -207,7 +207,7 @@ def test_what_it_depends_on_behind_the_promotion_has_to_be_heard_of_before(clock
 
 
 class TestReady:
-    """Before the pause nothing is lost by waiting, and Airflow begins a failed job again."""
+    """Before the pause, waiting costs nothing, and Airflow starts a failed job again."""
 
     @staticmethod
     def wait(world: World) -> None:

@@ -1,4 +1,4 @@
-"""The two modes: both have all steps that differ, and nothing else of the operations asks which one it is."""
+"""The two modes: both have all the steps that differ, and no other operation asks for the mode."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.support.plans import in_place_plan, plan_for
 
 OPERATIONS = Path(__file__).parents[3] / "plugins" / "kafka_rescale" / "operations"
 QUESTION = {"plan", "situation", "described", "target", "application"}
-"""What an ``is_in_place`` is asked of; a single move of a plan may have to be asked in either mode."""
+"""The values that have an ``is_in_place``. A single move of a plan may be asked in either mode."""
 SENTENCES = {"cutover/persistence.py", "modes/choice.py"}
-"""Where the question stands: the choice itself, and a sentence about who is down, which modes need too."""
+"""The files that may ask: the choice itself, and a sentence about what is down, which the modes need too."""
 
 
 def questions(file: Path) -> int:
-    """How often a module asks for the mode of an expansion."""
+    """Return how often a module asks for the mode of an expansion."""
     asked = [n for n in ast.walk(parsed_file(file)) if isinstance(n, ast.Attribute)]
     in_place = [n for n in asked if n.attr == "is_in_place"]
     named = [n for n in asked if n.attr == "IN_PLACE"]

@@ -1,4 +1,4 @@
-"""The deadline on a pause: when it is over or late; no hanging task and no outage keeps it quiet."""
+"""The deadline of a pause: when the pause is over or late. Neither a hanging task nor an outage silences it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OWNER, NOW, LIMIT = "expand_x/r", 1_000_000_000, 60.0
 
 
 def state_of(phase: Phase, began_ago: float = 0.0, *, owner: str = OWNER, **changes: Any) -> ControlState:
-    """A run's expansion whose pause began some seconds ago; 0 for none."""
+    """The expansion of a run. Its pause began so many seconds ago (0: no pause)."""
     started = NOW - round(began_ago * 1000) if began_ago else 0
     lease = Lease(owner=owner, epoch=1, target=8, expires_at_ms=0)
     journal = Journal(plan=plan_for("x"), phase=phase, pause_started_ms=started, **changes)
@@ -77,7 +77,7 @@ def test_another_run_that_takes_over_is_watched_by_itself_unless_nobody_runs() -
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run the trigger over what the control topic says at each look, an exception standing for no answer."""
+    """Run the trigger over these states of the control topic, one for each look. An exception means no answer."""
 
     def run(looks: list[ControlState | Exception]) -> tuple[dict[str, Any], list[float]]:
         answers: Iterator[ControlState | Exception] = iter(looks)
@@ -111,7 +111,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_cutover_that_hangs_is_told_of(watched: Any) -> None:
-    """Nothing in the control topic changes any more: the clock alone makes it late."""
+    """The control topic does not change any more. Only the clock makes the pause late."""
     stopped = state_of(Phase.QUIESCING, 61.0)
     event, reported = watched([state_of(Phase.WARMING), state_of(Phase.QUIESCING, 59.0), stopped])
     assert event == {"late": True, "seconds": 61.0, "phase": "quiescing"}
@@ -145,7 +145,7 @@ def test_an_outage_before_the_first_answer_is_waited_out(watched: Any) -> None:
 def test_what_waiting_cannot_mend_ends_the_watch(
     watched: Any, kind: type[RescaleError], before: list[ControlState]
 ) -> None:
-    """Without a timeout it would keep its run from ending."""
+    """Otherwise the watch would keep its run from ending, because it has no timeout."""
     gone = kind("connection", found="no such connection", expected="one", remedy="Add it.")
     event, _ = watched([*before, *[gone] * trigger_module.LOOKS_IN_VAIN])
     assert event == {"late": False, "seconds": 0.0, "phase": ""}
@@ -153,7 +153,7 @@ def test_what_waiting_cannot_mend_ends_the_watch(
 
 @pytest.mark.parametrize("between", [OSError("no route"), state_of(Phase.WARMING)], ids=["an outage", "an answer"])
 def test_a_connection_that_is_gone_for_a_moment_does_not(watched: Any, between: object) -> None:
-    """Airflow says so, too, while its API server starts anew."""
+    """Airflow also says so while its API server restarts."""
     gone = InvalidInput("connection", found="no such connection", expected="one", remedy="Add it.")
     almost = [gone] * (trigger_module.LOOKS_IN_VAIN - 1)
     event, _ = watched([*almost, between, *almost, state_of(Phase.QUIESCING, 61.0)])
@@ -179,7 +179,7 @@ def test_the_trigger_is_made_again_from_what_is_stored_of_it() -> None:
 
 @pytest.mark.parametrize("late", [True, False])
 def test_the_task_succeeds_either_way(late: bool) -> None:
-    """It is a leaf of the run, whose success it must not decide."""
+    """The task is a leaf of the run, and must not decide the run's success."""
     task = PauseAlertSensor(task_id="t", application_id="x", kafka_config_id="k", limit_seconds=60)
     event = {"late": late, "seconds": 61.0, "phase": "quiescing"}
     assert task.execute_complete({}, event) == event  # type: ignore[typeddict-item]

@@ -1,4 +1,4 @@
-"""What begins a pause or ends it goes on while the brokers don't answer; everything else fails at once."""
+"""Steps that begin or end a pause go on trying while the brokers don't answer. Everything else fails at once."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Brokers:
-    """Don't answer a few calls from some call on; what was asked has been done, or not.
+    """Brokers that do not answer a few calls, beginning with one call. They may have done what was asked, or not.
 
     :param away_at: number of the first call without an answer.
-    :param calls: how many have none.
-    :param does: whether the first of them is carried out all the same.
+    :param calls: how many calls get no answer.
+    :param does: whether the first of these calls is carried out.
     """
 
     def __init__(self, world: GrowingWorld, away_at: int, calls: int, *, does: bool) -> None:
@@ -117,7 +117,7 @@ def test_past_the_limit_of_the_pause_it_is_rolled_back_as_soon_as_they_answer(
 def test_a_promotion_of_which_only_the_answer_was_lost_is_brought_to_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Past the limit of the pause: what would start blue again finds that green owns the inputs."""
+    """The limit of the pause has passed. The step that would start blue again finds that green owns the inputs."""
     world = GrowingWorld()
     update, lost = world._update, [Outage("a test", found="more than 300 s", expected="less", remedy="None.")]
 

@@ -1,4 +1,4 @@
-"""Nothing is promoted beside what has come back meanwhile; whoever fails leaves a blue that runs."""
+"""Nothing is promoted if blue or its producers have come back meanwhile. A failure leaves a running blue."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_an_input_that_has_grown_no_further_than_planned_is_no_obstacle(
 
 
 class TestStopFails:
-    """Its command fails, whatever has become of the application: what can run has to run again."""
+    """The stop command fails, and the application may be down or not. So whatever can run has to run again."""
 
     @pytest.fixture
     def done(self, world: GrowingWorld, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -137,7 +137,7 @@ class TestStopFails:
             cut_over()
         assert done == ["hold"]
         assert world.running
-        # To be repeated: nobody is told that all is as it was.
+        # The rollback has to be repeated. It does not claim that everything is as before.
         assert world.journal.phase is Phase.ROLLING_BACK
 
 
@@ -169,7 +169,7 @@ def test_who_stops_blue_after_another_has_rolled_back_starts_it_again(
         cut_over()
     assert world.running
     assert world.journal.rollback_reason == "a person"
-    # By the rollback, and by the one that has held them beside it.
+    # Once by the rollback, and once by the cutover that has held them beside it.
     assert len(released) == 2
 
 
@@ -193,7 +193,7 @@ def test_who_stops_blue_late_starts_it_nowhere_beside_an_attempt_that_needs_it_d
 
 
 def test_a_stop_asked_for_after_the_snapshot_of_the_journal_is_undone(world: GrowingWorld) -> None:
-    """What a rollback goes by is what the journal says when it is marked, not when it was first read."""
+    """A rollback uses the journal at the time when it marks it, not when it first read it."""
     read = world.state
     world.rescale.advance(Phase.QUIESCING, pause_started_ms=1, stop_asked=True)
     world.running = False
@@ -230,11 +230,11 @@ def test_green_that_does_not_come_up_is_no_success(world: GrowingWorld, monkeypa
 
 
 class TestGreenDoesNotStart:
-    """There is only forward: what green reads can be written meanwhile, as soon as it has grown."""
+    """There is no way back any more. So producers may write green's inputs as soon as these have grown."""
 
     @pytest.fixture
     def released(self, world: GrowingWorld, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-        """The count of the input at every release of its producers."""
+        """The count of the input at each release of its producers."""
         released: list[int] = []
         monkeypatch.setattr(held, "release", lambda _: released.append(len(world.ends["orders"])))
         return released

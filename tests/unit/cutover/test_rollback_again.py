@@ -1,4 +1,4 @@
-"""A rollback that is tried again: blue was stopped for good once, and what runs since is left running."""
+"""A rollback that is tried again: it has stopped blue once for certain, and leaves running what runs since."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:
 
 @pytest.fixture
 def stops(world: GrowingWorld, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """One entry for each time that blue was told to stop."""
+    """One entry for each stop of blue."""
     found: list[Any] = []
     stop: Callable[[Any], None] = world._stop
 

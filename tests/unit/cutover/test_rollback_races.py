@@ -1,4 +1,4 @@
-"""A person's rollback beside a cutover that goes on: either one of them wins, and what it needs is left to it."""
+"""A person's rollback beside a running cutover: one of the two wins, and the other leaves alone what it needs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _beside(
     meanwhile: Callable[[], object],
     lost: RescaleError | None = None,
 ) -> None:
-    """Let something happen between a person's look at the journal and the change that follows from it.
+    """Let something happen between a person's reading of the journal and the change that follows.
 
-    :param lost: what the first try of that change comes to, if it comes to nothing.
+    :param lost: the error of the first try of that change, if it fails.
     """
     happens = [meanwhile]
 
@@ -119,7 +119,7 @@ def test_what_is_not_promoted_is_taken_and_rolled_back(
     assert meanwhile.journal.phase is Phase.ROLLING_BACK
     assert meanwhile.lease is not None
     assert (meanwhile.lease.holder, meanwhile.lease.epoch) == (PERSON, 2)
-    # Of a run that was deleted, only its own Airflow can say that it has ended.
+    # Only the Airflow of a deleted run can say that it has ended.
     assert meanwhile.lease.airflow == "this Airflow"
     assert world.state.lease is not None
     assert world.state.lease.released
@@ -140,7 +140,7 @@ def test_a_run_that_rolls_itself_back_keeps_its_lease_and_whose_it_is(
 def test_a_lease_that_another_run_has_by_now_is_left_to_it(
     world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a person behind it, nobody takes a lease for a rollback."""
+    """A rollback takes a lease only if a person asks for it."""
 
     def taken() -> None:
         assert world.state.lease is not None
@@ -189,5 +189,5 @@ def test_a_persons_rollback_that_changes_nothing_is_not_green(
     outcome = RollBack(is_done=False, told="not rolled back: shop-g2 owns the inputs", was_done_before=before)
     with pytest.raises(Refused, match="rollback asked for by manual-1: found not rolled back: shop-g2 owns"):
         _asked_for(monkeypatch, outcome, by_a_person=True)
-    # The run's own task behind a failure has nothing to tell a person: the run has failed by then.
+    # The run's own rollback task has nothing to tell a person, because the run has already failed.
     assert _asked_for(monkeypatch, outcome, by_a_person=False)["is_done"] is False

@@ -1,4 +1,4 @@
-"""Why an attempt was rolled back is kept, and told wherever its phase is told."""
+"""The reason of a rollback is kept, and shown wherever the phase is shown."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:
 
 @pytest.fixture
 def unanswered(world: GrowingWorld, monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:
-    """A cutover that has failed before the promotion, and rolled back."""
+    """A cutover that failed before the promotion, and rolled back."""
 
     def no_answer(*_: Any) -> None:
         raise Outage("catch_up", found="nothing", expected="an answer", remedy="Look at its log.")
@@ -77,7 +77,7 @@ def test_who_rolls_back_what_was_rolled_back_is_told_why(unanswered: GrowingWorl
 
 @pytest.mark.parametrize("by_a_person", [True, False])
 def test_a_rollback_by_a_person_leaves_no_lease_behind(world: GrowingWorld, by_a_person: bool) -> None:
-    """A task that rolls back its own run may go on in its next try, and keeps it."""
+    """A task that rolls back its own run may continue in its next try, so it keeps the lease."""
     assert roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a test", take_over=by_a_person).is_done
     assert world.state.lease is not None
     assert world.state.lease.released == by_a_person

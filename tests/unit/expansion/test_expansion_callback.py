@@ -1,4 +1,4 @@
-"""``on_partition_expansion``: wherever the worker dies, its effect comes about once, or a person is asked."""
+"""``on_partition_expansion``: wherever the worker dies, the function has its effect once, or a person is asked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ AMBIGUOUS = (
 
 @pytest.fixture
 def finish(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[World], None]:
-    """Run the operation in a world."""
+    """Return a function that runs the operation in a world."""
     monkeypatch.setenv(expansion_callbacks.EFFECTS, str(tmp_path / "effects"))
     functions = {name: getattr(expansion_callbacks, name) for name in ("note", "note_once")}
 
@@ -42,7 +42,7 @@ def finish(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[World],
         monkeypatch.setattr(Rescale, "open", lambda *_: opened(world))
         monkeypatch.setattr(operation.lease, "release", lambda *_: None)
         for name, function in functions.items():
-            # The signature is what the operation looks at.
+            # The operation looks at the function's signature.
             wrapped = world.call(function)
             wrapped.__wrapped__ = function  # type: ignore[attr-defined]
             monkeypatch.setattr(expansion_callbacks, name, wrapped)
@@ -53,7 +53,7 @@ def finish(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[World],
 
 
 def opened(world: World) -> Any:
-    """Its control topic has the journal that its steps have left."""
+    """A ``Rescale`` whose control topic has the journal that the world's steps have left."""
     rescale = world.rescale
     rescale.control = SimpleNamespace(read=lambda: ControlState(journal=world.journal))
     rescale.owner = "test"
@@ -61,7 +61,7 @@ def opened(world: World) -> Any:
 
 
 def dying_worlds(callback: str, finish: Callable[[World], None]) -> list[World]:
-    """A world per moment at which the worker can die."""
+    """A world for each moment at which the worker can die."""
     whole = World(callback)
     finish(whole)
     assert whole.moments == 6, "three calls: the intention, the function, the completion"
@@ -69,7 +69,7 @@ def dying_worlds(callback: str, finish: Callable[[World], None]) -> list[World]:
 
 
 def forget() -> None:
-    """Begin anew with the effects."""
+    """Forget all effects."""
     Path(os.environ[expansion_callbacks.EFFECTS]).unlink(missing_ok=True)
 
 
@@ -82,7 +82,7 @@ def test_it_is_called_once_with_both_counts(finish: Callable[[World], None]) -> 
 
 
 def outcome(world: World, finish: Callable[[World], None]) -> str:
-    """Run it again after its death, and say how it ended."""
+    """Run the operation again after the worker's death, and return how it ended."""
     try:
         finish(world)
     except UnsafeState as error:

@@ -1,4 +1,4 @@
-"""The end of an expansion is answered as often as its run asks, also after it has given its lease back."""
+"""A run gets the answer about its end as often as it asks, also after it has given its lease back."""
 
 from __future__ import annotations
 

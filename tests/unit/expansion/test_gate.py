@@ -1,4 +1,4 @@
-"""Whatever finds something behind the warm-up gate stops it and leaves nothing of it."""
+"""Every operation that finds green behind the warm-up gate stops it, and leaves nothing of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.expansion.gate_world import ENDS, PLAN, TOPIC, GateWorld
 
 @pytest.fixture(autouse=True)
 def restarted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Targets whose copies were restarted."""
+    """The targets whose copies were restarted."""
     found: list[str] = []
     monkeypatch.setattr(gate, "restart", lambda connection, plan, move, mark: found.append(move.target))
     return found

@@ -1,4 +1,4 @@
-"""The pass of held processes, who tells that it waits, and what is said of the pause."""
+"""The pass of held processes, which processes say that they wait, and what is said about the pause."""
 
 from __future__ import annotations
 
@@ -106,5 +106,5 @@ def test_it_is_said_what_a_held_start_has_saved_or_would_have() -> None:
     assert "3.0 s of the pause went by" in remark({"start": 3.0, "total": 5.0})
     assert "start_held" in remark({"start": 3.0, "total": 5.0})
     assert "joined 0.4 s after" in remark({"release": 0.4, "total": 2.0})
-    # What was held was gone, and has been started anew.
+    # The held processes were gone, and green was started anew.
     assert "Not held" in remark({"release": 0.4, "start": 3.0, "total": 5.0})

@@ -1,4 +1,4 @@
-"""Growth in place: one rule says what moves, what is buried, where everything starts, and what was left behind."""
+"""Growth in place: one rule says what moves, what gets a tombstone, where all starts, what was left behind."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_later_generation_grows_under_the_id_that_it_has() -> None:
 
 
 def test_its_positions_are_not_those_of_an_attempt_beside_the_running_one() -> None:
-    """A rolled back attempt of the other mode has copied from the same topics to the same generation number."""
+    """A rolled back attempt of the other mode may have copied the same topics for the same generation number."""
     other = in_place_plan().model_copy(update={"green": "orders-app-g2"})
     assert not other.is_in_place
     assert in_place_plan().copy_group != other.copy_group
@@ -106,7 +106,7 @@ def test_a_key_is_buried_once_per_batch_as_of_its_last_value() -> None:
 
 
 class TestAfterAnEarlierGrowth:
-    """What was left behind lies in the log until it is compacted away, with its tombstone behind it."""
+    """Records that were left behind stay in the log until they are compacted away, with a tombstone after them."""
 
     def test_it_is_copied_nowhere(self) -> None:
         key = next(k for k in KEYS if (partitioner_named("murmur2").partition(k, 8)) == 6)

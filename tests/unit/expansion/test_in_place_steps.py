@@ -1,4 +1,4 @@
-"""The steps of a growth in place may be killed at every single call, and be called again."""
+"""The steps of a growth in place can be killed at every single call, and then be called again."""
 
 from __future__ import annotations
 

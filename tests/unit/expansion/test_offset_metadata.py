@@ -1,4 +1,4 @@
-"""What Kafka Streams keeps beside its offsets goes along: as it is, or the earliest of several partitions."""
+"""Kafka Streams' metadata beside its offsets is copied: unchanged, or the earliest one of several partitions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_partition_gets_the_keys_of_these(
 class TestStart:
     @staticmethod
     def of(plan: Plan, texts: dict[int, str]) -> dict[int, str]:
-        """What green's partitions of its only input get."""
+        """The metadata for green's partitions of its only input."""
         (read,) = plan.inputs
         return start_metadata(plan, {read.topic: texts}).get(read.green_topic, {})
 

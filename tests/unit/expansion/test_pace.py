@@ -1,4 +1,4 @@
-"""What a person says of the pace: obeyed within one compare-and-set, or refused with the way that is left."""
+"""A person's word about the pace is noted in one compare-and-set, or refused with the remaining way."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ class TestTheFile:
 
 
 class TestWhatIsTold:
-    """The rate of each job at work stands beside the limit, and one that is not known is left out."""
+    """The rate of each running job is shown beside the limit. Unknown rates are left out."""
 
     def told(self, rate: Rate | None, state: str = "running") -> str:
         result = JobResult(job="restore/1", run="r", attempt=2, state=state)

@@ -1,4 +1,4 @@
-"""How fast a job may copy: its limit, halved after each sign of harm, and steadily faster without one."""
+"""How fast a job may copy: its limit is halved after each sign of harm, and grows steadily without one."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_each_sign_of_harm_halves_the_rate_and_is_the_reason(harm: dict[str, obj
 
 
 def test_a_little_throttling_is_no_harm() -> None:
-    """Two tasks for three seconds: a tenth of that is 600 ms."""
+    """Two tasks work for three seconds. A tenth of that is 600 ms."""
     assert next_rate(PACE, rate(), replace(WELL, throttled_ms=600), 2).bytes_per_second == LIMIT
     assert next_rate(PACE, rate(), replace(WELL, throttled_ms=600), 1).bytes_per_second == LIMIT // 2
 
@@ -148,7 +148,7 @@ def test_the_tasks_that_run_now_share_the_rate() -> None:
 
 
 class TestTheInputLag:
-    """Only the least lag of a minute counts: it rises between two commits, and falls with each."""
+    """Only the smallest lag of a minute counts, because the lag rises between two commits and falls with each."""
 
     def test_it_is_not_known_in_the_first_minute(self) -> None:
         assert growth([]) is None

@@ -1,4 +1,4 @@
-"""Pre-warming may be killed at every single call, and called again; it never leaves green behind the gate."""
+"""Pre-warming can be killed at every single call, and called again. It never leaves green behind the gate."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_under_the_streams_protocol_each_instance_restores_everything(monkeypatc
     assert timings is not None
     assert timings.keys() == {"start", "restore", "stop"}
     assert world.shown == [(gate_group("shop-g2"), {"orders": {0: 2}}, {"orders": {0: EVERYTHING}})]
-    # Of the groups in which each of them was alone, nothing is left.
+    # Nothing is left of the groups in which each instance was alone.
     assert world.alone == []
     assert_cold(world)
 
@@ -122,12 +122,12 @@ def test_killed_at_any_call_no_group_of_a_single_instance_stays(monkeypatch: pyt
 
 
 def test_local_state_of_an_earlier_pre_warming_is_not_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Green would restore on top of it, and keep what was deleted while its copies were made anew."""
+    """Green would restore on top of it, and keep entries that were deleted while its copies were made anew."""
     world, declared = GateWorld(journal=WAS_WARM), application("shop")
     with pytest.raises(Refused, match=r"Delete the directory `shop-g2` below `state.dir` of every instance"):
         run(world, monkeypatch, declared)
     assert world.journal.was_warm
-    # A person says that it is gone, and it is not asked for again.
+    # A person says that the state is deleted, and is not asked again.
     assert run(world, monkeypatch, declared, local_state_deleted=True) is None
     assert not world.journal.was_warm
     assert run(world, monkeypatch, declared) is None
@@ -147,7 +147,7 @@ def test_local_state_is_not_asked_for_once_the_cutover_has_begun(monkeypatch: py
 def test_without_a_store_there_is_nothing_to_restore(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without a topic of green's the journal could not tell either that something is behind the gate."""
+    """Without a changelog of green, the journal could not record either that green is behind the gate."""
     caplog.set_level("INFO")
     world = GateWorld(journal=Journal(plan=stateless_plan(Mode.BLUE_GREEN)))
     assert run(world, monkeypatch) is None
@@ -181,7 +181,7 @@ def test_a_gate_that_lets_green_commit_is_found(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_green_that_has_ended_is_not_taken_for_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A classic member doesn't leave on close: the group stays stable until its session times out."""
+    """A classic member doesn't leave its group on close. The group stays stable until the session times out."""
     world = GateWorld(ends_itself=True)
     with pytest.raises(Outage, match="an application that has ended by itself"):
         run(world, monkeypatch)
@@ -200,7 +200,7 @@ def test_green_that_has_ended_is_not_taken_for_restored(monkeypatch: pytest.Monk
 def test_members_that_are_not_those_of_the_first_assignment_restore_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, later: Any, told: str
 ) -> None:
-    """All changelogs are told to be at their ends, and the group is stable, with the one that is left."""
+    """All changelogs are reported to be at their ends, and the group is stable with the remaining members."""
     world = GateWorld(patience=30, pictures=[FIRST, later, FIRST], beats=["by a 1", "by a 2", "by a 2", "by a 3"])
     timings = run(world, monkeypatch)
     assert told in caplog.text
@@ -222,7 +222,7 @@ def test_members_that_change_in_every_try_are_a_failure_with_its_reason(monkeypa
 def test_an_instance_that_has_restored_and_tells_no_longer_that_it_lives_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The group counts it among its members until its session times out."""
+    """The group counts the instance among its members until its session times out."""
     monkeypatch.setattr(restoring, "SILENT_SECONDS", 0.0)
     world = GateWorld(patience=30, pictures=[FIRST], beats=["by a 1"])
     with pytest.raises(Outage, match="1 of 1 instances have ended after they had restored"):

@@ -1,4 +1,4 @@
-"""When green counts as restored, what gives a gate away that leaks, and what is said of the pause."""
+"""When green counts as restored, how a leaking gate is found, and what is said about the pause."""
 
 from __future__ import annotations
 

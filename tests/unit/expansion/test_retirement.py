@@ -1,4 +1,4 @@
-"""What may be deleted: all that earlier generations have left, and nothing that anybody uses."""
+"""What may be deleted: everything that earlier generations have left, and nothing that is in use."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_before_it_was_recorded_the_topology_says_what_the_topics_are_called() -
 
 
 def test_a_name_that_the_program_does_not_have_any_more_is_known_from_the_promotion() -> None:
-    """Generated indexes shift when a program changes: the topology has only the names of today."""
+    """Generated indexes shift when a program changes, and the topology has only today's names."""
     old = f"{NAME}-KSTREAM-AGGREGATE-STATE-STORE-0000000003-changelog"
     state = with_generations(after(*PLANS), left={NAME: (old,), SECOND: tuple(internal_topics(SECOND))})
     assert found(state, EXISTING | {old})[NAME] == [old]
@@ -108,7 +108,7 @@ def test_what_was_left_is_known_over_several_promotions_and_so_is_what_was_retir
 
 
 class TestNextOneRolledBack:
-    """What was proven long ago can go, also where there was no room for the next generation."""
+    """Generations that were replaced long ago can go, even if there was no room for the next generation."""
 
     @pytest.fixture(params=["blue_green", "in_place"])
     def state(self, request: pytest.FixtureRequest) -> ControlState:
@@ -124,14 +124,17 @@ class TestNextOneRolledBack:
         assert retire(world, monkeypatch, dry_run=True) == {NAME: internal_topics(NAME)}
         assert retire(world, monkeypatch) == {NAME: internal_topics(NAME)}
         assert world.topics == EXISTING - set(internal_topics(NAME))
-        # A new run goes on with the copies where their groups say that they are.
+        # Groups of the running generation's copies stay, because a new run continues from their positions.
         assert world.deleted_groups == [NAME, f"{NAME}-rescale-2", f"{NAME}-in-place-2"]
         assert world.state.journal == state.journal
         assert world.state.generations is not None
         assert (world.state.generations.retired, world.state.generations.left) == ((NAME,), {})
 
     def test_what_runs_is_not_named_whatever_it_is_called_today(self, state: ControlState) -> None:
-        """Generated indexes shift when a program changes: what runs is what the attempt was to copy."""
+        """Generated indexes shift when a program changes.
+
+        The running topics are those that the attempt should copy.
+        """
         assert state.journal is not None
         plan = state.journal.plan
         move = plan.moves[0].model_copy(update={"source": f"{NAME}-shifted-changelog"})
@@ -159,7 +162,7 @@ def test_after_the_first_attempt_of_all_was_rolled_back_there_is_nothing(monkeyp
 
 
 class World:
-    """Topics and groups that can be deleted, until the process dies."""
+    """Topics and groups that can be deleted until the process dies."""
 
     def __init__(self, state: ControlState, alive: str = "") -> None:
         self.state, self.alive = state, alive

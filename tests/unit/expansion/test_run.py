@@ -1,4 +1,4 @@
-"""The list of a run, and that the DAG and the run without Airflow follow it."""
+"""The list of a run's tasks. The DAG and the run without Airflow follow it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_each_stage_comes_once_behind_the_stage_before() -> None:
 
 
 def test_a_failure_up_to_the_cutover_is_rolled_back_and_none_behind_it() -> None:
-    """Whatever fails, those that wait for it are never begun, which begins roll_back too."""
+    """After any failure, the tasks that wait for it never begin, and this starts roll_back."""
     behind = {IfItFails.GREEN_GOES_ON, IfItFails.ONLY_TOLD, IfItFails.BY_HAND}
     for mode in Mode:
         tasks = {task.task_id: task for task in tasks_of(mode, STAGES)}
@@ -84,7 +84,7 @@ def test_the_dag_is_made_of_the_list(
 
 @pytest.fixture
 def followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What a run without Airflow does, as it does it."""
+    """The list of what a run without Airflow has done so far."""
     done: list[str] = []
 
     class Process:
@@ -124,7 +124,7 @@ def plan_of(mode: Mode) -> tuple[Application, Plan]:
 def test_a_run_without_airflow_does_the_same_in_the_same_order(
     tmp_path: Path, followed: list[str], mode: Mode
 ) -> None:
-    """But for what waits for a person or for a lag: its jobs end when the copies are near."""
+    """Except for tasks that wait for a person or a lag: its jobs end by themselves when the copies are close."""
     application, plan = plan_of(mode)
     Expansion(tmp_path, application, None).follow(plan)  # type: ignore[arg-type]
     waits = {"preflight", "plan", "approve_plan", "lag_gate", "gate_all", "approve_cutover", "pause_alert"}

@@ -1,4 +1,4 @@
-"""Green is started beside a blue that may have survived its stop: what is removed from its group comes back."""
+"""Green starts while blue may have survived its stop: members that are removed from blue's group come back."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ START: PartitionOffsets = {TOPIC: {0: 5, 1: 0}}
 
 @dataclass
 class World:
-    """What runs, and what its groups have; the clock goes on only while somebody sleeps.
+    """What runs, and what its groups have. The clock advances only while the code sleeps.
 
-    :param running: instance sets, as their ``status`` says.
-    :param unseen: those that ``status`` and ``stop`` don't reach: their members come back when they are removed.
-    :param freezes_at: the call about green's group before which the process stands still, once; ``meanwhile``
-        happens then.
-    :param held: the pass that green waits with, 0 if it doesn't.
-    :param lets_in: whether what is held joins its group when its offsets are there; if not, it ends.
+    :param running: application ids that run, by their ``status``.
+    :param unseen: application ids that ``status`` and ``stop`` don't reach. Their members come back after they are
+        removed.
+    :param freezes_at: the call about green's group before which the process freezes once. Then ``meanwhile``
+        happens.
+    :param held: the pass with which green waits, or 0 if it doesn't wait.
+    :param lets_in: whether held processes join their group when the offsets are there. If not, they end.
     """
 
     running: set[str] = field(default_factory=set)
@@ -85,14 +86,14 @@ class World:
         return Rescale(application("shop"), nobody, admin, control, lifecycle, owner="test")
 
     def sleep(self, seconds: float) -> None:
-        """Whoever lives has noticed after its heartbeat, and is back."""
+        """Let time pass. After a heartbeat, live members have noticed that they were removed, and are back."""
         self.seconds += seconds
         self.slept += seconds
         if seconds > 3.0:
             self.members |= self.unseen
 
     def watch(self, *arguments: Any) -> dict[str, float]:
-        """Green joins its group after a second and a half, and writes its first output after another one."""
+        """Let green join its group after a second and a half, and write its first output one second later."""
         self.watched += 1
         self.seconds += 1.5
         arguments[3]()
@@ -100,7 +101,7 @@ class World:
         return {"joined": 1.5, "restore": 0.5, "first_output": 0.5}
 
     def works(self) -> None:
-        """Green has gone on."""
+        """Let green process further."""
         self.committed = {t: {p: o + 100 for p, o in of.items()} for t, of in self.committed.items()}
 
     def _stop(self, _: Any) -> None:
@@ -145,7 +146,7 @@ class World:
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Callable[[World], Journal]:
-    """What the cutover task does from the promotion on."""
+    """Do what the cutover task does from the promotion on."""
 
     def run(world: World) -> Journal:
         monkeypatch.setattr(
@@ -235,7 +236,7 @@ def test_when_it_has_been_stopped_the_next_try_goes_on_and_the_pause_is_as_long_
     with pytest.raises(UnsafeState):
         start(world)
     timings = world.journal.timings
-    # Its members linger for their session timeout.
+    # Its members linger until their session timeout.
     world.unseen.clear()
     assert BLUE in world.members
     assert start(world).phase is Phase.STARTED

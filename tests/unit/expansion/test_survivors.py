@@ -1,4 +1,4 @@
-"""A blue that survives its stop is found at the end, and what it has written can be accepted by its name."""
+"""A blue that survives its stop is found at the end. A person can accept what it has written, by name."""
 
 from __future__ import annotations
 

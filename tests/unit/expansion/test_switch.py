@@ -1,4 +1,4 @@
-"""The wait for the switch in the control topic: who may say what, and when the cutover is let through."""
+"""The wait for the switch in the control topic: what people may say, and when the cutover may begin."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONNECTION: Any = None
 
 
 class Control:
-    """The control topic of a test. Another controller may come in between, as ``before_write`` says."""
+    """The control topic of a test. Another controller may change it just before a write, by ``before_write``."""
 
     application = "orders-app"
 
@@ -60,7 +60,7 @@ class Control:
 
 
 def planned() -> Plan:
-    """From 4 partitions to 8, with copies."""
+    """A plan from 4 partitions to 8, with copies."""
     application = app()
     counts = {f"orders-app-{name}": 4 for name in IN_PLACE_TOPICS} | {"orders": 4, "totals": 4}
     topology = topology_of(application)
@@ -218,7 +218,7 @@ def test_a_wait_that_nobody_has_ended_ends_at_its_limit_and_its_copies_stay(
 
 @pytest.mark.parametrize("phase", [*BLUE_STOPPED, *AFTER_PROMOTION])
 def test_a_cutover_that_has_begun_is_never_waited_with(control: Control, phase: Phase) -> None:
-    """Whoever takes over an interrupted cutover has to end the pause: perhaps nothing runs."""
+    """A run that takes over an interrupted cutover has to end the pause, because perhaps nothing runs."""
     journal = control.state.journal
     assert journal is not None
     control.state = control.state.model_copy(update={"journal": journal.model_copy(update={"phase": phase})})

@@ -1,4 +1,4 @@
-"""Whether the switch may begin, what it waits for, and what three words of people do to that."""
+"""Whether the switch may begin, what it waits for, and what three commands of people change."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_wait_has_an_end_which_the_windows_behind_it_do_not_move() -> None:
 
 
 def test_a_moment_that_has_come_counts_more_than_a_limit_that_has_passed() -> None:
-    """As after an outage of Airflow."""
+    """This can happen after an outage of Airflow."""
     assert wait_of(said(Order.NOW), NOON + 8 * DAY).standing is Standing.OPEN
     assert wait_of(begun(), ms("2026-12-20 02:00")).standing is Standing.OPEN
 
@@ -188,7 +188,7 @@ def test_whatever_was_said_it_opens_when_it_has_told_or_ends_at_its_limit(
     ],
 )
 def test_an_approval_says_now_a_window_or_a_time(answer: dict[str, Any], order: Order, at: int) -> None:
-    """A time that can't be read throws nothing away: the switch waits for another order."""
+    """A time that can't be read discards nothing: the switch waits for another order."""
     berlin = CutoverWindows(windows=("02:00-05:00",), time_zone="Europe/Berlin")
     found = approved(answer, berlin)
     assert found[:2] == (order, at)

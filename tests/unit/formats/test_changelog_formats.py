@@ -1,4 +1,4 @@
-"""Partitioning keys of changelog keys, against byte vectors per store type."""
+"""The partitioning keys of changelog keys, compared with byte vectors for each store type."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def partitions(key: bytes) -> tuple[int, ...]:
 
 
 def first_dot(key: bytes) -> bytes | None:
-    """A user's extractor: what is before the first dot."""
+    """A user's extractor: it returns what is before the first dot."""
     return key.partition(b".")[0] if b"." in key else None
 
 

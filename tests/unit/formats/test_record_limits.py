@@ -1,4 +1,7 @@
-"""What was accepted once need not be accepted again, nor be readable for Spark: found before it matters."""
+"""A record that was accepted once may be refused now, or be unreadable for Spark.
+
+This is found before it matters.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +110,7 @@ class Record:
 
 
 class Producer:
-    """Takes everything."""
+    """A producer that accepts everything."""
 
     def __init__(self) -> None:
         self.timestamps: list[int] = []
@@ -120,7 +123,7 @@ class Producer:
 
 
 def unit(kind: MoveKind = MoveKind.CHANGELOG) -> CopyUnit:
-    """A partition of which every key moves, from 1 to as many as make sure of it."""
+    """A partition whose keys all move: the topic grows from 1 partition to so many that every key moves."""
     store_type = "key-value" if kind is MoveKind.CHANGELOG else ""
     named = {"source": "s", "target": "t", "store": "s", "store_type": store_type}
     return CopyUnit(Move(kind=kind, **named, source_partitions=1, target_partitions=64), 0)
@@ -146,7 +149,7 @@ def test_nobody_reads_what_is_in_flight_but_the_application() -> None:
 
 
 def written(of: CopyUnit, timestamp: int) -> list[int]:
-    """The timestamps that are handed to the client."""
+    """The timestamps that the client gets."""
     producer: Any = Producer()
     nothing: Any = None
     fake: Any = [Record(b"k", timestamp)]
@@ -165,7 +168,7 @@ def test_a_rehearsal_finds_it_before(timestamp: int, found: str, monkeypatch: py
 
 
 def test_a_record_that_stays_is_read_by_the_proof_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a timestamp of 0 it can stay where it is; with one in ns nobody could compare its topic."""
+    """With a timestamp of 0, it can stay where it is. With a timestamp in ns, its topic could not be compared."""
     stays = unit().move.model_copy(update={"target": "s", "target_partitions": 1})
 
     def rehearse(timestamp: int) -> int:

@@ -1,4 +1,4 @@
-"""What a snapshot makes of declared bytes."""
+"""The values that a snapshot makes of bytes with a declared format."""
 
 from __future__ import annotations
 

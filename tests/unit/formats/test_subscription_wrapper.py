@@ -15,7 +15,7 @@ LEFT = LeftTable(partitioner="murmur2", source_partitions=4, target_partitions=8
 
 
 def wrapper(key: bytes, partition: int | None, hashed: bool = True) -> bytes:
-    """A wrapper as Kafka Streams writes it; version 0 without a partition."""
+    """A wrapper as Kafka Streams writes it. Version 0 has no partition."""
     version = (0 if partition is None else 1) | (0 if hashed else 0x80)
     tail = b"" if partition is None else partition.to_bytes(4, "big")
     return bytes([version, 3]) + (HASH if hashed else b"") + key + tail

@@ -1,4 +1,4 @@
-"""Versions of a suppress buffer's values, against bytes that Kafka Streams 2.4 wrote and their older layouts."""
+"""Versions of a suppress buffer's values, compared with bytes of Kafka Streams 2.4 and with older layouts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LAYOUTS = {
 
 
 def labelled(number: int) -> tuple[tuple[str, bytes | None], ...]:
-    """Headers of a record that calls itself version ``number``; version 0 has none."""
+    """The headers of a record with version ``number``. Version 0 has no headers."""
     return (("v", bytes([number])),) if number else ()
 
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def sourced(home: Path) -> dict[str, str]:
-    """What a shell that knows nothing else has in its environment after reading the file."""
+    """The environment of an otherwise empty shell after it has read the file."""
     command = f". {home}/{FILE_NAME}; env -0"
     found = subprocess.run(["sh", "-c", command], env={}, capture_output=True, text=True, check=True).stdout
     return dict(line.split("=", 1) for line in found.split("\0") if line)

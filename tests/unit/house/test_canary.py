@@ -1,4 +1,4 @@
-"""The search for secrets finds them: on a command line, in a file, in what a UI answers."""
+"""The search for secrets finds them on a command line, in a file, and in the answers of a UI."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_on_a_command_line() -> None:
         command = [sys.executable, "-c", "input(chr(10))", "kanarienvogel-0"]
         sleeper = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert sleeper.stdout is not None
-        sleeper.stdout.readline()  # a process that is just being started has no command line yet
+        sleeper.stdout.readline()  # a process that has just started has no command line yet
         watch.look()
         sleeper.communicate(b"\n", timeout=30)
     assert watch.found == {f"command line of {sleeper.pid}: password"}
@@ -68,7 +68,7 @@ def test_an_event_log_that_can_not_be_searched_is_none(tmp_path: Path) -> None:
 
 @pytest.fixture
 def ui_port() -> Iterator[int]:
-    """Something that answers as Spark's UI does, and shows a password on one of its pages."""
+    """The port of a server that answers as Spark's UI does, and shows a password on one of its pages."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

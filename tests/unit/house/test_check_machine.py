@@ -1,4 +1,4 @@
-"""What a machine lacks is named at once, and what only tests need only where tests are to be run."""
+"""Everything that a machine lacks is named at once. What only tests need is named only if tests shall run."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_another_system_than_linux_is_refused_before_anything_else(machine: Path
 
 
 def java_home(directory: Path, version: str) -> str:
-    """A Java that says which one it is."""
+    """Make a Java that reports this version, and return its home."""
     for name in ("java", "javac"):
         program = directory / "bin" / name
         program.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""docker-compose.yml is valid, keeps no secret, and starts every service only when what it needs is healthy."""
+"""docker-compose.yml is valid, has no secret, and starts a service only when everything it needs is healthy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Compose = dict[str, Any]
 def docker_compose_config(
     file: Path, environment: dict[str, str], *further: Path
 ) -> subprocess.CompletedProcess[str]:
-    """Compose's own parser: checks against the specification's schema, fills in variables; needs no Docker."""
+    """Run Compose's own parser. It checks the schema and fills in variables, and needs no Docker."""
     parser = Path(sys.executable).with_name("docker-compose")
     files = [part for each in (file, *further) for part in ("--file", str(each))]
     options = [*files, "--project-directory", str(ROOT), "--env-file", os.devnull]
@@ -87,7 +87,7 @@ def test_every_secret_comes_from_the_environment_and_its_absence_is_named() -> N
 
 
 def test_no_secret_is_written_down() -> None:
-    """Neither in the compose file nor in the example: every such value is a reference, or empty."""
+    """The compose file and the example have no secret: every such value is a reference, or empty."""
     secret = re.compile(r"(PASSWORD|SECRET|SECRET_KEY|FERNET_KEY)$")
     services = yaml.safe_load(COMPOSE_FILE.read_text())["services"].values()
     pairs = [pair for service in services for pair in (service.get("environment") or {}).items()]
@@ -135,7 +135,7 @@ def test_drivers_and_executors_share_a_directory_and_a_user(compose: Compose) ->
     for name in ("airflow-scheduler", "airflow-triggerer", "spark-worker"):
         volumes = compose["services"][name]["volumes"]
         assert [v["target"] for v in volumes if v["type"] == "volume" and v["source"] == "data"] == ["/data"], name
-    # Airflow's image runs as 50000 in group 0.
+    # Airflow's image runs as user 50000 in group 0.
     assert "\nUSER 50000\n" in (ROOT / "docker/spark/Dockerfile").read_text()
 
 

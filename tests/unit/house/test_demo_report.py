@@ -1,4 +1,4 @@
-"""What the demo calls the right order of the tasks, and what it needs to have passed."""
+"""What counts as the right order of the demo's tasks, and what must have passed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RIGHT = [*BEFORE, *STAGES, *REST]
 
 
 def spans(order: list[str]) -> list[Span]:
-    """Tasks of ten seconds, one behind the other."""
+    """Tasks of ten seconds, one after the other."""
     return [Span(task, begins=10.0 * n, seconds=10.0, worked=2.5) for n, task in enumerate(order)]
 
 
@@ -42,7 +42,7 @@ PASSED = Outcome(
 
 
 def moved(task: str, before: str) -> list[str]:
-    """The right order but for one task, which began before another."""
+    """The right order, except for one task that began before another."""
     order = [each for each in RIGHT if each != task]
     order.insert(order.index(before), task)
     return order

@@ -1,4 +1,4 @@
-"""A watchdog kills the process that it was set on, and never another one that has its id."""
+"""A watchdog kills the process that it watches, and never another process that got the same id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def parent_ends(watchdog: subprocess.Popen[bytes]) -> None:
-    """What the end of this process means to the watchdog: nobody holds its pipe open."""
+    """Do what the end of this process does to the watchdog: nothing holds its pipe open any more."""
     assert watchdog.stdin is not None
     watchdog.stdin.close()
     watchdog.wait(20)

@@ -1,4 +1,4 @@
-"""How code and messages are worded, as far as a program can tell (CONTRIBUTING.md, "How to write")."""
+"""The wording of code and messages, as far as a program can check it (CONTRIBUTING.md, "How to write")."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_wait_that_is_in_vain_says_how_long_and_for_what() -> None:
 
 
 def told_otherwise(tree: ast.AST) -> Iterator[str]:
-    """Yield what an error says to have found "after … s": a wait that is not told as one that timed out."""
+    """Yield each `found` with "after … s": it reports a wait, but not in the words of a timeout."""
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg == "found" and isinstance(node.value, ast.JoinedStr):
             text = "".join(
@@ -52,7 +52,7 @@ SENTENCE = re.compile(r"\bfound .*; expected ")
 
 
 def composed(tree: ast.AST) -> Iterator[str]:
-    """Yield the sentences of a complaint that are written out."""
+    """Yield the sentences of complaints that are written out instead of composed."""
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr | ast.Constant):
             text = ast.unparse(node)
@@ -142,11 +142,11 @@ EFFECTS = frozenset(
         "write",
     ]
 )
-"""What changes a cluster, a file, a process or the control topic, wherever it is called."""
+"""Calls that change a cluster, a file, a process or the control topic."""
 
 
 def named_by_a_participle(tree: ast.Module) -> Iterator[str]:
-    """Yield the functions and methods that begin with a participle and have an effect."""
+    """Yield the functions and methods whose name begins with a participle although they have an effect."""
     bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
     for function in (node for body in bodies for node in body if isinstance(node, ast.FunctionDef)):
         word = function.name.strip("_").split("_")[0]
@@ -161,7 +161,7 @@ def called(function: ast.FunctionDef) -> set[str]:
 
 
 def test_no_function_with_an_effect_is_named_by_a_participle() -> None:
-    """It is a verb; a participle says that it only returns a copy with a change."""
+    """Its name begins with a verb. A participle says that a function only returns a changed copy."""
     found = {
         f"{file.relative_to(ROOT)}: {name}"
         for file in PRODUCT

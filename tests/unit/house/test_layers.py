@@ -44,7 +44,7 @@ def modules(directory: Path) -> Iterator[Path]:
 
 
 def imported(file: Path) -> set[str]:
-    """Full names of everything that a module imports, at its top or within a function."""
+    """The full names of everything that a module imports, at its top or within a function."""
     found: set[str] = set()
     for node in ast.walk(parsed_file(file)):
         if isinstance(node, ast.Import):
@@ -56,7 +56,7 @@ def imported(file: Path) -> set[str]:
 
 
 def parts_imported(file: Path) -> set[str]:
-    """Parts of this project that a module imports."""
+    """The parts of this project that a module imports."""
     names = (name.split(".") for name in imported(file))
     return {name[1] for name in names if name[0] == "kafka_rescale" and len(name) > 1}
 
@@ -107,7 +107,7 @@ ORDER = (
     ("autoscaling",),
     ("page",),
 )
-"""The folders of the core: each uses only what stands before it, in its own row too."""
+"""The folders of the core. Each uses only folders before it, also within its row."""
 
 PLACES = [name for row in ORDER for name in row]
 EXPANSION = {"plan", "preflight", "expansion", "cutover", "modes", "verify", "copy"}
@@ -118,13 +118,13 @@ MOST_ENTRIES_OF_THE_CORE = 24
 
 
 def rooms_imported(file: Path) -> set[tuple[str, str]]:
-    """Layer and folder (or file, where there is none) of everything of this project that a module imports."""
+    """The layer and folder (or the file, without a folder) of everything in this project that a module imports."""
     names = (name.split(".") for name in imported(file))
     return {(name[1], name[2]) for name in names if name[0] == "kafka_rescale" and len(name) > 2}
 
 
 def out_of_order(place: str, file: Path) -> set[str]:
-    """Places of the core that a module of another place must not know."""
+    """The places of the core that a module of another place imports but must not know."""
     others = {room for layer, room in rooms_imported(file) if layer == "core"} - {place}
     return {other for other in others if PLACES.index(other) > PLACES.index(place)}
 
@@ -155,7 +155,7 @@ def test_an_import_against_the_order_is_seen(tmp_path: Path) -> None:
 
 
 def beyond_the_wall(room: str, file: Path) -> set[str]:
-    """Folders of the other side that a module of one side imports, in whichever layer they are."""
+    """The folders of the other side, in any layer, that a module of one side imports."""
     other = RUNTIME if room in EXPANSION else EXPANSION if room in RUNTIME else set()
     return {f"{layer}.{name}" for layer, name in rooms_imported(file) if name in other}
 
@@ -181,7 +181,7 @@ def test_an_import_through_the_wall_is_seen(tmp_path: Path) -> None:
 
 
 def overfull(directory: Path, most: int = MOST_FILES) -> dict[str, int]:
-    """Folders with more modules than a reader takes in at once, and how many they have."""
+    """Folders with more modules than a reader can survey, and their number of modules."""
     folders = [directory, *(entry for entry in directory.rglob("*") if entry.is_dir())]
     counts = {str(folder.relative_to(directory)): len(list(folder.glob("*.py"))) for folder in folders}
     return {folder: count for folder, count in counts.items() if count > most}

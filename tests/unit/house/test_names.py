@@ -1,7 +1,6 @@
-"""No stored name changes by accident: they are compared with a list that was written before files were moved.
+"""No stored name changes by accident: all are compared with a list that was written before files were moved.
 
-What is new may be added to the list; a name that goes needs a decision of its own, and a way for those who have it
-stored.
+New names may be added to the list. To remove a name needs a decision, and a way for users who have stored it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ PUBLIC = [
 
 
 def gone(before: object, now: object, path: str = "") -> list[str]:
-    """Return what is missing or other than it was, by where it stood."""
+    """Return the names that are missing or changed, by their place in the list."""
     if isinstance(before, dict):
         after = now if isinstance(now, dict) else {}
         missing = [f"{path}/{name}" for name in before if name not in after]
@@ -39,7 +38,7 @@ def gone(before: object, now: object, path: str = "") -> list[str]:
 
 @pytest.fixture(scope="module")
 def now() -> dict[str, object]:
-    """The names of today."""
+    """The present names."""
     found: dict[str, object] = json.loads(json.dumps(names()))
     return found
 

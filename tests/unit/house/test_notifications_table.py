@@ -1,4 +1,4 @@
-"""The guide to notifications: its example can be used, and no event and no part of a notice is left out."""
+"""The guide to notifications: its example works, and it leaves out no event and no part of a notice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the wheel declares fits what is in it, and what is installed and run together."""
+"""The wheel's declarations fit its content, and the versions that are installed and run together."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ EXTRA = PROJECT["optional-dependencies"]
 DECLARED = [Requirement(line) for line in (*PROJECT["dependencies"], *EXTRA["spark"])]
 OF_THE_TEST_BED = {"matplotlib"}
 OF_AIRFLOW = {"croniter", "cryptography", "fastapi", "psutil", "starlette"}
-"""What Airflow brings; a range of our own could only contradict its own."""
+"""Packages that Airflow brings. A range in this project could only contradict Airflow's range."""
 
 
 def pins() -> dict[str, str]:
-    """The versions that run together, without those of development."""
+    """The versions that run together, without development tools."""
     files = (ROOT / "requirements.txt", ROOT / "requirements-spark.txt")
     lines = [line for file in files for line in file.read_text().splitlines() if "==" in line]
     return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
 
 
 OF_THE_USER = {"aws_msk_iam_sasl_signer"}
-"""What is imported only if a user has installed it."""
+"""Packages that are imported only if a user has installed them."""
 
 
 def shipped() -> list[Path]:
@@ -55,7 +55,7 @@ def shipped() -> list[Path]:
 
 
 def imported(file: Path) -> set[str]:
-    """The packages that a file imports, at its top or within a function, but for type checking alone too."""
+    """The packages that a file imports, at its top, within a function, or only for type checking."""
     nodes = list(ast.walk(parsed_file(file)))
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
@@ -123,7 +123,7 @@ class TestOneDagFile:
 
 
 class TestInstalled:
-    """As in a wheel, which has the files of the project within the package."""
+    """As in a wheel, in which the files of the project are within the package."""
 
     @pytest.fixture(autouse=True)
     def inside(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

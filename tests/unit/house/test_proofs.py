@@ -1,4 +1,4 @@
-"""Each row of a table that names tests says what kind of proof they are, and claims no more than they start."""
+"""Each table row that names tests says what kind of proof they are, and claims no more than the tests start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference is what the code says: made anew it is the same, and nothing of the code is left out."""
+"""The reference says what the code says: made anew it is the same, and it leaves out nothing of the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every file of the repository."""
+"""Rules for every file of the repository."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 LINE_LIMIT = 400
 WRITTEN_BY_HAND = {".py", ".java", ".sh", ".md", ".yml", ".yaml", ".toml", ".xml", ".html", ".js", ".css", ""}
-# Written in two parts, as otherwise this file would be a finding.
+# Written in two parts. Otherwise this file would be a finding.
 LEFT_OVER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|Users)" + r"/\w|(?<![\w.])/home/(?!airflow\b)" + r"\w+")
 
 
 @cache
 def repository_files() -> tuple[Path, ...]:
-    """Every file that is committed, or would be by `git add`."""
+    """Every file that is committed, or that `git add` would add."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return tuple(path for name in output.split("\0") if name and (path := ROOT / name).is_file())
 
 
 def texts() -> list[tuple[str, str]]:
-    """Name and content of every file written by hand."""
+    """The name and content of every file that is written by hand."""
     files = [file for file in repository_files() if file.suffix in WRITTEN_BY_HAND]
     return [(str(file.relative_to(ROOT)), file.read_text()) for file in files]
 
@@ -95,13 +95,13 @@ def test_make_alone_lists_every_target() -> None:
 
 
 def test_every_make_target_is_phony() -> None:
-    """Otherwise `make demo` does nothing as soon as someone makes a file of that name."""
+    """Otherwise `make demo` would do nothing if a file had that name."""
     phony = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert {name for line in phony for name in line.split()} == make_targets()
 
 
 def environment_in_make(**variables: str) -> dict[str, str]:
-    """What a target's commands find in their environment."""
+    """The environment of a target's commands."""
     command = ["make", "--eval=print-environment:; @env", "print-environment"]
     environment = {**os.environ, **variables}
     shown = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
@@ -109,14 +109,17 @@ def environment_in_make(**variables: str) -> dict[str, str]:
 
 
 def test_what_make_starts_may_keep_its_bytecode() -> None:
-    """Images forbid it: then each of some hundred short processes compiles all that it imports."""
+    """Images forbid bytecode.
+
+    Then each of some hundred short processes would compile everything that it imports.
+    """
     shown = environment_in_make(PYTHONDONTWRITEBYTECODE="1")
     assert "PATH" in shown
     assert "PYTHONDONTWRITEBYTECODE" not in shown
 
 
 def test_what_make_starts_runs_the_spark_of_the_environment_and_one_java() -> None:
-    """Spark's scripts run the Spark that SPARK_HOME names, the Python of a notebook, and JAVA_HOME's Java."""
+    """Otherwise Spark's scripts would run SPARK_HOME's Spark, a notebook's Python, and JAVA_HOME's Java."""
     shown = environment_in_make(
         SPARK_HOME="/opt/spark-3", PYSPARK_DRIVER_PYTHON="jupyter", JAVA_HOME="/opt/java-21"
     )
@@ -140,7 +143,7 @@ def test_scripts_can_be_executed_from_any_directory(script: str, tmp_path: Path)
 
 
 def anchors(page: Path) -> set[str]:
-    """What the headings of a page can be linked to as: GitHub's rule."""
+    """The anchors of a page's headings, by GitHub's rule."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

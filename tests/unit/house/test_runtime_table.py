@@ -1,4 +1,4 @@
-"""The table of what the KIPs say: every sentence has a test, or is known not to be built."""
+"""The table of the KIPs' sentences: each sentence has a test, or is known not to be built."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_every_sentence_has_a_test(source: str) -> None:
 
 
 def test_every_case_of_kafka_streams_is_there_under_its_name() -> None:
-    """Its name in snake case begins with ``should``."""
+    """The name of such a case in snake case begins with ``should``."""
     for file, cases in ORIGINALS.items():
         names = re.findall(
             r"^def (test_should_\w+)", (ROOT / in_its_folder(f"U/{file}")).read_text(), re.MULTILINE
@@ -41,7 +41,7 @@ def test_every_case_of_kafka_streams_is_there_under_its_name() -> None:
 
 
 def scaled_out() -> Assignment:
-    """Two clients with three active tasks and three standbys each, and one that has just joined."""
+    """Two clients with three active tasks and three standbys each, and a client that has just joined."""
     running = {
         "client-1": client("client-1", LATEST_OFFSET, "0_0 0_2 0_4", t0_1=80, t0_3=80, t0_5=80),
         "client-2": client("client-2", LATEST_OFFSET, "0_1 0_3 0_5", t0_0=80, t0_2=80, t0_4=80),

@@ -1,4 +1,4 @@
-"""The environment of a checkout is kept as long as it is the checkout's own."""
+"""Setup keeps the environment of a checkout as long as it belongs to this checkout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REQUIREMENTS = sorted(ROOT.glob("requirements*.txt"))
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout that has been set up, but has neither packages nor sources."""
+    """A checkout that is set up, but has neither packages nor sources."""
     directory = tmp_path / "checkout"
     shutil.copytree(ROOT / "scripts", directory / "scripts")
     for file in REQUIREMENTS:
@@ -30,7 +30,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def said_by_setup(checkout: Path) -> str:
-    """What it says until it comes to the JVM parts, whose sources are missing."""
+    """Return what setup says before it fails at the JVM parts, whose sources are missing."""
     command = ["bash", str(checkout / "scripts" / "setup.sh")]
     offline = {"PATH": "/usr/bin:/bin", "PIP_NO_INDEX": "1", "UV_OFFLINE": "1"}
     run = subprocess.run(command, capture_output=True, text=True, check=False, env=offline)

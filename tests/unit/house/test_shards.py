@@ -1,4 +1,7 @@
-"""The slow suites in pieces: each test in exactly one of them, about equally long; and the table of results."""
+"""The slow suites in pieces: each test is in exactly one of about equally long pieces.
+
+And the table of results.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of what is supported: nothing forgotten, and every test that they name exists."""
+"""The tables of what is supported forget nothing, and every test that they name exists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka_rescale.core.formats.changelog_formats import FORMATS, REFUSED
 from tests.support.house.documents import ROOT, collected, missing, named_tests, rows
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-"""What tells of the product; the diary and the decisions tell of a day."""
+"""The pages about the product. Pages in folders, such as the decisions, describe one day."""
 TEXT = (ROOT / "docs" / "support.md").read_text()
 ROWS = rows(TEXT, "store type | guarantee | protocol")
 AXES = (
@@ -27,12 +27,12 @@ VERDICTS = {"run", "not run", "left alone", "refused"}
 
 
 def values(cell: str, axis: tuple[str, ...]) -> set[str]:
-    """What a cell stands for."""
+    """The values that a cell stands for."""
     return set(axis) if cell == "any" else set(re.findall(r"`([\w-]+)`", cell))
 
 
 def fitting(combination: tuple[str, ...]) -> Iterator[int]:
-    """The numbers of the rows that a combination fits, the one that decides first."""
+    """The numbers of the rows that a combination fits. The row that decides comes first."""
     for number, row in enumerate(ROWS):
         if all(value in values(cell, axis) for value, cell, axis in zip(combination, row, AXES, strict=False)):
             yield number

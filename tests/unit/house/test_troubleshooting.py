@@ -1,4 +1,4 @@
-"""The pages for trouble quote messages as the program prints them: all fixed parts of one are in one function."""
+"""The pages for trouble quote messages as the program prints them: one function has all fixed parts of one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_MESSAGES = {
     "Timed out after … s waiting for …",
     "producers: {application: …}",
 }
-"""What else the pages have in backticks."""
+"""Other texts that the pages have in backticks."""
 
 HOLE = re.compile(r"Timed out after … s waiting for |…|: found |; expected |\. (?=[A-Z])")
 
@@ -41,7 +41,7 @@ def _strings(function: ast.AST) -> list[str]:
 
 
 def quoted(page: str) -> list[str]:
-    """The messages of a page: what stands in backticks and has a part left open or `: found` in it."""
+    """The messages of a page: texts in backticks with an open part (…) or with `: found`."""
     spans = re.findall(r"`([^`]+)`", re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE))
     return [span for span in spans if ("…" in span or ": found " in span) and span not in NO_MESSAGES]
 
@@ -86,12 +86,12 @@ def raised(directory: str) -> list[list[str]]:
     nodes = (node for file in files for node in ast.walk(parsed_file(file)))
     calls = (node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
     made = (_strings(call) for call in calls if isinstance(call.func, ast.Name) and call.func.id in ERRORS)
-    # Without a text of its own it is made of what its function was given.
+    # An error without its own text is made from the arguments of its function.
     return [texts for texts in made if texts]
 
 
 def unexplained(errors: list[list[str]], text: str) -> list[str]:
-    """Those of the errors that no quoted message of a text fits, each by one of its strings."""
+    """The errors that fit no quoted message of a text. Each is shown by one of its strings."""
     messages = [parts for message in quoted(text) if (parts := fragments(message))]
     return [
         max(texts, key=len)

@@ -1,4 +1,4 @@
-"""What only tests call is not part of the product: it goes, or says here why it stays."""
+"""Code that only tests call is not part of the product: it goes, or this file says why it stays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 CORE = ROOT / "plugins" / "kafka_rescale" / "core"
 PRODUCT = ("plugins", "spark_jobs", "dags", "examples")
 FOR_USERS = CORE / "pipeline"
-"""What users write pipelines with: its callers are theirs."""
+"""Users write pipelines with this, so its callers are in their code."""
 
 STAYS = {
     "is_allowed_task_movement": "KIP-708: isAllowedTaskMovement, which Kafka Streams' own tests ask.",
@@ -43,7 +43,7 @@ def defined(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.ClassDef]:
 
 
 def unused(files: list[Path], product: list[Path]) -> set[str]:
-    """Definitions in some files whose names nothing of the product mentions but they themselves."""
+    """Definitions whose names the product mentions only within the definition itself."""
     uses = Counter(name for file in product for name in mentioned(parsed_file(file)))
     nodes = [node for file in files for node in defined(parsed_file(file))]
     return {node.name for node in nodes if uses[node.name] == Counter(mentioned(node))[node.name]}

@@ -33,7 +33,7 @@ def pom_property(name: str) -> str:
 
 
 def image_tag(image: str) -> str:
-    """The tag of ``image``, the same wherever a Dockerfile or the compose file names it."""
+    """The tag of ``image``. It must be the same in all Dockerfiles and in the compose file."""
     files = [ROOT / "docker-compose.yml", *sorted((ROOT / "docker").glob("*/Dockerfile"))]
     tags = {found.group(1) for file in files for found in re.finditer(rf"\b{image}:(\S+)", file.read_text())}
     assert len(tags) == 1, f"{image}: {tags}"
@@ -64,7 +64,7 @@ def test_what_is_installed_is_what_is_pinned(name: str, pinned: str) -> None:
 
 
 def test_one_spark_everywhere() -> None:
-    """pyspark and pyspark-client put their files into the same directory: of two versions, a mixture would run."""
+    """pyspark and pyspark-client share a directory for their files. With two versions, a mixture would run."""
     spark = pins()["pyspark"]
     assert pins()["pyspark-client"] == spark
     assert pom_property("spark.version") == spark
@@ -80,7 +80,7 @@ def test_the_broker_of_the_tests_is_the_broker_of_the_compose_file() -> None:
 
 
 def test_driver_and_executors_have_the_same_minor_version_of_python() -> None:
-    """PySpark refuses to run a function of the driver under another one."""
+    """PySpark refuses to run a function of the driver with another minor version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert python_of_image("apache/airflow") == python_of_image("python")
     assert f">={python_of_image('python')}" == project["requires-python"]

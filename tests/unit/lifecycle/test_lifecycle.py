@@ -108,7 +108,7 @@ def test_every_lifecycle_can_start_behind_the_hold_gate(
 ) -> None:
     command = held_start(*made(**SHELL, start_held="test {application_id} = shop-g2 -a {partitions} = 8"))
     method = held_start(*made(type="python", callable="deployments:Gated"))
-    # A person's returns at once, although nothing has joined the group: what is held never does.
+    # A held start by a person returns at once, although nothing has joined the group: held processes never join.
     asked = held_start(*made(type="manual", instructions="the dashboard", start_held="set HOLD=on"))
     assert command is not None
     assert method is not None
@@ -152,7 +152,7 @@ def test_a_class_that_can_not_be_used_is_refused(deployments: None, name: str, s
 
 
 def test_a_command_is_told_as_it_was_run(caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever wants to run it by hand has no placeholders to fill in."""
+    """A person who runs it by hand has no placeholders to fill in."""
     caplog.set_level("INFO")
     _, lifecycle = made(
         type="shell", start="true {application_id} 'a b'", stop="false {partitions}", status="true {generation}"

@@ -1,4 +1,4 @@
-"""The script and the class that docs/lifecycle.md gives do what they are said to do."""
+"""The script and the class in docs/lifecycle.md do what the page says."""
 
 from __future__ import annotations
 
@@ -66,14 +66,17 @@ exec /bin/sleep 0.0$1
 
 
 def block(language: str, beginning: str = "") -> str:
-    """The first code block of the page in a language that begins so."""
+    """The first code block of the page in a language that begins with a text."""
     found = re.search(rf"```{language}\n({re.escape(beginning)}.*?)```", TEXT, re.DOTALL)
     assert found is not None
     return found[1]
 
 
 class Cluster:
-    """The script in a directory with a stand-in of kubectl; it is called from another one, as on a worker."""
+    """The script in a directory with a stand-in for kubectl.
+
+    It is called from another directory, as on a worker.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory, self.home = directory, directory / "home"
@@ -84,7 +87,7 @@ class Cluster:
         (directory / "order-totals.statefulset.yaml").write_text("{n: @NAME@, p: @PARTITIONS@, s: '@SUPPLIER@'}\n")
 
     def begin(self, *arguments: str) -> subprocess.Popen[str]:
-        """Call the script as a worker does, which goes on when nothing holds its output any more."""
+        """Call the script as a worker does. A worker goes on when nothing holds the script's output any more."""
         environment = {"PATH": f"{self.directory}:{os.environ['PATH']}"}
         given: Any = {"cwd": self.home, "env": environment, "text": True}
         pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -135,7 +138,7 @@ def test_a_cluster_that_does_not_answer_is_neither_running_nor_stopped(cluster: 
 
 
 def test_a_start_on_another_worker_waits_for_a_stop_that_is_at_work(cluster: Cluster) -> None:
-    """Its task was killed, and is tried again elsewhere: nothing on a file system tells of the other one."""
+    """The stop's task was killed and is tried again on another worker, whose file system knows nothing of it."""
     assert cluster.run("start", NAME, "4") == 0
     (cluster.directory / "hang").touch()
     with cluster.begin("stop", NAME) as stop:
@@ -143,7 +146,7 @@ def test_a_start_on_another_worker_waits_for_a_stop_that_is_at_work(cluster: Clu
         with cluster.begin("start", NAME, "8") as start:
             created = lambda: cluster.read("calls").count("create --filename")  # noqa: E731
             before = created()
-            # Longer than a holder that does not renew its lease would be left alone.
+            # This is longer than the lease of a holder that does not renew it.
             wait_until(lambda: created() >= before + 60, timeout=120, what="the start to try again and again")
             assert "p: 8" not in cluster.read("applied")
             (cluster.directory / "hang").unlink()
@@ -159,12 +162,12 @@ def test_the_lock_of_a_worker_that_died_is_taken_over_by_one_script_only(cluster
         assert (one.wait(60), other.wait(60)) == (0, 0)
     took = [line.split() for line in cluster.read("holders").splitlines()]
     assert {holder for holder, _ in took} == {f"{os.uname().nodename}-{each.pid}" for each in (one, other)}
-    # The one whose first word is not `create` has taken it over; the other one came by a creation, after it.
+    # One holder has taken the lease over by `replace`. The other one created it afterwards.
     assert [how for holder, how in first_words(took)] == ["replace", "create"]
 
 
 def first_words(took: list[list[str]]) -> list[tuple[str, str]]:
-    """How each holder came to the lease, in their order."""
+    """How each holder got the lease, in their order."""
     found: dict[str, str] = {}
     for holder, how in took:
         found.setdefault(holder, how)
@@ -232,7 +235,7 @@ def test_the_class_calls_its_api_and_waits_for_the_end(monkeypatch: pytest.Monke
 
 
 class Api:
-    """Stands for ``requests`` and the API behind it: instances end one by one."""
+    """A stand-in for ``requests`` and the API behind it. Instances end one by one."""
 
     def __init__(self) -> None:
         self.wanted: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Programs that an application file names: what hinders them is said beforehand, and is no crash afterwards."""
+"""Programs that an application file names: obstacles are reported beforehand, and are no crash afterwards."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ def test_the_end_of_what_a_command_says_is_kept() -> None:
 def test_a_process_left_behind_is_not_waited_for_and_its_output_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A pipe would be waited for until the timeout, and closing it would end the application."""
+    """With a pipe, the call would wait until the timeout, and closing the pipe would end the application."""
     left = "echo started; (while [ ! -e end ]; do sleep 0.05; done; echo goes on) & echo $!"
     code, said = run(["sh", "-c", left], 60)
     started, child = said.split()
     assert (code, started) == (0, "started")
     (warning,) = caplog.messages
-    # A `sleep` of that process may be at work at that moment.
+    # Look only for this process: a `sleep` of it may run at the same moment.
     assert f"process {child}" in warning
     output = Path(warning.partition("its output to ")[2].partition(" on this machine")[0])
     (tmp_path / "end").touch()

@@ -136,7 +136,7 @@ def test_every_job_shows_its_progress_its_task_and_the_time_left() -> None:
 
 
 def test_what_is_done_is_done_and_what_is_not_known_is_not_nothing() -> None:
-    """Records that come in after a job has ended leave it behind ends that are none of its business."""
+    """Records that arrive after a job has ended do not count as its lag."""
     world = copying("orders")
     behind = PartitionProgress(topic="t", partition=0, position=80, end=100)
     results = [
@@ -216,7 +216,7 @@ def test_the_pace_is_told_on_the_page_and_by_status_and_nothing_is_said_without_
 def test_a_bridge_that_waits_for_the_promotion_holds_no_gate_and_is_not_what_is_looked_at() -> None:
     world = copying("orders")
     old = [PartitionProgress(topic="orders", partition=p, position=0, end=900_000) for p in range(4)]
-    # It reads its ends every few seconds, so that its reading is the newest.
+    # The bridge reads its ends every few seconds, so its reading is the newest.
     waiting = LagHistory().observed(old, NOW_MS - 2_000, None).observed(old, NOW_MS, None)
     bridge = JobResult(job="bridge", run="r", attempt=1, state="ready", partitions=tuple(old), lags=waiting)
     results = [*world.control.results.values(), bridge]
@@ -267,7 +267,7 @@ def test_a_proof_at_work_shows_how_far_it_is_and_measures_no_lag() -> None:
 
 
 class TestBridgedInputs:
-    """The topology names an input as the file does; what is read, and the bridge, are in the journal."""
+    """The topology names an input as the file does. The journal has the topic that is read, and the bridge."""
 
     PLAN = repartitioned_plan(4, 6)
 

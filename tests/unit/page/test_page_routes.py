@@ -38,7 +38,7 @@ def url(page: tuple[str, FastAPI]) -> str:
 
 
 def paths(routes: list[BaseRoute]) -> list[str]:
-    """The paths of every route, with an application and a file in the places of their parameters."""
+    """The paths of every route, with an application and a file as their parameters."""
     found = [route for route in routes if isinstance(route, APIRoute)]
     assert len(found) == len(routes), "a mount or a plain route escapes the dependencies"
     filled = [route.path.replace("{application_id}", SHOWN).replace("{name}", "page.js") for route in found]
@@ -96,7 +96,7 @@ def test_a_user_without_the_permission_sees_nothing_of_an_application(url: str, 
         for rest in ("", "/report")
     ]
     assert {answer.status for answer in hidden} == {404}
-    # The same answer as for an application that does not exist: not even that can be learned.
+    # The answer is the same as for an application that does not exist, so it does not even tell whether it exists.
     assert hidden[0].text.replace(SHOWN, "never") == hidden[2].text
 
 
@@ -123,7 +123,7 @@ def test_a_person_who_is_not_signed_in_is_shown_where_to(url: str) -> None:
 
 
 def test_where_to_sign_in_is_never_markup(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An auth manager may hand on the address as the server has decoded it."""
+    """An auth manager may pass on the address as the server has decoded it."""
 
     class HandsOn:
         def get_url_login(self, next_url: str) -> str:

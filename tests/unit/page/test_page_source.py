@@ -1,4 +1,4 @@
-"""However many people look while a broker hangs, one thread of Airflow's server waits for it."""
+"""However many people look while a broker hangs, only one thread of Airflow's server waits for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOON = 10.0
 
 @dataclass
 class Broker:
-    """What is read counts up, and hangs where it is told to."""
+    """Counts its reads, and hangs at the read that a test chooses."""
 
     hangs_at: int
     asked: Event = field(default_factory=Event)
@@ -112,7 +112,7 @@ def test_one_application_whose_brokers_hang_does_not_keep_the_list_of_the_others
 
 
 def test_who_was_read_longest_ago_is_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else those at the end of a long list whose beginning hangs would never be read."""
+    """Otherwise, if the beginning of a long list hangs, its end would never be read."""
     files = {name: application(name) for name in ("first", "second")}
     monkeypatch.setattr(kafka_source, "_files", lambda: files)
     monkeypatch.setattr(kafka_source, "READERS", 1)

@@ -1,4 +1,4 @@
-"""A user's own function as partitioner: what it is asked, and every answer that can't be used."""
+"""A user's own function as partitioner: its arguments, and every answer that can't be used."""
 
 from __future__ import annotations
 

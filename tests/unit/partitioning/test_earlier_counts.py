@@ -1,4 +1,4 @@
-"""What lies elsewhere was placed by smaller counts, or by something else."""
+"""Records in other partitions were placed by smaller counts, or by something else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MURMUR2 = partitioner_named("murmur2")
 
 
 def written(*layouts: int, keys: Sequence[bytes] = KEYS, partitioner: str = "murmur2") -> list[Sample]:
-    """Every key once by each of the counts, one after the other."""
+    """Every key once, placed by each of the counts one after the other."""
     made: list[Sample] = []
     for count in layouts:
         for key, partition in zip(keys, partitioner_named(partitioner).partition_batch(keys, count), strict=True):
@@ -57,7 +57,7 @@ def test_another_partitioner_is_not_taken_for_a_growth(wrong: str, present: int)
 
 
 def test_a_smaller_layout_behind_a_larger_one_is_no_growth() -> None:
-    """So it would be if two producers placed the keys in their own ways."""
+    """This happens if two producers place keys in different ways."""
     assert explained(written(3, 2, 4), 4) == ()
     assert explained(written(2, 4, 3), 4) == ()
 

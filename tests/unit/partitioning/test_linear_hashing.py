@@ -1,4 +1,4 @@
-"""Linear hashing against what KIP-287 requires of it."""
+"""Linear hashing meets the requirements of KIP-287."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def test_a_new_partition_takes_keys_of_one_partition_and_of_no_other(initial: in
 def test_growing_partitions_moves_no_key_between_processors(
     initial: int, processors: int, partitions: int
 ) -> None:
-    """Keys → partitions → processors is keys → processors, as long as the processors stay as they are."""
+    """Keys → partitions → processors equals keys → processors, as long as the number of processors stays."""
     p, n = initial + processors, initial + processors + partitions
     hashing = LinearHashing(initial)
     assert [coarser(x, p, initial) for x in hashing.partition_batch(KEYS, n)] == hashing.partition_batch(KEYS, p)
 
 
 def test_the_example_of_the_kip() -> None:
-    """10 partitions and processors; partitions to 15; processors to 15; partitions to 18."""
+    """10 partitions and processors. Partitions grow to 15, then processors to 15, then partitions to 18."""
     hashing = LinearHashing(10)
     at_10, at_15, at_18 = (hashing.partition_batch(KEYS, n) for n in (10, 15, 18))
     assert [coarser(p, 10, 10) for p in at_15] == at_10

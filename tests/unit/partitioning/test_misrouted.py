@@ -1,4 +1,4 @@
-"""A producer with old metadata writes to partitions of the old count: counted, named, refused."""
+"""A producer with old metadata writes to partitions of the old count: its records are counted, named, refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def grown(**changes: Any) -> InputPlan:
 
 
 def written(count: int, keys: list[bytes] = KEYS) -> list[Place]:
-    """What a producer writes that knows of ``count`` partitions."""
+    """The records of a producer that knows ``count`` partitions."""
     homes = partitioner_named("crc32").partition_batch(keys, count)
     return [Place(p, offset, key) for offset, (key, p) in enumerate(zip(keys, homes, strict=True))]
 
@@ -35,7 +35,7 @@ def test_a_producer_that_knows_of_the_growth_misroutes_nothing() -> None:
 
 def test_a_stale_producer_is_caught_with_topic_partition_offset_key_and_remedy() -> None:
     report = misrouted(grown(), [*written(8), *written(4)])
-    assert 0.4 < report.misrouted / len(KEYS) < 0.6  # 4 → 8: every other key moves
+    assert 0.4 < report.misrouted / len(KEYS) < 0.6  # from 4 to 8, half of the keys move
     first = report.first[0]
     with pytest.raises(UnsafeState) as refusal:
         refuse_misrouted([report])
@@ -46,7 +46,7 @@ def test_a_stale_producer_is_caught_with_topic_partition_offset_key_and_remedy()
 
 
 def test_what_a_static_partitioner_puts_into_partitions_of_a_later_growth_is_not_misrouted() -> None:
-    """KIP-878: such an answer lets the partitions be counted anew, and those of now are more than the plan's."""
+    """KIP-878: such an answer lets the partitions be counted again, and there are now more than in the plan."""
     numbered = "static:tests.support.user_partitioners:numbered"
     at_home = [Place(number, 0, b"c-%d" % number) for number in range(8)]
     report = misrouted(grown(partitioner=numbered, current=2, target=4), at_home, present=8)
@@ -56,7 +56,7 @@ def test_what_a_static_partitioner_puts_into_partitions_of_a_later_growth_is_not
 
 
 def test_a_producer_that_chooses_partitions_is_told_apart_from_one_with_old_metadata() -> None:
-    """The old count puts none of these keys where they are: to restart the producer would change nothing."""
+    """The old count does not put these keys where they are, so a restart of the producer would change nothing."""
     homes = partitioner_named("crc32")
     elsewhere = [
         Place(p, offset, key)

@@ -1,4 +1,4 @@
-"""Partitioners against the published vectors of Kafka and of librdkafka, and their properties."""
+"""Partitioners give the published vectors of Kafka and librdkafka, and have their properties."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OFFICIAL = {
     b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
     b"abc": 479470107,
 }
-PARTITIONS = {  # of 2, 3, 4, 6, 8, 12
+PARTITIONS = {  # the partition among 2, 3, 4, 6, 8 and 12 partitions
     b"21": (0, 0, 0, 0, 4, 0),
     b"foobar": (0, 0, 2, 0, 6, 6),
     b"a-little-bit-long-string": (0, 2, 0, 2, 0, 8),

@@ -1,4 +1,4 @@
-"""KIP-287: growing partitions moves nothing between processors, and a new one warms up beside the old ones."""
+"""KIP-287: growing partitions moves nothing between processors. A new processor warms up beside the old ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ more = st.integers(0, 20)
 
 
 def key_owners(processors: Processors) -> list[int]:
-    """Who has each key."""
+    """The processor of each key."""
     partitions = LinearHashing(processors.initial).partition_batch(KEYS, processors.partitions)
     return [processors.processor(p) for p in partitions]
 
@@ -30,7 +30,7 @@ def test_a_job_begins_with_one_processor_per_partition() -> None:
 
 
 def test_the_example_of_the_kip() -> None:
-    """10 partitions and processors; partitions to 15; processors to 15; partitions to 18."""
+    """10 partitions and processors. Partitions grow to 15, then processors to 15, then partitions to 18."""
     at_10 = Processors.begin(10).with_partitions(15)
     assert [at_10.of(n) for n in (0, 4, 5, 9)] == [(0, 10), (4, 14), (5,), (9,)]
     at_15 = at_10.with_count(15)

@@ -1,4 +1,7 @@
-"""Stores whose keys end with a window belong to whom their records were placed by: the key before it."""
+"""A store entry whose key ends with a window belongs to the processor of the key before the window.
+
+If a repartition topic has placed its records by whole keys, the whole key decides.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ NEAR = TimeWindows(seconds(20), grace=seconds(30))
 
 
 def kept_windowed_tables() -> Pipeline:
-    """Everything that can be kept by windowed keys, and what a repartition topic has placed by whole ones."""
+    """A pipeline with every store of windowed keys.
+
+    Some are behind repartition topics that place by whole keys.
+    """
     builder = StreamsBuilder()
     windowed_tables(builder)
     one = left(builder).group_by_key().windowed_by(NEAR).count(store="one")
@@ -59,7 +65,7 @@ def kept_windowed_tables() -> Pipeline:
 
 
 def kept() -> dict[str, tuple[SubTopology, Sequence[bytes]]]:
-    """The keys that every store has ever had, with the sub-topology that it is of."""
+    """All keys that each store has ever had, with the store's sub-topology."""
     pipeline, found = kept_windowed_tables(), {}
     driver = PipelineDriver(pipeline)
     for key in KEYS:
@@ -95,7 +101,10 @@ def odd_counts() -> Pipeline:
 
 
 def grown(part: SubTopology, stores: dict[str, MemoryStore]) -> dict[str, MemoryStore]:
-    """Hand over what belongs to a second processor, as the copy and the old task do, and return what it has."""
+    """Hand over what belongs to a second processor, as the copy and the old task do.
+
+    Return the new processor's stores.
+    """
     task = NewTask(
         "app", TaskId(0, 1), ProcessorCounts(initial=1, count=1, expanding_to=2), Placement(1), part.stores, {}
     )

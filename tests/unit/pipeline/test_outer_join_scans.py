@@ -1,4 +1,4 @@
-"""Records that wait for a partner are looked through again and again: what is gone isn't passed every time."""
+"""An outer join scans waiting records again and again. The scans do not pass removed records every time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka_rescale.spark.processing.state_store import SortedRows, TaskStore
 from tests.support.processing.pipeline_programs import seconds
 
 WINDOW = 5
-"""Records in one, one in a second."""
+"""The number of records in a window: there is one record per second."""
 
 
 def left_join(window: int = WINDOW) -> SubTopology:
@@ -33,7 +33,7 @@ def stores(part: SubTopology) -> dict[str, TaskStore]:
 
 
 def pipe(task: Any, first: int, end: int) -> int:
-    """Pipe records of both sides by turns, none of which has a partner; returns how many came out."""
+    """Pipe records of both sides in turns, and return how many came out. None of them has a partner."""
     return sum(
         len(task.process(Record(("left", "right")[at % 2], 0, at, at * 1_000, b"k%d" % at, b"v")))
         for at in range(first, end)
@@ -42,7 +42,7 @@ def pipe(task: Any, first: int, end: int) -> int:
 
 @pytest.fixture
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many keys and rows every look into a store has passed."""
+    """The number of keys and rows that each look into a store has passed."""
     found: list[int] = []
     keys, row = SortedKeys.range, SortedRows._entry
 

@@ -1,4 +1,4 @@
-"""Counting by another key: the smallest pipeline that has a store and a repartition topic."""
+"""Counting by another key: the smallest pipeline with a store and a repartition topic."""
 
 from __future__ import annotations
 

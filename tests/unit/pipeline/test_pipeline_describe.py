@@ -68,7 +68,7 @@ def test_partition_counts_are_derived_as_for_any_application() -> None:
 
 
 def test_names_come_in_the_order_of_a_java_hash_set() -> None:
-    # As `new HashSet<>(List.of(…))` prints them.
+    # in the order in which `new HashSet<>(List.of(…))` prints them
     assert hash_order(["topic", "left", "right", "third", "in"]) == ["third", "left", "in", "topic", "right"]
 
 

@@ -1,4 +1,4 @@
-"""The pipeline in the documentation is one that can be built, and describes itself as it says there."""
+"""The pipeline in the documentation can be built, and its description is the documented one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pipeline's own functions fail with is told by the record, and what to do about it."""
+"""If a function of a pipeline fails, the message names the record, the error, and what to do about it."""
 
 from __future__ import annotations
 

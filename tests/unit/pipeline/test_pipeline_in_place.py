@@ -1,4 +1,4 @@
-"""Aggregators may change the aggregate that they get: what was there before is still what was there before."""
+"""Aggregators may change the aggregate that they get in place. The old value is still the old value."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ Aggregated = Callable[[KGroupedStream, Add, Merge], KTable]
 
 
 def written(aggregated: Aggregated, add: Add, merge: Merge, keep: Callable[[Any], bool]) -> list[Any]:
-    """What a filter behind an aggregation lets through of six records, the third of which makes sessions one."""
+    """What a filter behind an aggregation lets through of six records.
+
+    The third record merges sessions into one.
+    """
     builder = StreamsBuilder()
     grouped = builder.stream("in", key=STRING, value=STRING).group_by_key()
     aggregated(grouped, add, merge).filter(lambda key, value: keep(value)).to_stream().to("out")
@@ -85,7 +88,7 @@ def test_counts_are_read_once() -> None:
 
 
 class Noted:
-    """Numbers as text, and how often one was read."""
+    """Numbers as text. It counts how often a number was read."""
 
     decoded = 0
 

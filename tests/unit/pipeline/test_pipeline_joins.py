@@ -17,7 +17,7 @@ from kafka_rescale.core.pipeline.tables import KTable
 from tests.support.processing.pipeline_driver import PipelineDriver
 
 Records = list[tuple[str, str, int]]
-"""Side, key, time; the value is the index."""
+"""Side, key and time. The value is the index."""
 
 sides = st.lists(
     st.tuples(st.sampled_from(["left", "right"]), st.sampled_from(["a", "ab"]), st.integers(0, 60)), max_size=25
@@ -51,7 +51,7 @@ def joined(kind: str, near: JoinWindows, *, swapped: bool = False) -> PipelineDr
 
 
 def pairs(driver: PipelineDriver, records: Records) -> Counter[tuple[Any, ...]]:
-    """Return which records were joined, by their indexes, after the windows of all of them have closed."""
+    """Return the indexes of the joined records, after all their windows have closed."""
     found: list[Any] = []
     for index, (side, key, time) in enumerate(records):
         found += driver.pipe(side, key.encode(), JSON.encode(index), time)

@@ -1,4 +1,4 @@
-"""A task that is made anew from its stores and its checkpoint goes on as if nothing had been."""
+"""A task that is made anew from its stores and its checkpoint goes on as if it had never stopped."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def test_what_a_checkpoint_does_not_know_begins_anew() -> None:
 
 
 def joined_and_counted(*, added: bool = False, swapped: bool = False) -> SubTopology:
-    """A left join and counts of both sides, by the names of their stores.
+    """A left join and counts of both sides. Their stores have names.
 
-    :param added: whether there is one more operation, which generated names of others depend on.
+    :param added: whether there is one more operation. It changes the generated names of others.
     """
     builder = StreamsBuilder()
     streams = [builder.stream(topic, key=STRING, value=STRING) for topic in ("left", "right")]
@@ -77,7 +77,7 @@ def joined_and_counted(*, added: bool = False, swapped: bool = False) -> SubTopo
 
 
 class Restarted:
-    """A task whose program may be another one after a restart."""
+    """A task whose program may differ after a restart."""
 
     def __init__(self) -> None:
         self._stores = {store.name: MemoryStore([]) for store in joined_and_counted().stores}
@@ -97,7 +97,7 @@ FORMER = {
     "~left": "KSTREAM-AGGREGATE-0000000008",
     "~right": "KSTREAM-AGGREGATE-0000000011",
 }
-"""By which names checkpoints had those times that are known by stores."""
+"""The names that older checkpoints have for times that now have the names of stores."""
 
 
 def with_former_names(checkpoint: str) -> str:
@@ -106,7 +106,7 @@ def with_former_names(checkpoint: str) -> str:
 
 class TestTimesAreThoseOfStores:
     def ahead(self) -> Restarted:
-        """A task whose right side is 100 s ahead of its left one."""
+        """A task whose right side is 100 s ahead of its left side."""
         restarted = Restarted()
         restarted.pipe("left", 100, b"a")
         restarted.pipe("right", 200, b"b")

@@ -1,4 +1,4 @@
-"""What a run finds of its topics, before it touches any."""
+"""What a run checks of its topics before it changes any."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.words_pipeline import write_pipeline
 
 
 class Cluster:
-    """Topics, and nothing that could be changed."""
+    """A cluster of topics without any method that could change them."""
 
     def __init__(self, counts: dict[str, int]) -> None:
         self._counts = counts

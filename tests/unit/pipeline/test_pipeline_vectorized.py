@@ -1,4 +1,4 @@
-"""Vectorised functions: what they get, and that results don't depend on batches."""
+"""Vectorised functions: their arguments, and results that don't depend on batches."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_result_for_every_record_is_needed() -> None:
 
 
 def of_each(field: str) -> Vectorized:
-    """A function of pandas objects, the types of whose results pandas infers from all of them."""
+    """A function of pandas objects. Pandas infers the type of its results from all of them."""
     return on_pandas(lambda values: values.map(lambda value: value[field]))
 
 

@@ -1,4 +1,4 @@
-"""Aggregates in windows of time and in sessions: what is late, what is forgotten, what a brute force computes."""
+"""Aggregates in time windows and sessions: late records, forgotten windows, and a comparison with brute force."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def counting(windows: TimeWindows | SessionWindows) -> PipelineDriver:
 
 
 def latest(driver: PipelineDriver, windows: TimeWindows | SessionWindows, records: Times) -> dict[Windowed, int]:
-    """Return what the output holds at last, by windowed key."""
+    """Return the last values of the output, by windowed key."""
     serde, found = windows.serde(STRING), {}
     assert serde is not None
     for key, time in records:

@@ -1,4 +1,4 @@
-"""Chains of applications: which one is expanded first, and what is no chain."""
+"""Chains of applications: which application is expanded first, and what is not a chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many bytes fall to one log dir: against placements that are counted out, at each boundary."""
+"""How many bytes one log dir gets, compared with placements that are counted out, at each boundary."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def move(before: int, after: int, *, in_place: bool = False, partitioner: str = 
 
 
 def even_placement(partitions: int, replicas: int, brokers: int, log_dirs: int) -> dict[tuple[int, int], int]:
-    """Place replica after replica on the next broker and its next log dir, and count them."""
+    """Place each replica on the next broker and its next log dir, and count the replicas."""
     counts: dict[tuple[int, int], int] = dict.fromkeys(product(range(brokers), range(log_dirs)), 0)
     used = [0] * brokers
     for number in range(partitions * replicas):
@@ -92,6 +92,6 @@ def test_in_place_a_function_may_move_every_key_and_a_static_one_none() -> None:
 
 def test_what_is_carried_is_what_is_not_processed() -> None:
     assert carried_share({0: 10, 1: 0}, {0: 20}, {0: 30, 1: 10}) == pytest.approx(20 / 30)
-    assert carried_share({0: 10}, {0: 5}, {0: 30}) == 1.0  # the log begins behind the committed offset
+    assert carried_share({0: 10}, {0: 5}, {0: 30}) == 1.0  # the log begins after the committed offset
     assert carried_share({0: 30}, {}, {0: 30}) == 0.0
     assert carried_share({}, {}, {}) == 0.0

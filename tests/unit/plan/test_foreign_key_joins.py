@@ -1,4 +1,4 @@
-"""Foreign-key joins in the topology: counts, order, and which left table a subscription names a partition of."""
+"""Foreign-key joins in the topology: counts, order, and the left table whose partition a subscription names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def application(**changes: Any) -> Application:
 
 
 def plan(left: int, right: int, target: int, **changes: Any) -> Plan:
-    """The plan from so many partitions of both tables."""
+    """The plan, if both tables have so many partitions."""
     declared = application(**changes)
     current = {
         "left": left,
@@ -201,7 +201,7 @@ def test_topics_of_the_join_are_partitioned_as_the_tables_that_read_them() -> No
 
 
 def two_joins(*stores: str) -> tuple[Application, Topology]:
-    """Tables of 2 and 3 partitions that are both joined with one right table."""
+    """Tables of 2 and 3 partitions. Both are joined with the same right table."""
     first, second = "one-subscription-registration-topic", "two-subscription-registration-topic"
     topology = Topology(
         (

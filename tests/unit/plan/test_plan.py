@@ -52,7 +52,7 @@ RAW = {
 def test_blue_is_started_with_the_count_that_its_program_sets_whatever_else_it_reads(
     repartitions: list[dict[str, str]], partitions: int
 ) -> None:
-    """Another one is refused by Kafka Streams: "existing internal topic has invalid partitions"."""
+    """Kafka Streams refuses any other count: "existing internal topic has invalid partitions"."""
     declared, topology = application(**RAW, repartitions=repartitions)
     counts = {f"orders-app-{name}": 4 for name in IN_PLACE_TOPICS} | {"orders": 4, "totals": 4}
     counts |= {"raw": 12, "orders-app-per-raw-changelog": 12}

@@ -1,4 +1,4 @@
-"""How many producers copy, and that no attempt leaves an id of an earlier attempt to a zombie."""
+"""How many producers copy. Each attempt takes over all ids of earlier attempts, so a zombie keeps none."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def ids(of: Plan) -> set[str]:
 
 
 def numbered(of: Plan, **numbers: int) -> Plan:
-    """A plan with these producers by store."""
+    """A plan with these numbers of producers, by store."""
     stages = tuple(
         Stage(
             **{**dict(s), "moves": [m.model_copy(update={"producers": numbers.get(m.store, 1)}) for m in s.moves]}
@@ -86,7 +86,10 @@ def numbered(of: Plan, **numbers: int) -> Plan:
 
 @pytest.mark.parametrize("number", [0, 1, 7, 64, 100])
 def test_after_a_rollback_every_id_of_the_attempts_before_is_taken(number: int) -> None:
-    """Their processes may wake up late. The old number may be of another version, with another limit."""
+    """Processes of those attempts may wake up late.
+
+    Another version with another limit may have set the old number.
+    """
     before = numbered(plan(100, 200), **{"per-region": number, "per-customer": number})
     after = after_rollback(plan(100, 300), before)
     assert {m.store: m.producers for m in after.changelogs} == {"per-region": number, "per-customer": number}
@@ -94,7 +97,7 @@ def test_after_a_rollback_every_id_of_the_attempts_before_is_taken(number: int) 
 
 
 def test_of_a_topic_that_the_plan_before_had_not_every_possible_id_is_taken() -> None:
-    """An attempt before that one may have had it."""
+    """An attempt before that plan may have copied this topic."""
     wide = plan(100, 200)
     without = wide.model_copy(update={"stages": wide.stages[1:]})
     after = after_rollback(wide, without)

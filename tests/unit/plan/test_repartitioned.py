@@ -1,4 +1,4 @@
-"""Policy ``repartitioned``: names, plan, preflight, what the program is told, and where green starts."""
+"""The policy ``repartitioned``: names, plan, preflight, what the program is told, and where green starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recommendation: enough for what was measured, no more than that, and honest about keys that no count helps."""
+"""A recommendation is enough for the measured load, not more, and says which keys no count can help."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def advice(measured: list[TaskLoad], rates: dict[bytes, float] | None = None, th
 
 
 def test_what_a_task_that_stands_still_can_process_is_not_known() -> None:
-    """Else it would be nothing, and no count would help any key."""
+    """Otherwise its capacity would be 0, and no count would help any key."""
     assert advice(loads(1000, 0, lag=5000)).capacity is None
     assert advice([*loads(1000, 0, lag=5000, count=3), TaskLoad(3, 1000, 400, 5000)]).capacity == 400
 
@@ -41,7 +41,10 @@ def test_tasks_that_are_behind_but_catching_up_have_not_come_to_their_limit() ->
 
 
 def test_the_smallest_multiple_is_recommended_that_leaves_room() -> None:
-    """4,000 records/s arrive, and a task does 600, or 420 with headroom: too few for an even tenth."""
+    """4,000 records/s arrive. A task can process 600, or 420 with headroom.
+
+    So 8 partitions are too few, 12 are not.
+    """
     found = advice(loads(1000, 600, lag=5000))
     assert found.capacity == 600
     assert found.then.partitions == 12
@@ -83,7 +86,7 @@ def test_samples_of_a_busy_partition_stand_for_more_records() -> None:
 def test_a_multiple_never_makes_the_busiest_partition_busier(
     rates: dict[bytes, float], count: int, factor: int
 ) -> None:
-    """Each partition is split and none is mixed with another: why multiples are preferred."""
+    """A multiple splits each partition and mixes none with another. This is why multiples are preferred."""
     few, many = simulated(rates, MURMUR2, count), simulated(rates, MURMUR2, count * factor)
     assert many.busiest <= few.busiest + 1e-6
 

@@ -1,4 +1,4 @@
-"""What an expansion has made of 4 goes back to 4 by the next one, but for topics that have grown for good."""
+"""After an expansion from 4, the next one goes back to 4, except for topics that have grown for good."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REPARTITIONED = {**PAUSED, "policy": "repartitioned", "isolation_level": "read_c
 
 
 def grown(*inputs: dict[str, Any], **changes: Any) -> Situation:
-    """The application when everything has eight partitions, and is asked to go back to four."""
+    """The application when everything has eight partitions and shall go back to four."""
     made = sampled(records(NAME, partitions=8))
     changes = {"repartitions": JOINED, **changes}
     return situation(4, inputs=inputs, topics=GROWN, samples=samples(**made), **changes)
@@ -90,7 +90,7 @@ WAY_BACK = "trigger expand_shop with target 4; `python -m kafka_rescale plan FIL
 
 
 def expanded(phase: Phase) -> ControlState:
-    """What the control topic knows of the expansion from 4 to 8 after its promotion."""
+    """The control state after the promotion of the expansion from 4 to 8."""
     journal = Journal(plan=FORTH, phase=phase, owner=LEASE.owner)
     return ControlState(journal=journal, lease=LEASE, generations=promoted_generations(journal))
 
@@ -102,7 +102,7 @@ def of_green(topic: str) -> str:
 
 
 def asked_back(phase: Phase) -> Situation:
-    """The way back, asked for in a phase of the way there."""
+    """The way back, if it is asked for in a phase of the first expansion."""
     topics = {of_green(name): replace(topic, name=of_green(name)) for name, topic in GROWN.items()}
     made = sampled({of_green(name): of for name, of in records(NAME, partitions=8).items()})
     given = situation(

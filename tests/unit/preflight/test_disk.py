@@ -1,4 +1,7 @@
-"""A disk that would not hold the copies is refused with the figures; the unknown is told, and refuses nothing."""
+"""A disk that is too small for the copies is refused with figures.
+
+Unknown figures are reported, and refuse nothing.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def log_dir(broker: int, usable: int | None, sizes: dict[str, int] | None = None
 
 
 def on(*dirs: LogDir, untold: dict[int, str] | None = None, replicas: int = 1, **changes: Any) -> Situation:
-    """The sound application on these disks; its changelogs have this many replicas."""
+    """The sound application on these disks. Its changelogs have this many replicas."""
     topics = {name: replace(topic, replication_factor=replicas) for name, topic in TOPICS.items()}
     cluster = {"disks": Disks(dirs, untold or {}), "brokers": 3, **changes.pop("cluster", {})}
     return situation(topics=topics, cluster=cluster, **changes)
@@ -72,7 +75,7 @@ def test_several_brokers_are_one_finding_which_names_the_tightest() -> None:
 
 
 def test_each_partition_counts_once_whatever_its_replicas_hold() -> None:
-    """A follower may have compacted further than its leader: the larger log is what has to be copied."""
+    """A follower may have compacted further than its leader, so the larger log has to be copied."""
     given = on(log_dir(1, 10**9, {CHANGELOGS[0]: 4_000}), log_dir(2, 10**9, {CHANGELOGS[0]: 8_000}), replicas=2)
     (need,) = needs(given)
     assert (need.source_bytes, need.everywhere) == (8_000, 16_000)

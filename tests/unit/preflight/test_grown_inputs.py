@@ -1,4 +1,4 @@
-"""An application whose input somebody has grown: recognised by its internal topics, and gone on with."""
+"""An application whose input a person has grown: preflight recognises this by its internal topics, and goes on."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ REPARTITIONED = [INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}]
 
 
 def rescued(count: int, target: int, policy: str = "repartitioned", **changes: Any) -> Situation:
-    """The shop with ``shop-customers`` grown from 4 to ``count`` while it was tied to 4."""
+    """The shop after ``shop-customers`` grew from 4 to ``count``, while the application was bound to 4."""
     inputs = [INPUTS[0], {**INPUTS[1], "policy": policy}]
     changes = {"samples": samples(**misplaced("shop-customers", "murmur2", 4)), "group": STOPPED, **changes}
     return situation(target, inputs=inputs, topics=with_counts(customers=count), **changes)
@@ -107,7 +107,7 @@ class TestRecognition:
     def test_of_several_inputs_that_are_merged_the_recorded_counts_tell_which_has_grown(
         self, taps: int, recorded: int, known: dict[str, int]
     ) -> None:
-        """The largest one decides the count of what is made of them."""
+        """The largest input decides the count of the topic that is made from them."""
         both = SubTopology(0, ("clicks", "taps"), (), ("by-user-repartition",))
         merged = Topology((both, REKEYED.subtopologies[1]))
         counts = {"clicks": 4, "taps": taps, "by-user-repartition": 4}
@@ -154,7 +154,7 @@ class TestPreflight:
 
     @pytest.mark.parametrize("policy", ["paused", "fixed", "repartitioned"])
     def test_keys_of_new_partitions_have_none_by_the_old_count(self, policy: str) -> None:
-        """The function is asked by either count; by the old one it names partitions that were not there."""
+        """The function is asked with both counts. With the old count, it names partitions that did not exist."""
         old = tuple(key for key in KEYS if int(key.rpartition(b"-")[2]) % 8 < 4)
         fields = all_placed_by("shop", NUMBERED)
         orders, customers = fields["inputs"]
@@ -195,7 +195,7 @@ class TestPreflight:
 
 
 class TestSigns:
-    """What tells a growth of the re-keyed orders, into whose new partitions nobody has written."""
+    """The signs of a growth of the re-keyed orders, if their new partitions have no records."""
 
     UNJOINED = Topology(
         (

@@ -1,4 +1,4 @@
-"""What mode in_place refuses, with its message, and what would come of it."""
+"""What mode in_place refuses: the message, and what would happen without the refusal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SHELL = declared(NAME)["lifecycle"]
 
 
 def situation(target: int = 8, **changes: Any) -> Situation:
-    """A sound application in this mode; ``fields`` are those of its file."""
+    """A sound application in this mode. ``fields`` are fields of its file."""
     fields = {"mode": "in_place", **changes.pop("fields", {})}
     return replace(situations.situation(target, **changes), application=application(NAME, **fields))
 
@@ -88,7 +88,7 @@ def test_a_log_of_join_windows_keeps_what_a_tombstone_is_about() -> None:
 
 
 def test_a_subscription_that_stays_would_name_a_partition_of_the_old_count() -> None:
-    """Whose foreign key keeps its partition, may have a primary key that doesn't."""
+    """The foreign key may keep its partition while the primary key moves."""
     rule = partitioner_named("murmur2")
     primary = next(k for k in (b"pk-%d" % n for n in range(99)) if rule.partition(k, 4) != rule.partition(k, 8))
     stays = parse(b"\x81\x02" + primary + rule.partition(primary, 4).to_bytes(4, "big"))
@@ -183,7 +183,7 @@ def test_an_expansion_is_finished_in_the_mode_that_it_was_begun_with(begun: str,
 
 
 class TestLeftBehind:
-    """A changelog that grew from 2 to 4 in place still holds records of keys that moved then."""
+    """A changelog that grew from 2 to 4 in place still has records of keys that moved then."""
 
     TOPIC = f"{NAME}-totals-changelog"
 
@@ -204,7 +204,7 @@ class TestLeftBehind:
 
 
 def test_nothing_is_retired_after_a_growth_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The previous generation's topics and group are those of the running one."""
+    """The topics and group of the previous generation are those of the running generation."""
     plan = situation().plan
     complete = ControlState(
         journal=Journal(plan=plan, phase=Phase.COMPLETE), generations=promoted_generations(Journal(plan=plan))

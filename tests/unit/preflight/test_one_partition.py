@@ -1,4 +1,4 @@
-"""Against one partition no type and no partitioner can be checked."""
+"""With one partition, neither types nor partitioners can be checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an expansion will take: from what was measured before, else unknown."""
+"""How long an expansion will take: from earlier measurements, otherwise unknown."""
 
 from __future__ import annotations
 

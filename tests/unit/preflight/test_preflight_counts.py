@@ -1,4 +1,4 @@
-"""Preflight of counts: now, and after the expansion."""
+"""Preflight of partition counts, now and after the expansion."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_repartition_topic_may_shrink_if_the_program_sets_its_count() -> None:
 
 
 def merged(orders: int, payments: int) -> Situation:
-    """Two inputs with a table each, merged before an output: Kafka Streams takes any counts of them."""
+    """Two inputs with a table each, merged before an output. Kafka Streams accepts any counts for them."""
     counts = {"shop-orders": orders, "shop-payments": payments}
     tables = {f"shop-{name}-changelog": max(orders, payments) for name in ("totals", "payments")}
     compacted = {"cleanup.policy": "compact"}

@@ -1,4 +1,4 @@
-"""Preflight of store types: what topic configs and sampled records show, against what is declared."""
+"""Preflight of store types: topic configs and sampled records are compared with the declared type."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def samples(
 
 
 def subscriptions(topic: str = "app-fk-subscription-store-changelog", shift: int = 0) -> list[Sample]:
-    """Subscriptions of primary keys ``left-…`` to the keys, naming partitions of a left table of ``COUNT``."""
+    """Subscriptions of primary keys ``left-…`` to the keys.
+
+    They name partitions of a left table with ``COUNT`` partitions.
+    """
     made = []
     for i, key in enumerate(KEYS):
         primary = b"left-%d" % i
@@ -115,14 +118,14 @@ VALUES = {"outer-join": bytes.fromhex("0100000001000000020176")}
 
 
 def records_of(store_type: str, store: str = "s") -> list[Sample]:
-    """What a store of that type writes."""
+    """The records that a store of a type writes."""
     if store_type.startswith("suppress"):
         return samples(store, KEY_OF[store_type], BUFFERED, LABEL)
     return samples(store, KEY_OF[store_type], VALUES.get(store_type, b"value"))
 
 
 def configs_of(store_type: str) -> dict[str, dict[str, str]]:
-    """The configs that Kafka Streams gives its changelog."""
+    """The configs that Kafka Streams gives the changelog of a type."""
     if store_type == "versioned":
         return {"app-s-changelog": {"min.compaction.lag.ms": "90000000"}}
     if store_type == "join-window":
@@ -137,7 +140,7 @@ def test_a_store_of_every_type_is_taken_as_declared(store_type: str) -> None:
 
 
 EQUAL = {frozenset({"key-value", "timestamped-key-value"}), frozenset({"window", "timestamped-window"})}
-"""Types whose changelogs look the same and are moved the same way."""
+"""Types whose changelogs look the same and are moved in the same way."""
 
 
 @pytest.mark.parametrize("real", KEY_OF)
@@ -190,7 +193,7 @@ def test_an_outer_join_declared_as_a_key_value_store_is_known_by_its_lists() -> 
 
 
 class TestProcessorStores:
-    """Stores whose keys only the program knows."""
+    """Stores whose key format only the program knows."""
 
     RECORDS = samples("s", lambda k: k + b"\0\0\0\x07")
 

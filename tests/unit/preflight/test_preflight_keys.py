@@ -31,14 +31,14 @@ REPARTITION = "shop-by-customer-repartition"
 
 
 def pinned(function: str) -> Situation:
-    """A repartition topic before no state, whose keys a static partitioner has placed in four partitions."""
+    """A repartition topic without state behind it. A static partitioner has placed its keys in four partitions."""
     made = [Sample(REPARTITION, i % 4, i, key, START_MS) for i, key in enumerate(KEYS)]
     repartitions = [{"name": "by-customer", "partitioner": f"static:{MODULE}:{function}"}]
     return unjoined(situation(samples=samples(**{REPARTITION: made}), repartitions=repartitions))
 
 
 def processor(function: str) -> dict[str, str]:
-    """The totals as a store whose partitioning keys a user's function finds."""
+    """The totals as a store whose partitioning keys come from a user's function."""
     return {"name": "totals", "type": "processor", "partitioning_key": f"{MODULE}:{function}"}
 
 
@@ -275,7 +275,7 @@ def test_processed_records_of_an_input_that_an_expansion_has_grown_are_history()
 
 
 def grown(*counts: int) -> tuple[Sample, ...]:
-    """Samples of an input whose keys were written once with every count, one after the other."""
+    """Samples of an input whose keys were written once with each count, one after the other."""
     written = [m for n in counts for m in misplaced("shop-customers", "murmur2", n)["shop-customers"]]
     return samples(**{"shop-customers": [replace(s, offset=i) for i, s in enumerate(written)]})
 
@@ -284,7 +284,7 @@ PROCESSED = {("shop-customers", p): 1_000 for p in range(4)}
 
 
 def test_history_of_two_growths_is_history_too() -> None:
-    """With its first records still there, an input that was grown twice under ``paused`` has three layouts."""
+    """If its first records are still there, an input that grew twice under ``paused`` has three layouts."""
     given = situation(samples=grown(2, 3, 4), cluster={"committed": PROCESSED})
     assert found(given) == []
     assert (
@@ -296,7 +296,7 @@ def test_history_of_two_growths_is_history_too() -> None:
 
 
 def test_a_growth_that_an_expansion_has_made_is_remembered() -> None:
-    """Of three, no record tells which counts they were."""
+    """After three growths, no record tells the earlier counts."""
     given = situation(samples=grown(1, 2, 3, 4), cluster={"committed": PROCESSED})
     assert len(found(given)) == 1
     for known in ((1, 2, 3), (3,)):

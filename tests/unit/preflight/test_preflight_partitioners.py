@@ -1,4 +1,4 @@
-"""Preflight of declared partitioners: what the tasks of one sub-topology share is placed by one."""
+"""Preflight of declared partitioners: one partitioner places everything that the tasks of a sub-topology share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STORE_APART = {"stores": [{**STORES[0], **CRC32}, *STORES[1:]]}
 
 
 def declared(partitioner: str) -> Situation:
-    """A sound application, all of which one partitioner has placed."""
+    """A sound application. One partitioner has placed all its records."""
     made = sampled(records(NAME, partitioner=partitioner))
     return situation(samples=samples(**made), **all_placed_by(NAME, partitioner))
 
@@ -69,7 +69,7 @@ def test_what_shares_no_task_may_be_placed_by_different_partitioners() -> None:
 
 
 def test_a_function_that_tells_topics_apart_would_part_what_is_joined() -> None:
-    """This one happens to give both topics the same partitions of four."""
+    """By chance, this function gives both topics the same partitions of four."""
     name = f"{MODULE}:by_adler"
     homes = partitioner_named(name, "shop-customers").partition_batch(KEYS, 4)
     customers = tuple(Sample("shop-customers", p, i, k) for i, (k, p) in enumerate(zip(KEYS, homes, strict=True)))

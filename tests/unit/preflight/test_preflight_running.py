@@ -1,4 +1,4 @@
-"""Preflight of who runs and who rescales, and what is worth knowing."""
+"""Preflight of what runs and which expansion is in progress, and its remarks."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_an_input_that_the_application_itself_writes_is_held_with_it() -> None:
 
 
 def test_a_sound_application_is_told_nothing_that_does_not_matter() -> None:
-    """No record is on its way, and everything that can be declared is."""
+    """No record is in flight, and the file declares everything that it can."""
     inputs = [INPUTS[0], {**INPUTS[1], "producers": HELD}]
     given = situation(8, inputs=inputs, repartitions=[{"name": "by-customer", "count": "derived"}])
     assert messages(given) == []

@@ -33,7 +33,7 @@ OWN = TopicDescription(REPARTITION, 4, 1, {"cleanup.policy": "delete"})
 
 
 def named_as_internal() -> Situation:
-    """The re-keyed orders go through a topic of the user's own, which is declared as an input."""
+    """The re-keyed orders go through a topic of the user, which is declared as an input."""
     given = situation(
         topics={f"shop-{REPARTITION}": None, REPARTITION: OWN},
         inputs=[{**i, "policy": "paused"} for i in (*INPUTS, {"topic": REPARTITION})],
@@ -229,7 +229,7 @@ LEFT = "shop-g2-by-customer-repartition"
 
 
 def there_already(name: str, source: str, **configs: str) -> Situation:
-    """An empty topic under a name that the next generation needs; its source has the brokers' defaults."""
+    """An empty topic with a name that the next generation needs. Its source has the brokers' defaults."""
     own = {"message.timestamp.type": "CreateTime", "max.message.bytes": "1048588", "cleanup.policy": "delete"}
     described = replace(TOPICS[source], configs=own)
     found = replace(described, name=name, partitions=8, configs={**own, **configs})
@@ -263,7 +263,7 @@ def test_a_topic_that_is_there_already_takes_what_its_source_has(
         f"topic {name!r}: found {config} {value} on the topic that is there already; expected {expected}{source}. "
         f"Set {config}="
     )
-    # Whatever is set on the source itself, `expand` sets on the topic.
+    # `expand` sets every config on the topic that is set on the source itself.
     described = replace(
         spoilt.cluster.topics[source],
         overrides={config: spoilt.cluster.topics[source].configs.get(config, "9223372036854775807")},
@@ -294,7 +294,7 @@ def test_the_names_of_the_next_generation_are_those_of_topics() -> None:
 
 
 def renamed(**names: str) -> Situation:
-    """Stores and repartitions have other names in the next generation; double underscores for dashes."""
+    """The next generation has other names for stores and repartitions. Double underscores stand for dashes."""
     given = situation()
     dashed = {name.replace("__", "-"): then for name, then in names.items()}
     return replace(given, application=given.application.model_copy(update={"green_names": dashed}))

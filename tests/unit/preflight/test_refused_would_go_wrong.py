@@ -1,4 +1,4 @@
-"""Why the refusals are right: what would come of each case if it were let through."""
+"""Why the refusals are right: what would happen in each case without the refusal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEFORE, AFTER = 4, 8
 
 
 def test_a_multicast_record_would_be_processed_twice_by_one_task() -> None:
-    """Blue has a copy in every partition; all copies of a key go to one partition of green."""
+    """Blue has a copy of the record in every partition. All copies of a key go to one partition of green."""
     copies = [key for key in KEYS for _ in range(BEFORE)]
     arrived = Counter(zip(copies, Murmur2().partition_batch(copies, AFTER), strict=True))
     assert set(arrived.values()) == {BEFORE}
@@ -35,13 +35,13 @@ def test_a_multicast_record_would_be_processed_twice_by_one_task() -> None:
     ],
 )
 def test_with_the_wrong_partitioner_records_would_miss_their_state(declared: str, real: str) -> None:
-    """The copy puts state where the declared one says, the program's records arrive where the real one does."""
+    """The copy places state by the declared partitioner. The program's records arrive by the real partitioner."""
     state, records = (partitioner_named(name).partition_batch(KEYS, AFTER - 1) for name in (declared, real))
     assert sum(a != b for a, b in zip(state, records, strict=True)) > len(KEYS) / 4
 
 
 def test_with_two_partitioners_in_a_sub_topology_records_would_not_meet_the_state_they_are_joined_with() -> None:
-    """Each topic is copied as declared, so that one key's table entry and its records are in two tasks."""
+    """Each topic is copied as declared. So a key's table entry and its records are in two different tasks."""
     customers, *others = STORES
     given = situation(AFTER, stores=[{**customers, "partitioner": "crc32"}, *others])
     moves = {m.store: m for m in given.plan.moves}
@@ -53,7 +53,7 @@ def test_with_two_partitioners_in_a_sub_topology_records_would_not_meet_the_stat
 
 
 def test_an_input_that_the_application_writes_would_have_two_writers_behind_a_bridge() -> None:
-    """Green is told one topic by the input's name, for its source and its sink; the bridge fills the same."""
+    """Green gets one topic for the input's name, for its source and its sink. The bridge fills the same topic."""
     given = situation(
         AFTER, inputs=[INPUTS[0], {"topic": "shop-customers", "policy": "repartitioned"}], samples=()
     )
@@ -76,7 +76,7 @@ def test_a_store_without_a_changelog_would_begin_empty() -> None:
 
 
 def test_a_subscription_that_is_only_copied_would_be_answered_to_a_task_that_does_not_have_its_key() -> None:
-    """The response sink sends to the partition in the value; half of the keys are elsewhere by then."""
+    """The response sink sends to the partition in the value. By then, half of the keys are in other partitions."""
     copied = Murmur2().partition_batch(KEYS, BEFORE)
     homes = Murmur2().partition_batch(KEYS, AFTER)
     lost = sum(named != home for named, home in zip(copied, homes, strict=True))
@@ -84,6 +84,6 @@ def test_a_subscription_that_is_only_copied_would_be_answered_to_a_task_that_doe
 
 
 def test_a_subscription_rewritten_for_another_left_table_would_name_its_partitions() -> None:
-    """Which is why two joins that can't be told apart are refused: their tables may have other counts."""
+    """This is why two joins that can't be told apart are refused: their tables may have different counts."""
     of_one, of_other = (Murmur2().partition_batch(KEYS, count) for count in (6, AFTER))
     assert sum(a != b for a, b in zip(of_one, of_other, strict=True)) > len(KEYS) / 2

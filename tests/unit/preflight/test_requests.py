@@ -1,4 +1,4 @@
-"""What brokers or this version could not do to the end is refused before anything is touched."""
+"""What the brokers or this version could not finish is refused before anything is touched."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERY = frozenset({*ALWAYS, *GROWS, *STREAMS_PROTOCOL})
 
 
 def on(*known: frozenset[str], level: int = 2, **changes: Any) -> Situation:
-    """The sound application on brokers 1, 2, … that know these requests."""
+    """The sound application on brokers 1, 2, … that support these requests."""
     features = {"transaction.version": level} if level else {}
     abilities = Abilities(dict(enumerate(known, 1)), features)
     return situation(cluster={"abilities": abilities, **changes})

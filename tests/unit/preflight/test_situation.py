@@ -1,4 +1,4 @@
-"""What preflight looks at is made once, complete: a check can't meet what was not read yet."""
+"""The situation of preflight is made once and complete, so a check never finds a part that was not read yet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_nothing_of_it_has_a_default(value: type) -> None:
 
 
 def made(tree: ast.AST) -> list[str]:
-    """How a situation comes to be: the calls that make one, or another out of one."""
+    """The calls that make a situation, or change one into another."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
     names = {"Situation", "replace"}
     return [

@@ -1,4 +1,4 @@
-"""A source that reads a pattern: its topics of today are listed in the file, and compared with the cluster."""
+"""A source that reads a pattern: the file lists its topics, and preflight compares them with the cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def of_pattern(directory: Path, **changes: Any) -> Path:
 def patterned(
     directory: Path, *visible: str, patterns: dict[str, list[str]] | None = None, **changes: Any
 ) -> Situation:
-    """A sound application whose customers are read by a pattern, on a cluster with these topics besides."""
+    """A sound application that reads its customers by a pattern, on a cluster with these additional topics."""
     given = situation(visible=frozenset({"shop-orders", "shop-customers", *visible}), **changes)
     application = load_application(of_pattern(directory))
     if patterns is not None:

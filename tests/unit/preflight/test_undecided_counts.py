@@ -1,4 +1,4 @@
-"""Counts of repartition topics that the text of a topology leaves open: merges, and foreign-key joins."""
+"""Counts of repartition topics that the text of a topology leaves open: with merges and foreign-key joins."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ FOREIGN_KEY = Topology(
 
 
 def merged(*stores: str) -> Topology:
-    """Orders of the web, re-keyed, beside those of the shop: a join or a merge."""
+    """Re-keyed orders of the web beside those of the shop, in a join or a merge."""
     return Topology((SubTopology(0, ("web",), (), (BY_ID,)), SubTopology(1, ("shop", BY_ID), stores, ())))
 
 
 def given(topology: Topology, policies: dict[str, str], counts: dict[str, int], **fields: Any) -> Situation:
-    """A situation with the target 8, all of whose other topics have 4 partitions."""
+    """A situation with the target 8. All other topics have 4 partitions."""
     inputs = [{"topic": topic, "policy": policy} for topic, policy in policies.items()]
     stores = [{"name": s, "type": "timestamped-key-value"} for s in topology.stores]
     ours = application("shop", inputs=inputs, stores=stores, outputs=[], **fields)
@@ -121,7 +121,7 @@ SAID = (
 
 
 def test_a_count_that_the_program_may_set_itself_is_said() -> None:
-    """Equal to the derived one, it doesn't show; green would enforce it on a topic that has grown."""
+    """A count that is equal to the derived one doesn't show. Green would enforce it on a topic that has grown."""
     assert found(situation(8)) == []
     assert SAID in messages(situation(8))
     partitioner_only = [{"name": "by-customer", "partitioner": "murmur2"}]

@@ -1,4 +1,4 @@
-"""A past interval that is processed once more: what is read, what is written, where, and what is refused."""
+"""A past interval is processed again: what is read, what is written, where, and what is refused."""
 
 from __future__ import annotations
 
@@ -144,7 +144,10 @@ def test_records_before_the_interval_make_state_and_no_output() -> None:
 
 
 def test_what_a_late_record_makes_of_records_of_the_interval_is_written() -> None:
-    """A join has the later time of its two records: if that is in the interval, no other backfill writes it."""
+    """A join result has the later time of its two records.
+
+    If that is in the interval, only this backfill writes it.
+    """
     day = Backfill(start_ms=10, end_ms=20, outputs={"out": "again"})
     builder = StreamsBuilder()
     left, right = (builder.stream(name, key=STRING, value=STRING) for name in ("left", "right"))

@@ -1,4 +1,4 @@
-"""A batch takes no longer than it may, however slow its records are to come or to process."""
+"""A batch keeps its limit of time, however slowly its records arrive or are processed."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ TEXTS = {"found": "f", "expected": "e", "remedy": "r"}
 
 
 def arrived(error: Exception, cause: Exception | None = None) -> RescaleError:
-    """What is left of an error on its way through the control topic."""
+    """The error that arrives after its way through the control topic."""
     error.__cause__ = cause
     return JobFailure.model_validate_json(JobFailure.of(error).model_dump_json()).error
 

@@ -1,4 +1,4 @@
-"""Reading a topic that has grown: whose end is asked for first, and who waits for whom."""
+"""Reading a topic that has grown: which ends are asked for first, and which partitions wait for others."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ GROWN = {"in": GrownTopic("in", initial=1, partitions=4, processors=1)}
 
 
 class Admin:
-    """Brokers whose producer writes to an old partition and then to a new one, between any two questions.
+    """Brokers with a producer that writes between any two questions: to an old partition, then to a new one.
 
-    :param hidden: questions for which the last record of partition 0 is still within an open transaction.
+    :param hidden: for so many questions, the last record of partition 0 is within an open transaction.
     """
 
     def __init__(self, hidden: int = 0) -> None:
@@ -54,7 +54,7 @@ def test_the_end_of_an_old_partition_is_not_in_front_of_an_open_transaction() ->
 
 
 class Message:
-    """A record as the client hands it over."""
+    """A record as the client returns it."""
 
     def __init__(self, partition: int, offset: int, timestamp: int) -> None:
         self._at, self._timestamp = (partition, offset), timestamp
@@ -76,7 +76,7 @@ class Message:
 
 
 class Log:
-    """A consumer that is given everything at once."""
+    """A consumer that gets everything at once."""
 
     def __init__(self, times: Mapping[int, list[int]]) -> None:
         self._messages = [Message(p, o, at) for p, its in times.items() for o, at in enumerate(its)]
@@ -92,7 +92,7 @@ TIMES = {0: [50, 70, 90], 1: [10, 60], 2: [20, 80]}
 
 
 def read(holds: Mapping[int, Mapping[int, int]]) -> list[tuple[int, int]]:
-    """Partition and offset of everything, in the order in which it is read."""
+    """The partition and offset of all records, in the order of reading."""
     ends = {("in", p): len(its) for p, its in TIMES.items()}
     waiting = {("in", p): {("in", q): fence for q, fence in its.items()} for p, its in holds.items()}
     source = TaskInput(cast(Consumer, Log(TIMES)), dict.fromkeys(ends, 0), ends, waiting)

@@ -1,4 +1,4 @@
-"""What a pipeline makes of partitions and processors that are more than at the beginning (KIP-287)."""
+"""How a pipeline handles more partitions and processors than at the beginning (KIP-287)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WINDOWS = StoreDefinition("windows", "timestamped-window")
 
 @dataclass(frozen=True)
 class Part:
-    """A sub-topology, as far as its counts go."""
+    """The counts of a sub-topology."""
 
     id: int = 0
     sources: tuple[str, ...] = ("in",)
@@ -41,7 +41,7 @@ UNDECLARED = Declared({}, ())
 def seen(
     known: PipelineProcessors, counts: Mapping[str, int], declared: Declared = LINEAR, part: Part | None = None
 ) -> PipelineProcessors:
-    """The record after a run that finds so many partitions; it began anew if nothing is known."""
+    """The record after a run that finds so many partitions. Without a known record, it begins anew."""
     part = part or Part()
     anew = () if part.id in known.sub_topologies else (part.id,)
     return observed(known, [part], counts, declared, anew, at_ms=1_000)
@@ -180,7 +180,7 @@ def test_a_record_placed_by_murmur2_modulo_is_refused_by_its_key() -> None:
 
 
 def late_key() -> bytes:
-    """A key of partition 0 that is in partition 3 by now."""
+    """A key of partition 0 that is now in partition 3."""
     return next(
         key for key in KEYS if (LinearHashing(3).partition(key, 3), LinearHashing(3).partition(key, 5)) == (0, 3)
     )

@@ -130,7 +130,7 @@ def test_a_rebalance_is_triggered_as_long_as_something_warms_up(
     processing = Processing(at_ms=60_000, movements=(movement,) * moves, clients=(ClientRecord(client_id="a"),))
 
     class Control:
-        """A control topic that is read."""
+        """A control topic that can only be read."""
 
         def __init__(self, *_: Any) -> None:
             pass

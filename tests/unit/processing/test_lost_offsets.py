@@ -1,4 +1,4 @@
-"""A partition that was processed before never begins at its log start by itself, nor is anything passed over."""
+"""A partition that was processed before never begins at its log start by itself, and no record is skipped."""
 
 from __future__ import annotations
 

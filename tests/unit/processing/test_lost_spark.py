@@ -1,4 +1,4 @@
-"""A client whose Spark begins no task any more is put out, unless nobody else could have its tasks."""
+"""A client whose Spark starts no task any more is left out, unless no other client could take its tasks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def of(kind: type[RescaleError]) -> JobFailure:
 
 
 class World:
-    """The control topic of a pipeline with two clients of two threads each; the first one's Spark is gone."""
+    """The control topic of a pipeline with two clients of two threads each.
+
+    The Spark of the first client is gone.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *members: Member) -> None:
         self.processing = Rebalance(RUN, 0, TASKS, members or (A, B)).of(None)

@@ -1,4 +1,4 @@
-"""A pipeline that this project runs: its file, its internal topics, its levels, and who runs which task."""
+"""A pipeline that this project runs: its file, internal topics and levels, and which thread runs which task."""
 
 from __future__ import annotations
 

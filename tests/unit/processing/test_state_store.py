@@ -1,4 +1,4 @@
-"""A task's store is a plain dictionary in the order of its keys, whatever of it is in files."""
+"""A task's store behaves like a dictionary in the order of its keys, whatever part of it is in files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def state_at(position: int) -> SavedState:
 
 
 def nothing(*_: object) -> None:
-    """Where a store's changelog records go that nobody looks at."""
+    """A changelog that drops its records."""
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
@@ -79,7 +79,7 @@ def files(tmp_path: Path) -> StateFiles:
 
 
 def saved_runs(files: StateFiles, count: int) -> Iterator[SavedState]:
-    """Runs that each change one of a hundred keys."""
+    """Runs of a task. Each changes one of a hundred keys."""
     store, saved = TaskStore(nothing), None
     for number in range(100):
         store.restore(b"%03d" % number, b"0", 1)
@@ -129,7 +129,7 @@ def test_only_what_the_two_newest_manifests_name_is_kept(
 
 
 def test_manifests_of_one_offset_are_not_kept_for_ever(files: StateFiles) -> None:
-    """A standby without news says again and again that its state is whole."""
+    """A standby without new records reports again and again that its state is complete."""
     *_, saved = saved_runs(files, 1)
     for as_of_ms in range(1, 9):
         saved = files.save(TaskStore(nothing), saved, saved.model_copy(update={"as_of_ms": as_of_ms}))

@@ -1,4 +1,4 @@
-"""What a pipeline makes of an input that has grown and whose partitioner is static (KIP-878)."""
+"""How a pipeline handles the growth of an input with a static partitioner (KIP-878)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATIC = Declared({}, (), {"in": PINNED})
 
 @dataclass(frozen=True)
 class Part:
-    """A sub-topology, as far as its counts go."""
+    """The counts of a sub-topology."""
 
     id: int = 0
     sources: tuple[str, ...] = ("in",)
@@ -28,7 +28,7 @@ class Part:
 
 
 def grown(declared: Declared) -> PipelineProcessors:
-    """Two partitions, then four."""
+    """An input with two partitions, then four."""
     first = observed(PipelineProcessors(), [Part()], {"in": 2}, declared, (0,), at_ms=1_000)
     return observed(first, [Part()], {"in": 4}, declared, (), at_ms=2_000)
 

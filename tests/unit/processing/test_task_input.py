@@ -1,4 +1,4 @@
-"""A task's partitions are merged by timestamp, and each is through once its last record has been taken."""
+"""A task's partitions are merged by timestamp. A partition is done when its last record has been taken."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Source = tuple[str, int]
 
 @dataclass(frozen=True)
 class Sent:
-    """As much of a message as is looked at."""
+    """The parts of a message that are looked at."""
 
     source: Source
     at: int
@@ -50,7 +50,7 @@ def end_of(source: Source, at: int) -> Sent:
 
 @dataclass
 class Brokers:
-    """Hands out what is in the logs, a few records at a time, but not of partitions that are paused."""
+    """Gives the records of the logs, a few at a time, but not those of paused partitions."""
 
     logs: dict[Source, list[Sent]]
     at_a_time: int = 3
@@ -161,7 +161,7 @@ def test_an_error_of_a_partition_is_told_with_its_name() -> None:
 
 @given(st.lists(st.integers(0, 9), max_size=12), st.lists(st.integers(0, 9), max_size=12), st.integers(0, 24))
 def test_going_on_from_any_position_gives_the_same_order(left: list[int], right: list[int], cut: int) -> None:
-    """So a crash between two transactions changes nothing in what is processed after what."""
+    """So a crash between two transactions does not change the order of processing."""
     logs = {
         source: [Sent(source, at, time) for at, time in enumerate(times)]
         for source, times in ((LEFT, left), (RIGHT, right))

@@ -1,4 +1,4 @@
-"""Which saved state a task may begin with, and from which offsets it goes on."""
+"""The saved state with which a task may begin, and the offsets from which it goes on."""
 
 from __future__ import annotations
 

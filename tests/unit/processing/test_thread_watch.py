@@ -1,4 +1,4 @@
-"""A thread's job that makes no progress is noticed and ended; a job that goes on is left alone."""
+"""A thread's job without progress is noticed and ended. A job with progress is left alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From when on a cleaned log still tells the state, held against a model of the log cleaner."""
+"""From which time on a cleaned log still has the exact state, checked with a model of the log cleaner."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ LATER = 10**6
 
 
 def batched(entries: Sequence[Entry], size: int, end: int, newest: int = 0) -> list[Batch]:
-    """The batches of a log whose records were appended in batches of equal size, some of which are gone.
+    """The batches of a log. Records were appended in batches of equal size, and some records are gone.
 
-    :param newest: where its newest segment begins; what is before is one segment, too.
+    :param newest: where its newest segment begins. Everything before it is one segment.
     """
     batches: list[Batch] = []
     firsts = sorted({*range(0, end, size), *([newest] if newest < end else [])})
@@ -41,9 +41,9 @@ def batched(entries: Sequence[Entry], size: int, end: int, newest: int = 0) -> l
 def cleaned(
     entries: Sequence[Entry], before: int, *, swapped: int | None = None, without_tombstones: bool = False
 ) -> list[Entry]:
-    """What the cleaner leaves when it has looked at everything before an offset.
+    """The records that the cleaner leaves after it has looked at everything before an offset.
 
-    :param swapped: it was cut short when it had replaced what is before this offset.
+    :param swapped: it was cut short after it had replaced everything before this offset.
     """
     last = {e.key: e.offset for e in entries if e.offset < before}
     behind = before if swapped is None else min(swapped, before)
@@ -102,20 +102,20 @@ class TestCleaned:
     ENTRIES = log(("a", 10, "1"), ("b", 20, "1"), ("b", 30, "2"), ("a", 40, "2"), ("a", 50, "3"), ("c", 60, "1"))
 
     def test_the_days_before_the_cleaned_part_ends_are_refused(self) -> None:
-        """Offset 0 is superseded at 3: as of 35, `a` was 1, and nobody knows any more."""
+        """Offset 0 is superseded at 3. As of 35, `a` was 1, but the log does not have this any more."""
         left = cleaned(self.ENTRIES, before=4)
         assert [e.offset for e in left] == [2, 3, 4, 5]
         assert exact_from(left, 6, newest=4) == 50 + GRACE + 1
 
     def test_a_rule_that_looks_at_holes_alone_would_be_wrong(self) -> None:
-        """The last hole is at offset 1, at time 20; but the state as of 35 is not what is left of it."""
+        """The last hole is at offset 1, at time 20. But the remaining records do not give the state as of 35."""
         left = cleaned(self.ENTRIES, before=4)
         as_of_35 = SnapshotRule(35)
         assert values(state([], tail_of(left, as_of_35))) == {"b": "2"}
         assert values(state([], tail_of(self.ENTRIES, as_of_35))) == {"a": "1", "b": "2"}
 
     def test_a_pass_that_was_cut_short_is_not_told_by_keys_that_come_again(self) -> None:
-        """Only the first two offsets were replaced: `b` is there twice, and `a` was superseded behind it."""
+        """Only the first two offsets were replaced. `b` is there twice, and `a` was superseded after it."""
         entries = log(
             ("a", 10, "1"), ("x", 11, "1"), ("b", 20, "1"), ("b", 21, "2"), ("a", 150, "2"), ("c", 160, "1")
         )
@@ -131,7 +131,7 @@ class TestCleaned:
         assert exact_from(left, 6, newest=0) == 60 + GRACE + 1
 
     def test_what_was_appended_meanwhile_shows_how_far_cleaning_may_have_come(self) -> None:
-        """The range was chosen when the third batch was in the newest segment; it may have been cleaned since."""
+        """The range was chosen while the third batch was in the newest segment. It may have been cleaned since."""
         seen = [Batch(1, 1, 1, 10, opens_segment=True), Batch(2, 2, 1, 20), Batch(3, 3, 1, 99, opens_segment=True)]
         coverage = coverage_of(seen, 0, 3, 0)
         assert exact_from_ms(coverage, 10, RULE) == 99 + GRACE + 1
@@ -143,7 +143,7 @@ class TestCleaned:
         assert exact_from_ms(coverage, 20, RULE, lagging_ms=99) == 60 + GRACE + 1
 
     def test_markers_do_not_count(self) -> None:
-        """They have the time of their writing, records may have times of years ago."""
+        """Markers have the time at which they were written, while records may have times of years ago."""
         seen = [
             Batch(1, 1, 1, 10, opens_segment=True),
             Batch(2, 2, 1, 9_999, is_control=True),
@@ -187,7 +187,7 @@ class TestCleaned:
             *((key, at - late, f"{value}{at}" if value else None) for (key, _, late, value), at in in_order)
         )
         left = entries
-        # Brokers make a segment when they append to it, so the newest one has a record, which no pass reads.
+        # Brokers make a segment when they append to it. So the newest segment has a record, and no pass reads it.
         newest = min(newest, len(entries) - 1)
         for before, swapped, without_tombstones in passes:
             left = cleaned(left, min(before, newest), swapped=swapped, without_tombstones=without_tombstones)

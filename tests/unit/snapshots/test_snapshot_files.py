@@ -1,4 +1,4 @@
-"""Days as directories of Parquet: written as a whole, replaced identically, and readable with what people have."""
+"""Days as directories of Parquet: written as a whole, replaced identically, and readable with common tools."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class TestRows:
         assert not plain.same_rows(STORE.model_copy(update={"store_type": "window"}))
 
     def test_logical_types_are_read_where_avro_means_them(self) -> None:
-        """UUIDs are texts, at any depth; on another type a logical type is to be ignored."""
+        """UUIDs are texts, at any depth. On another type, a logical type has to be ignored."""
         fields = [
             {"name": "ids", "type": {"type": "array", "items": {"type": "string", "logicalType": "uuid"}}},
             {"name": "day", "type": {"type": "string", "logicalType": "date"}},

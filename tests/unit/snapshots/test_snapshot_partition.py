@@ -1,4 +1,4 @@
-"""One partition's snapshot beside a log cleaner that is at work: what was read is what is judged."""
+"""One partition's snapshot beside a working log cleaner: the judgement is about the records that were read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STORE = StoreRequest(name="totals", store_type="key-value")
 
 
 class CleanedMeanwhile(PartitionBuild):
-    """A log that is cleaned further, up to its newest segment, between any two looks at it."""
+    """A log that is cleaned further between any two looks at it, up to its newest segment."""
 
     log: Sequence[Entry] = ()
     newest = 0
@@ -46,7 +46,7 @@ class CleanedMeanwhile(PartitionBuild):
 def build(
     tmp_path: Path, log: Sequence[Entry], newest: int, lagging: Callable[[int], int] | None = None
 ) -> tuple[set[bytes] | None, int]:
-    """Return the keys of the day, None if it is refused, and how many records were read."""
+    """Return the keys of the day (None if it is refused), and the number of records that were read."""
     directory = StoreDirectory(str(tmp_path), "app", STORE.name)
     work = StoreWork(
         directory=directory,
@@ -89,7 +89,7 @@ def log(*records: tuple[str, int]) -> list[Entry]:
 
 @pytest.mark.parametrize("holed", [False, True])
 def test_what_was_removed_while_it_was_read_is_noticed(tmp_path: Path, holed: bool) -> None:
-    """`k` belongs to the day, and is superseded on the next day, before the newest segment."""
+    """`k` belongs to the day. It is superseded on the next day, before the newest segment."""
     entries = log(("old", -30), ("old", -20), ("k", -10), ("k", 10), ("z", 20))
     if holed:
         del entries[0]
@@ -108,7 +108,7 @@ def test_a_day_before_the_newest_segment_is_written_from_what_was_read_once(tmp_
 def test_how_far_a_declared_lag_lets_cleaning_come_is_asked_when_the_log_is_judged(
     tmp_path: Path, looked_at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job takes its time, and cleaning goes on; when the job began, `k` was too young for it."""
+    """Cleaning goes on while a job runs. When the job began, `k` was too young to be cleaned."""
     monkeypatch.setattr(snapshot_partition, "now_ms", lambda: DAY.end_ms + looked_at)
     entries = log(("old", -30), ("old", -20), ("k", -10), ("k", 10), ("z", 20))
     del entries[0]

@@ -1,4 +1,4 @@
-"""A day on other file systems than a local path: by a URI, in memory, and where no directory can be moved."""
+"""A day on other file systems than a local path: by a URI, in memory, and where directories can't be moved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.snapshot_days import DAY, ENTRIES, STORE, written
 
 
 class ObjectStoreHandler(fs.FSSpecHandler):  # type: ignore[misc]
-    """Moves files alone, as Arrow's S3 does."""
+    """Moves only files, as Arrow's S3 does."""
 
     def move(self, src: str, dest: str) -> None:
         """Move a file."""

@@ -1,4 +1,4 @@
-"""As of the end of a day: what belongs to it, and that a chain of days says the same as the whole log."""
+"""The state at the end of a day: what belongs to it. A chain of days gives the same as the whole log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def tail_of(entries: Iterable[Entry], rule: SnapshotRule) -> Tail:
 
 
 def state(base: Sequence[Entry], tail: Tail) -> list[Entry]:
-    """What the Arrow code does, with lists."""
+    """Do with lists what the Arrow code does."""
     keep = survivors([e.key for e in base], [e.timestamp_ms for e in base], tail)
     rows = [*(e for e, kept in zip(base, keep, strict=True) if kept), *tail.latest.values()]
     rows.sort(key=lambda e: (e.key, e.timestamp_ms))
@@ -133,7 +133,7 @@ RULES = st.sampled_from(
 )
 BUILT = st.sets(st.integers(1, 5))
 LOOKED = st.lists(st.integers(0, 60), min_size=5, max_size=5)
-"""How far the log had come when each day was built."""
+"""The end of the log when each day was built."""
 
 
 def assert_chain_is_replay(records: list[Entry], rule: SnapshotRule, looked: list[int], built: set[int]) -> None:

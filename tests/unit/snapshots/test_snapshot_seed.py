@@ -1,4 +1,4 @@
-"""Which snapshots a restore may begin with at all, before any log is looked at."""
+"""The snapshots with which a restore may begin, before it looks at any log."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Admin:
     def __init__(self, _: KafkaConnection) -> None: ...
 
     def describe_topics(self, _: list[str]) -> dict[str, TopicDescription]:
-        """Return it."""
+        """Return the running changelog."""
         return {TOPIC.name: TOPIC}
 
 

@@ -1,4 +1,4 @@
-"""Which generation is read, and what the job is asked for."""
+"""Which generation is read, and what the request of the job says."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOUR_MS = 3_600_000
 
 
 def promoted(paused_ms: int, before: Generations | None = None, **changes: Any) -> Generations:
-    """Return the generations after an expansion whose pause began then."""
+    """Return the generations after an expansion whose pause began at a time."""
     generation = (before.generation if before else 1) + 1
     blue = before.running if before else NAME
     plan = in_place_plan(4, 8, generation=generation).model_copy(
@@ -84,7 +84,7 @@ class TestBridged:
         journal = Journal(plan=plan, phase=Phase.STARTED, pause_started_ms=1)
         source = source_at(ControlState(generations=running, journal=journal), NAME, DAY)
         assert (source.bridged, source.bridge_group) == (("orders",), plan.bridge_group)
-        # Another expansion has begun: it only could because the bridge of the one before had ended.
+        # Another expansion has begun. This was only possible because the bridge of the previous one had ended.
         later = journal.model_copy(update={"plan": plan.model_copy(update={"green": "ordered-g3"})})
         assert source_at(ControlState(generations=running, journal=later), NAME, DAY).bridged == ()
 

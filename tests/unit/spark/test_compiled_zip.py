@@ -1,4 +1,4 @@
-"""Modules in a zip have their compiled forms beside them."""
+"""Modules in a zip have their compiled files beside them."""
 
 from __future__ import annotations
 

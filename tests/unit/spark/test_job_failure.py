@@ -1,4 +1,4 @@
-"""What a job leaves behind when it fails while the brokers are away."""
+"""The result that a job leaves when it fails while the brokers are away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Within the pause a driver gives signs of life, often and without asking the brokers anything before."""
+"""Within the pause, a driver gives signs of life, often and without a request to the brokers before them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AWAY = ClusterOutage("a test", found="no answer", expected="one", remedy="Wait."
 
 
 class Control:
-    """Keeps results; the action ends with the last that is wanted."""
+    """Keeps results. The action ends with the last result that a test wants."""
 
     def __init__(self, wanted: int, *, outages: int = 0) -> None:
         self.put: list[JobResult] = []

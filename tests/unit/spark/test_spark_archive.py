@@ -1,4 +1,4 @@
-"""The archive of Spark's classes is used where it is, made once, and its lack stops nobody."""
+"""The archive of Spark's classes is made once, and used if it exists. Without it, everything works too."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from testbed.archives.spark_archive import ensure_spark_archive, spark_environme
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Asked once per process, by a program that these tests stand in for.
+    # The answer is asked once per process, by a program that these tests replace.
     class_archive.require_java()
     monkeypatch.setattr(spark_archive, "ARCHIVES", tmp_path / "spark")
     monkeypatch.delenv("SPARK_SUBMIT_OPTS", raising=False)
 
 
 def trained(monkeypatch: pytest.MonkeyPatch, *, code: int, makes: bool) -> list[str]:
-    """Stand for the training job; returns the options that it was started with."""
+    """Replace the training job, and return the options that it was started with."""
     options: list[str] = []
 
     def run(_: list[str], *, env: dict[str, str], **__: Any) -> subprocess.CompletedProcess[str]:
@@ -43,7 +43,7 @@ def test_it_is_made_once_and_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(runs) == 1
     used = spark_environment()["SPARK_SUBMIT_OPTS"]
     assert used.startswith(f"-Dmine=1 -Xshare:auto -XX:SharedArchiveFile={archive} ")
-    # A process that is started with it needs nothing added.
+    # A process that already has the option needs nothing more.
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", used)
     assert spark_environment() == {}
 

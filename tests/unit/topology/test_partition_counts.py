@@ -9,7 +9,7 @@ from kafka_rescale.core.topology.topology import SubTopology, Topology
 
 
 def topology(*subtopologies: tuple[str, str]) -> Topology:
-    """Sub-topologies written as (sources, sinks); a name in capitals is a repartition topic."""
+    """Sub-topologies, written as (sources, sinks). A name in capitals is a repartition topic."""
 
     def names(text: str) -> tuple[str, ...]:
         return tuple(f"{n}-repartition" if n.isupper() else n for n in text.split())
@@ -18,7 +18,7 @@ def topology(*subtopologies: tuple[str, str]) -> Topology:
 
 
 def counts(given: Topology, external: dict[str, int], **enforced: int) -> dict[str, int]:
-    """Computed counts; repartition topics by their name in capitals."""
+    """The computed counts. Repartition topics have names in capitals."""
     suffixed = {f"{t}-repartition": n for t, n in enforced.items()}
     computed = partition_counts(given, external, suffixed)
     return {t.removesuffix("-repartition"): n for t, n in computed.items()}

@@ -1,4 +1,4 @@
-"""``Topology#describe()`` as Kafka Streams prints it and as people paste it."""
+"""The parser reads ``Topology#describe()`` as Kafka Streams prints it and as people paste it."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ Global Stores:
   GlobalStore: KSTREAM-SOURCE-0000000010(topic: rates) -> KTABLE-SOURCE-0000000011(store: rates-store)
 
 """
-"""Of Kafka Streams before 1.1, which had its sub-topologies in the order of a hash table."""
+"""The text of Kafka Streams before 1.1, with its sub-topologies in the order of a hash table."""
 
 ONE_LINE_PARSED = (
     SubTopology(0, ("lines.raw", "more-lines"), (), ("Counts-repartition",)),
@@ -198,7 +198,7 @@ def test_wrapped_and_prefixed_lines_with_arrows_are_parsed(change: str) -> None:
 
 
 def test_the_same_topology_is_the_same_on_one_line() -> None:
-    """Lines that somebody has joined, with the brackets of later versions."""
+    """A person has joined the lines. The brackets are those of later versions."""
     joined = WORD_COUNT.replace("\n      -->", " -->").replace("\n      <--", " <--")
     assert parse_describe(joined) == WORD_COUNT_PARSED
 

@@ -1,4 +1,4 @@
-"""The report that the command line takes for an answer: this job's, or the one that an expansion ended with."""
+"""The report that the command line shows: that of this job, or that with which an expansion ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAN, BEGAN_MS = situation().plan, 1_000
 
 
 def answered(monkeypatch: pytest.MonkeyPatch, phase: Phase, report: dict[str, object], code: int = 0) -> Report:
-    """Run the command with a job that has ended, and a control topic as it is then."""
+    """Run the command with an ended job and the control topic at that time."""
     state = ControlState(journal=Journal(plan=PLAN, phase=phase), report=report)
     monkeypatch.setattr(command, "ControlTopic", lambda *_: SimpleNamespace(read=lambda: state))
     monkeypatch.setattr(command, "now_ms", lambda: BEGAN_MS)

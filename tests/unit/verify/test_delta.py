@@ -1,4 +1,4 @@
-"""The oracles of a stretch: histories that are copied and compacted at random, and what is wrong in a copy."""
+"""The oracles of a stretch: histories that are copied and compacted at random, and mistakes in a copy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka_rescale.core.verify.oracles import Oracle, finding_of
 
 BLUE, GREEN = 2, 4
 SINCE = {p: 40 for p in range(BLUE)}
-"""Blue's records from here on have to be in green; those before it, down to 0, may be."""
+"""Blue's records from here on have to be in green. Those before it may be in green."""
 
 
 def home(key: bytes, count: int) -> int:
@@ -36,7 +36,7 @@ def history(seed: int, keys: int = 6, length: int = 200) -> list[Seen]:
 
 
 def copied(blue: Sequence[Seen], begun: int = 30) -> list[Seen]:
-    """Green's stretch: the copies of what lies behind a position before ``SINCE``."""
+    """Green's stretch: the copies of blue's records from a position before ``SINCE`` on."""
     ends = dict.fromkeys(range(GREEN), 1_000)
     made = []
     for record in blue:
@@ -47,7 +47,10 @@ def copied(blue: Sequence[Seen], begun: int = 30) -> list[Seen]:
 
 
 def compacted(log: Sequence[Seen], draw: random.Random) -> list[Seen]:
-    """What compaction up to some place leaves: of a key, all its records from one place on."""
+    """The records that compaction up to a random place leaves.
+
+    Before that place, each key has only its newest record. From there on, all records are left.
+    """
     last = {r.key: i for i, r in enumerate(log)}
     clean_to = draw.randrange(len(log))
     newest = {r.key: i for i, r in enumerate(log[:clean_to])}

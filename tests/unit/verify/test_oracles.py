@@ -1,4 +1,4 @@
-"""Findings in words."""
+"""The words of findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of a store: no key is in two of them, together they are the whole, and their reports add up."""
+"""Parts of a store: no key is in two parts, together they are the whole store, and their reports add up."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def report(n: int) -> StoreReport:
 
 
 def of(each: Move) -> tuple[Part, ...]:
-    """The parts of a store, each partition of which has 5 records."""
+    """The parts of a store. Each of its partitions has 5 records."""
     plan = plan_of("shop", each)
     return parts_of(plan, fences_of(Journal(plan=plan)))
 
@@ -121,7 +121,7 @@ def log(topic: str, partitions: int) -> ComparedLog:
 
 
 def stores(*sizes: int, **changes: object) -> tuple[list[Part], dict[str, Move]]:
-    """Parts of some size each, and the moves of their stores."""
+    """Parts of these sizes, and the moves of their stores."""
     parts = [Part(store=f"s{n}", records=size) for n, size in enumerate(sizes)]
     return parts, {part.store: move(4, 8).model_copy(update={"store": part.store, **changes}) for part in parts}
 

@@ -1,4 +1,4 @@
-"""A promotion relies on a proof only if it is about these copies, and they still are what was compared."""
+"""A promotion relies on a proof only if it is about these copies, and they are still what was compared."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JOURNAL = Journal(plan=situation().plan, attempt=2)
 ENDS = {m.source: dict.fromkeys(range(m.source_partitions), 7) for m in JOURNAL.plan.changelogs}
 STOPPED = JOURNAL.model_copy(update={"captured": Captured(changelog_ends=ENDS)})
 AHEAD = {**ENDS, JOURNAL.plan.changelogs[0].source: {0: 4}}
-"""Everything is proven up to 3."""
+"""Ends that are ahead of the proof, which goes up to 3."""
 PROOF = proof_of(JOURNAL)
 PROOFS = [PROOF]
 TOPICS = list(PROOF.fences.green_topics)
@@ -173,12 +173,12 @@ def test_a_copy_that_was_emptied_since_is_not_the_one_that_was_proven() -> None:
     one = {**begins(), TOPICS[-1]: {**begins()[TOPICS[-1]], 3: GREEN_END}}
     with pytest.raises(UnsafeState, match=r"was emptied since \(partition 3\)"):
         assert_same_topics(JOURNAL, PROOFS, IDS, one)
-    # Retention that deletes a part of it leaves the rest of what was proven.
+    # If retention deletes a part, the rest is still proven.
     assert_same_topics(JOURNAL, PROOFS, IDS, begins(GREEN_END - 1))
 
 
 def test_a_record_that_was_deleted_from_a_compacted_topic_is_missed() -> None:
-    """Compaction never moves a log start. Where brokers may delete as well, retention explains it."""
+    """Compaction never moves a log start. If brokers may also delete, retention can explain the missing record."""
     fences = PROOF.fences.model_copy(update={"green_compacted": tuple(TOPICS[1:])})
     compacted = [PROOF.model_copy(update={"fences": fences})]
     assert_same_topics(JOURNAL, compacted, IDS, {**begins(), TOPICS[0]: begins(1)[TOPICS[0]]})

@@ -1,4 +1,4 @@
-"""The comparison of outer joins leaves out what depends on the order of partitions, and nothing else."""
+"""The comparison of outer joins leaves out only what depends on the order of partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is compared, where green had to start, and how the report reads."""
+"""What is compared, where green had to start, and the text of the report."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ class TestWhatAReportIsAbout:
         "changes",
         [
             {"phase": Phase.VERIFIED, "owner": "run-2", "timings": {"total": 7.0}},
-            # By the clock of the machine that the cutover runs on, which is no other one's.
+            # The time is by the clock of the cutover's machine, which differs from other clocks.
             {"pause_started_ms": NOW + 1},
         ],
     )

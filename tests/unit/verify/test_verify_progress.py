@@ -1,4 +1,4 @@
-"""A verification that takes minutes says how far it is; without stores it is about the start alone."""
+"""A verification that takes minutes says how far it is. Without stores, it checks only the start."""
 
 from __future__ import annotations
 

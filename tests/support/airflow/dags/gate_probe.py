@@ -1,4 +1,7 @@
-"""An Airflow DAG of the system tests: begin an expansion, wait at its gate, ask, end. No Spark, no cutover."""
+"""An Airflow DAG of the system tests: begin an expansion, wait at its gate, ask for approval, end.
+
+It uses no Spark and does no cutover.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Airflow DAGs of the system tests: the operators for threads and processors, as a user's own DAGs have them."""
+"""Airflow DAGs of the system tests: the operators for threads and processors, as a user's own DAGs use them."""
 
 from __future__ import annotations
 
