@@ -32,13 +32,13 @@ WINDOWED = {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
 
 
 TYPES = ("key-value", "timestamped-key-value", "timestamped-window", "session")
-# In `make test`, the logs of most other tests here are without transactions.
+# In `make test`, windows and sessions are in test_stores_together.py; most tests below are without transactions.
 LOGS = [
     pytest.param(
         kind,
         transactional,
         id=f"{'transactional' if transactional else 'plain'}-{kind}",
-        marks=[] if transactional else [pytest.mark.slow],
+        marks=[] if transactional and kind in TYPES[:2] else [pytest.mark.slow],
     )
     for transactional in (False, True)
     for kind in TYPES
@@ -174,6 +174,8 @@ def test_what_the_log_cleaner_leaves_is_the_end_of_each_history(
     assert report.surplus == report.green.records - report.blue.records
 
 
+# In `make test`, test_stores_together.py counts such an entry, and the test below has one that nothing excuses.
+@pytest.mark.slow
 def test_entries_that_retention_has_deleted_are_counted_but_prove_nothing(
     spark: SparkSession, client: Client, unique: str
 ) -> None:
