@@ -61,6 +61,7 @@ def test_a_database_that_is_locked_for_longer_than_its_own_time_ends_no_part(wor
     assert "database is locked" not in said
 
 
+@pytest.mark.slow  # in `make test`, test_a_chain_shows_the_plans_of_its_members_and_changes_nothing
 def test_a_dry_run_shows_the_plan_and_changes_nothing(world: World) -> None:
     dag = f"expand_{PLAIN}"
     run = world.airflow.trigger(dag, {"target": 8, "dry_run": True})

@@ -45,6 +45,8 @@ def test_a_statsd_server_gets_them_all_behind_the_prefix_of_airflow(tmp_path: Pa
     assert {name: server.gauges.get(f"company.{name}") for name in ALL} == ALL
 
 
+# In `make test`, S/test_airflow_standalone.py has names with tags at a StatsD server.
+@pytest.mark.slow
 def test_a_statsd_server_gets_their_tags_where_airflow_writes_them_into_the_name(tmp_path: Path) -> None:
     with StatsdServer() as server:
         report(tmp_path, server.settings(with_tags=True))

@@ -123,7 +123,11 @@ def test_a_transaction_that_stays_open_is_named(admin: ClusterAdmin, topic: str,
     assert open_transactions(admin, [f"{topic}-counts"]) == []
 
 
-@pytest.mark.parametrize("settings", [CLASSIC, STREAMS], ids=["classic", "streams"])
+# In `make test`, a group of the streams protocol; the next test has one of the classic protocol.
+@pytest.mark.parametrize(
+    "settings",
+    [pytest.param(CLASSIC, id="classic", marks=pytest.mark.slow), pytest.param(STREAMS, id="streams")],
+)
 def test_an_over_partitioned_internal_topic_keeps_the_application_from_running(
     admin: ClusterAdmin, client: dict[str, str], topic: str, tmp_path: Path, settings: dict[str, str]
 ) -> None:
@@ -135,7 +139,11 @@ def test_an_over_partitioned_internal_topic_keeps_the_application_from_running(
     assert processed(admin, topic) == 0
 
 
-@pytest.mark.parametrize("settings", [CLASSIC, STREAMS], ids=["classic", "streams"])
+# In `make test`, a group of the classic protocol; the test before has one of the streams protocol.
+@pytest.mark.parametrize(
+    "settings",
+    [pytest.param(CLASSIC, id="classic"), pytest.param(STREAMS, id="streams", marks=pytest.mark.slow)],
+)
 def test_growing_what_a_running_application_reads_ends_it(
     admin: ClusterAdmin, client: dict[str, str], topic: str, tmp_path: Path, settings: dict[str, str]
 ) -> None:

@@ -90,7 +90,15 @@ def test_librdkafka_writes_to_pythons_logging_and_not_to_stderr(
     assert PASSWORD not in caplog.text
 
 
-@pytest.mark.parametrize("password", ['with "quotes" inside', "back\\slash", "semi;colon 'and' $more"])
+# In `make test`, test_mechanisms.py::test_java_is_let_in_by_the_mapped_settings has quotes and a backslash.
+@pytest.mark.parametrize(
+    "password",
+    [
+        pytest.param('with "quotes" inside', marks=pytest.mark.slow),
+        pytest.param("back\\slash", marks=pytest.mark.slow),
+        "semi;colon 'and' $more",
+    ],
+)
 def test_java_reads_the_password_that_was_meant(password: str, tmp_path: Path) -> None:
     config = {"bootstrap.servers": "a:9092", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
     config |= {"sasl.username": "alice", "sasl.password": password}

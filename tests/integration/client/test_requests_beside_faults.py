@@ -149,6 +149,8 @@ def test_brokers_spread_replicas_as_the_need_of_disk_takes_it(
     assert max(held()) <= need.on_one(3, 1)
 
 
+# In `make test`, U/test_disk.py has brokers that tell nothing, and what is made of that.
+@pytest.mark.slow
 def test_a_frozen_broker_tells_nothing_of_its_disk_and_the_others_do(cluster: EmbeddedCluster) -> None:
     connection = KafkaConnection(cluster.client_config())
     with away(cluster, 2, "freeze"):

@@ -35,7 +35,10 @@ def leader(beside: Beside) -> int:
     return ClusterRoles(beside.connection).leader(beside.plan.moves[0].source)
 
 
-@pytest.mark.parametrize("who", [group_coordinator, pytest.param(leader, marks=pytest.mark.slow)])
+# In `make test`, test_broker_faults.py kills a leader and a coordinator and restarts every broker beside jobs that
+# copy.
+@pytest.mark.slow
+@pytest.mark.parametrize("who", [group_coordinator, leader])
 def test_a_copy_goes_on_while_a_broker_is_dead(cluster: EmbeddedCluster, unique: str, who: object) -> None:
     assert callable(who)
     with live_copy(cluster, unique, exactly_once=True) as beside:

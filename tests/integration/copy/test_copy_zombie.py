@@ -74,10 +74,12 @@ def start_zombie(connection: KafkaConnection, plan: Plan) -> subprocess.Popen[st
 @pytest.mark.parametrize(
     ("partitions", "producers", "taken"),
     [
-        pytest.param(1, 0, [0], id="one partition, of a plan of before"),
+        # In `make test`, test_copy_loop.py::test_a_newer_worker_fences_the_older_one has a producer per partition.
+        pytest.param(1, 0, [0], id="one partition, of a plan of before", marks=pytest.mark.slow),
         pytest.param(2, 1, [0, 1], id="two partitions of one producer"),
         pytest.param(2, 1, [1], id="of one producer, and only one of its partitions is taken over"),
-        pytest.param(4, 2, [0, 1, 2, 3], id="two producers"),
+        # In `make test`, the two cases above have one producer of two partitions.
+        pytest.param(4, 2, [0, 1, 2, 3], id="two producers", marks=pytest.mark.slow),
     ],
 )
 def test_a_zombie_inside_an_open_transaction_writes_nothing(

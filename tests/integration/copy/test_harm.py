@@ -58,6 +58,8 @@ def harm(cluster: EmbeddedCluster, plan: Plan) -> Iterator[tuple[Harm, CopyProgr
     progress.close()
 
 
+# In `make test`, U/test_pacing.py has this sign of harm and all others, and what comes of them.
+@pytest.mark.slow
 def test_a_broker_that_is_down_halves_the_rate_until_its_replicas_are_back(
     cluster: EmbeddedCluster, plan: Plan, harm: tuple[Harm, CopyProgress]
 ) -> None:

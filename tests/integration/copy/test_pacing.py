@@ -141,6 +141,8 @@ def test_a_pause_is_longer_than_every_time_out_and_then_the_copy_goes_on(
     assert_copied(hasty, move)
 
 
+# It shows what the test above would find; in `make test`, that one.
+@pytest.mark.slow
 def test_a_transaction_that_is_held_open_for_as_long_is_aborted(
     hasty: KafkaConnection, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +194,8 @@ def test_a_quota_of_the_brokers_slows_the_copy_and_nothing_times_out(
     assert_copied(connection, move)
 
 
+# It shows what the test above would find; in `make test`, that one.
+@pytest.mark.slow
 def test_without_the_bound_far_more_is_on_its_way_and_commits_may_time_out(
     connection: KafkaConnection, quota: KafkaConnection, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,12 +37,14 @@ def connection(broker: EmbeddedBroker) -> KafkaConnection:
     return KafkaConnection(broker.client_config())
 
 
+# In `make test`, test_expansion_crash.py and test_broker_faults.py run these jobs by `spark-submit` beside a live
+# application; below, an executor of another process than the driver's.
 @pytest.mark.parametrize(
     "master",
     [
         pytest.param((), id="local", marks=pytest.mark.slow),
         pytest.param((1,), id="one worker", marks=pytest.mark.slow),
-        pytest.param((1, 1), id="two workers"),
+        pytest.param((1, 1), id="two workers", marks=pytest.mark.slow),
     ],
     indirect=True,
 )

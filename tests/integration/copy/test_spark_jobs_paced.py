@@ -49,6 +49,9 @@ def heard(control: ControlTopic, job: str, limit: int | None, *, is_paused: bool
     return found
 
 
+# In `make test`, test_pacing.py limits and pauses the same copy without Spark; the test below has a job that hears
+# of it.
+@pytest.mark.slow
 def test_a_restore_is_limited_paused_and_resumed_and_ends_equal(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:

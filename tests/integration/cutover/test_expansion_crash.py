@@ -81,6 +81,9 @@ def test_copies_without_a_proof_are_not_cut_over_and_blue_is_not_stopped(warm: W
     assert (past.timings.get("total"), past.proven.passed) == (None, None)
 
 
+# In `make test`, U/test_held.py::test_an_application_that_can_not_start_is_found, and test_hold_gate.py has
+# processes that end by themselves behind the gate
+@pytest.mark.slow
 def test_an_application_that_can_not_start_is_found_before_the_pause(
     warm: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

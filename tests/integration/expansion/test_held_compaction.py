@@ -104,7 +104,13 @@ def test_an_expand_task_that_is_cleared_leaves_the_hold_alone(
 
 @pytest.mark.parametrize(
     "own",
-    [{}, {"min.compaction.lag.ms": HOUR_MS}, {"max.compaction.lag.ms": DAY_MS}, OWN],
+    [
+        {},
+        # In `make test`, neither and both
+        pytest.param({"min.compaction.lag.ms": HOUR_MS}, marks=pytest.mark.slow),
+        pytest.param({"max.compaction.lag.ms": DAY_MS}, marks=pytest.mark.slow),
+        OWN,
+    ],
     ids=["the brokers' defaults", "a minimum", "a maximum", "both"],
 )
 def test_what_an_attempt_that_was_rolled_back_has_held_the_next_one_holds_and_puts_back(

@@ -97,6 +97,8 @@ def test_instances_that_live_to_the_end_tell_so_and_one_that_dies_is_noticed_bef
         assert told == ["1 of 2 instances have ended after they had restored"]
 
 
+# In `make test`, U/test_prewarm_steps.py::test_members_that_change_in_every_try_are_a_failure_with_its_reason
+@pytest.mark.slow
 def test_one_whose_tasks_another_has_taken_over_is_noticed(
     client: dict[str, str], unique: str, tmp_path: Path
 ) -> None:

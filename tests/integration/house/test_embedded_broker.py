@@ -39,11 +39,9 @@ def create_topic(client: dict[str, str], name: str) -> None:
     admin.create_topics([NewTopic(name, 1, 1)])[name].result()
 
 
-# In `make test`, test_copy_outage.py stops a broker in order and goes on copying.
-@pytest.mark.parametrize(
-    "restart",
-    [pytest.param(RESTARTS[0], id="restart", marks=pytest.mark.slow), pytest.param(RESTARTS[1], id="kill")],
-)
+# In `make test`, test_copy_outage.py stops a broker in order or kills it, and goes on copying.
+@pytest.mark.slow
+@pytest.mark.parametrize("restart", RESTARTS, ids=["restart", "kill"])
 def test_acknowledged_records_survive(
     own_broker: EmbeddedBroker, restart: Callable[[EmbeddedBroker], object]
 ) -> None:

@@ -48,8 +48,8 @@ def write(cluster: EmbeddedCluster, topic: str, *, seconds: int = 30) -> None:
         raise KafkaException(refused[0])
 
 
-# In `make test`, test_copy_failover.py, test_requests_beside_faults.py and test_broker_faults.py kill brokers of
-# such a cluster by their roles, among them both coordinators and the controller.
+# In `make test`, test_requests_beside_faults.py and test_broker_faults.py kill brokers of such a cluster by their
+# roles, among them the coordinator of transactions and the controller.
 @pytest.mark.slow
 @pytest.mark.parametrize("harm", ["kill", "freeze"])
 def test_a_record_is_acknowledged_while_a_broker_is_away(

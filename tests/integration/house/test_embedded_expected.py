@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import pytest
 
+from testbed import outputs
 from testbed.flights import HOUR_MS, Dataset, Hour, Session, load
+from testbed.outputs import compare_with_expected
 
 A, B = "N1", "N2"
 
@@ -82,3 +86,33 @@ def test_a_flight_that_lies_twice_in_the_log_counts_twice_and_a_lost_one_not_at_
         B: (1, 50),
     }
     assert dataset.logged([0, 1, 2, 3, 4]).expected_totals() == dataset.expected_totals()
+
+
+def read_in(dataset: Dataset) -> dict[str, dict[Any, Any]]:
+    """What an application that makes no mistake leaves, by topic."""
+    expected: dict[str, dict[Any, Any]] = {
+        "aircraft-totals": dataset.expected_totals(),
+        "aircraft-sessions": dataset.expected_sessions(),
+        "airport-hourly": dataset.expected_hourly(),
+    }
+    names = {"app-{}-changelog", "{}-output"}
+    return {name.format(store): dict(results) for store, results in expected.items() for name in names}
+
+
+def test_a_wrong_result_a_missing_one_and_one_too_many_are_found_in_every_topic(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = read_in(dataset)
+    monkeypatch.setattr(outputs, "read_results", lambda _, topic, *__: found[topic])
+
+    def differences() -> list[str]:
+        return compare_with_expected({}, dataset, application_id="app").differences
+
+    assert differences() == []
+    for topic, right in read_in(dataset).items():
+        key = next(iter(right))
+        for wrong in ({**right, key: "another"}, {k: v for k, v in right.items() if k != key}, {**right, "x": 1}):
+            found[topic] = wrong
+            (difference,) = differences()
+            assert difference.startswith(f"{topic} "), difference
+        found[topic] = right

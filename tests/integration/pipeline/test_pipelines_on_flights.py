@@ -13,7 +13,9 @@ from testbed.broker import EmbeddedBroker
 from tests.support.processing.flight_programs import PROGRAMS
 from tests.support.processing.flight_runs import FlightRun, Logged, create_inputs, kafka_streams, recent_flights
 
-pytestmark = pytest.mark.integration
+# In `make test`, test_pipelines_of_kafka_streams.py compares every operation with Kafka Streams' own, without a
+# broker, and test_stream_task.py has a task of a pipeline on a broker.
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 FLIGHTS = 600
 Left = dict[str, list[Logged]]

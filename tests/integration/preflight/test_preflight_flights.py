@@ -84,6 +84,8 @@ def run(connection: KafkaConnection, target: int, **changes: object) -> Prefligh
     )
 
 
+# In `make test`, every live expansion of the flights begins with such a preflight.
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [6, 8])
 def test_a_running_application_may_grow(connection: KafkaConnection, target: int) -> None:
     result = run(connection, target)
@@ -97,6 +99,8 @@ def test_a_running_application_may_grow(connection: KafkaConnection, target: int
     assert not [line for line in result.messages if "not yet processed" in line]
 
 
+# In `make test`, test_cli.py::test_plan_and_its_refusals
+@pytest.mark.slow
 def test_the_present_count_is_nothing_to_do(connection: KafkaConnection) -> None:
     outputs = tuple(not_growing(o) for o in load_application(FILE).outputs)
     assert run(connection, 4, outputs=outputs).noop
@@ -107,6 +111,8 @@ def not_growing(output: Output) -> Output:
     return output.model_copy(update={"partitions": None})
 
 
+# In `make test`, test_refusals_data.py has such findings, on records that a test has written.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("store", "wrong", "names"),
     [
@@ -127,6 +133,8 @@ def test_a_wrong_store_type_is_found_in_real_changelogs(
     assert {f.what for f in error.value.findings} == {f"topic 'flights-{store}-changelog'"}
 
 
+# In `make test`, test_refusals_data.py::test_records_of_a_librdkafka_producer
+@pytest.mark.slow
 def test_a_wrong_partitioner_is_found_in_every_topic_that_real_keys_decide(connection: KafkaConnection) -> None:
     application = load_application(FILE)
     stores = tuple(s.model_copy(update={"partitioner": "crc32"}) for s in application.stores)
@@ -140,7 +148,11 @@ def test_a_wrong_partitioner_is_found_in_every_topic_that_real_keys_decide(conne
     )
 
 
-def test_the_text_in_the_repository_is_what_the_program_prints(connection: KafkaConnection) -> None:
+def test_the_text_in_the_repository_is_what_the_program_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensure_demo_classes()
+    monkeypatch.setenv("FLIGHTS_STATE_ROOT", str(tmp_path))
     printed = subprocess.run([RUN, "describe", "flights"], capture_output=True, text=True, check=True).stdout
     application = load_application(FILE)
     assert topology_of(application.model_copy(update={"topology": printed})) == topology_of(application)

@@ -28,7 +28,8 @@ AT_LEAST_ONCE = {
     [
         ({}, 2 * RECORDS),
         ({"main.consumer.isolation.level": "read_committed"}, RECORDS),
-        ({"processing.guarantee": "exactly_once_v2"}, RECORDS),
+        # In `make test`, the case above: exactly once, the consumer has the same setting.
+        pytest.param({"processing.guarantee": "exactly_once_v2"}, RECORDS, marks=pytest.mark.slow),
     ],
     ids=["at_least_once", "at_least_once, read_committed", "exactly_once_v2"],
 )

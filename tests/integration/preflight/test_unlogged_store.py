@@ -19,7 +19,10 @@ RECORDS = 3
 SETTINGS = {"commit.interval.ms": "100", "statestore.cache.max.bytes": "0", "auto.offset.reset": "earliest"}
 
 
-@pytest.mark.parametrize(("logging", "counted"), [("true", 2 * RECORDS), ("false", RECORDS)])
+# In `make test`, without logging; test_prewarm_streams_protocol.py has instances that restore from a changelog.
+@pytest.mark.parametrize(
+    ("logging", "counted"), [pytest.param("true", 2 * RECORDS, marks=pytest.mark.slow), ("false", RECORDS)]
+)
 def test_an_instance_without_the_local_disk_begins_with_what_the_changelog_has(
     logging: str, counted: int, client: dict[str, str], unique: str, tmp_path: Path
 ) -> None:

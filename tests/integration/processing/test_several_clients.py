@@ -343,6 +343,9 @@ def test_threads_that_die_at_once_are_all_buried(connection: KafkaConnection, un
     assert sum(c.failed_stream_threads for c in state.processing.clients) == 4
 
 
+# In `make test`, S/test_pipeline_dags.py::test_standbys_are_kept_warm has the same job by `spark-submit`, in
+# Airflow.
+@pytest.mark.slow
 def test_standbys_by_spark(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:
     app = made(connection, unique, tmp_path, TWO)
     app.write(50)

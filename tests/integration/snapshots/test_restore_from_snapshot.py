@@ -98,6 +98,8 @@ def test_an_attempt_that_was_overtaken_among_the_rows_leaves_nothing(
     restore.assert_equal_to_a_full_copy()
 
 
+# In `make test`, test_restore_refused_snapshots.py has the same without `spark-submit`, by the task of the job.
+@pytest.mark.slow
 def test_the_job_of_an_expansion_says_what_it_has_read_and_what_it_could_not_use(
     world: SnapshotWorld, restore: SeededRestore, tmp_path: Path
 ) -> None:

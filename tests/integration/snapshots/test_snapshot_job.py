@@ -28,6 +28,9 @@ def world(client: dict[str, str], unique: str, tmp_path: Path) -> SnapshotWorld:
     return SnapshotWorld(client, unique, tmp_path / "snapshots")
 
 
+# In `make test`, test_snapshots.py::test_seven_days_are_what_a_replay_of_the_input_says, and below the days that
+# Spark SQL reads
+@pytest.mark.slow
 def test_seven_days_as_spark_sql_reads_them(world: SnapshotWorld, spark: SparkSession) -> None:
     world.create(orders_of_days(7), transactional=True)
     for day in DAYS:
@@ -63,12 +66,19 @@ def _of_two_schemas(total: int, number: int) -> bytes:
 @pytest.mark.parametrize(
     ("serde", "encode", "total"),
     [
-        (
+        # In `make test`, Avro by the schemas of a registry; U/test_serdes.py decodes the others.
+        pytest.param(
             "json",
             lambda total, _: json.dumps({"total": total}).encode(),
             "get_json_object(decoded_value, '$.total')",
+            marks=pytest.mark.slow,
         ),
-        (f"avro:{json.dumps(BEFORE)}", lambda total, _: _avro({"total": total}, BEFORE), IN_A_STRUCT),
+        pytest.param(
+            f"avro:{json.dumps(BEFORE)}",
+            lambda total, _: _avro({"total": total}, BEFORE),
+            IN_A_STRUCT,
+            marks=pytest.mark.slow,
+        ),
         (f"avro-confluent:17={json.dumps(BEFORE)},23={json.dumps(AFTER)}", _of_two_schemas, IN_A_STRUCT),
     ],
     ids=["json", "avro", "two schemas of a registry"],
@@ -86,6 +96,9 @@ def test_json_and_avro_as_spark_sql_reads_them(
         assert {row[0]: row[1] for row in rows} == world.expected(day)
 
 
+# In `make test`, S/test_airflow_standalone.py::test_a_snapshot_holds_every_key_of_every_store, by `spark-submit`
+# in Airflow
+@pytest.mark.slow
 def test_the_job_says_what_it_has_read_beside_a_run_that_holds_the_lease(
     world: SnapshotWorld, tmp_path: Path
 ) -> None:

@@ -94,7 +94,7 @@ def test_right_copies_are_proven_and_what_is_written_since_is_left_out(copied: E
         pytest.param({"value": None}, Oracle.STATE, 0, marks=pytest.mark.slow),
         pytest.param({"timestamp": 1_700_000_000_001}, Oracle.STATE, 0, marks=pytest.mark.slow),
         pytest.param({}, Oracle.SEQUENCE, 0, marks=pytest.mark.slow),
-        ({}, Oracle.PLACEMENT, 1),
+        pytest.param({}, Oracle.PLACEMENT, 1, marks=pytest.mark.slow),
         pytest.param({"key": b"nobody's"}, Oracle.TOMBSTONES, 0, marks=pytest.mark.slow),
     ],
     ids=["value", "deletion", "timestamp", "duplicate", "misplaced", "invented"],

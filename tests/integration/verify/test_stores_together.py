@@ -124,6 +124,8 @@ def test_every_store_has_the_report_that_it_has_alone(
     assert sum(report.expired for report in reports) == 1
 
 
+# In `make test`, the test above, and test_prove.py proves two stores together, each up to its own fence.
+@pytest.mark.slow
 def test_beside_a_live_blue_it_is_the_same_and_each_store_has_its_own_fence(
     spark: SparkSession, client: Client, pairs: list[StorePair]
 ) -> None:

@@ -32,13 +32,13 @@ WINDOWED = {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
 
 
 TYPES = ("key-value", "timestamped-key-value", "timestamped-window", "session")
-# In `make test`, only one type has a log without transactions, because markers do not depend on the type.
+# In `make test`, windows and sessions are in test_stores_together.py; most tests below are without transactions.
 LOGS = [
     pytest.param(
         kind,
         transactional,
         id=f"{'transactional' if transactional else 'plain'}-{kind}",
-        marks=[] if transactional or kind == TYPES[0] else [pytest.mark.slow],
+        marks=[] if transactional and kind in TYPES[:2] else [pytest.mark.slow],
     )
     for transactional in (False, True)
     for kind in TYPES
@@ -67,7 +67,11 @@ def test_a_copy_to_twice_as_many_partitions_passes(
     assert len({p.blue_hash for p in report.partitions if p.blue_live}) > 1
 
 
-@pytest.mark.parametrize(("before", "after"), [(4, 6), (4, 2), pytest.param(1, 5, marks=pytest.mark.slow)])
+# In `make test`, test_stores_together.py goes from 4 to 6.
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [pytest.param(4, 6, marks=pytest.mark.slow), (4, 2), pytest.param(1, 5, marks=pytest.mark.slow)],
+)
 def test_any_other_count_passes(spark: SparkSession, client: Client, unique: str, before: int, after: int) -> None:
     records = history("session", SINCE)
     blue = write_log(client, f"{unique}-blue", before, placed(records, "session", before))
@@ -146,6 +150,9 @@ def test_blue_may_have_lost_its_oldest_records_to_compaction(
     assert report.surplus == len(records) - len(left)
 
 
+# In `make test`, the test above has what compaction leaves, and test_rolling_proof.py compares beside a log
+# cleaner.
+@pytest.mark.slow
 def test_what_the_log_cleaner_leaves_is_the_end_of_each_history(
     spark: SparkSession, client: Client, unique: str
 ) -> None:
@@ -167,6 +174,8 @@ def test_what_the_log_cleaner_leaves_is_the_end_of_each_history(
     assert report.surplus == report.green.records - report.blue.records
 
 
+# In `make test`, test_stores_together.py counts such an entry, and the test below has one that nothing excuses.
+@pytest.mark.slow
 def test_entries_that_retention_has_deleted_are_counted_but_prove_nothing(
     spark: SparkSession, client: Client, unique: str
 ) -> None:

@@ -49,6 +49,9 @@ def submit(expanded: Expanded, directory: Path) -> subprocess.CompletedProcess[s
     return submit_verify(expanded.client, expanded.application, directory)
 
 
+# In `make test`, test_expansion_crash.py runs `verify` by `spark-submit` until it passes, and the report is in the
+# test test_findings_exit_with_1_and_are_printed
+@pytest.mark.slow
 def test_a_correct_expansion_exits_with_0_and_leaves_its_report(expanded: Expanded, tmp_path: Path) -> None:
     journal = expanded.write()
 
