@@ -158,6 +158,7 @@ def test_live_with_very_many_partitions_commits_are_rarer(world: World) -> None:
     assert live(1_000).commit_seconds == 0.05
     assert live(40_000).commit_seconds == 2
     assert live(1_000_000).commit_seconds == BULK.commit_seconds
+    assert [live(partitions).fetch_wait_ms for partitions in (1, 1_000, 4_000, 100_000)] == [20, 20, 80, 100]
     commits = commits_of(world.bucket, settings=live(1_000_000))
     world.has_written(1, 1)
     assert commits.due(world.bucket.writers.values()) == []

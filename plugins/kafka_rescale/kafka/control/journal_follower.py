@@ -21,6 +21,9 @@ from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.reading.log_reader import SETTINGS
 
 FIRST_SECONDS = 60.0
+WAIT_MS = 100
+"""How long a broker may hold an empty answer. It answers at once when there is a record. While a switch waits for
+its window, several jobs follow for days; with a reader's 20 ms each would send 50 requests a second."""
 
 
 class ControlFollower:
@@ -37,7 +40,7 @@ class ControlFollower:
         self._parsed: dict[str, tuple[int, JobResult | None]] = {}
         self._arrived: Counter[str] = Counter()
         self._at_end = False
-        self._consumer = Consumer(connection.client(**SETTINGS))
+        self._consumer = Consumer(connection.client(**{**SETTINGS, "fetch.wait.max.ms": WAIT_MS}))
         self._consumer.assign([TopicPartition(CONTROL_TOPIC, 0, 0)])
 
     def to_end(self) -> None:

@@ -70,16 +70,25 @@ POSITIONS_PER_SECOND = 20_000
 """How many positions all workers of a job may commit in a second. One broker keeps all positions of a group, in
 one partition of ``__consumer_offsets``; each has about 150 bytes."""
 
+PARTITIONS_PER_MS = 50
+"""For each ms that a broker may hold an empty answer."""
+
 
 def live(partitions: int) -> CopySettings:
-    """Return the settings for following: the more partitions there are, the rarer the commits.
+    """Return the settings for following: the more partitions there are, the rarer are commits and empty answers.
 
     What a commit costs the coordinator of the group grows with its positions. At the end of the copy everything is
-    committed at once, so the pause does not become longer by this.
+    committed at once, so the pause does not become longer by this. What an empty answer costs grows as well,
+    because each request for records names all partitions again. A broker answers at once when there are records.
+    Only an end behind a transaction's marker shows later by that time.
 
     :param partitions: source partitions of the whole job, of which each may have records at any time.
     """
-    return replace(LIVE, commit_seconds=min(BULK.commit_seconds, partitions / POSITIONS_PER_SECOND))
+    return replace(
+        LIVE,
+        commit_seconds=min(BULK.commit_seconds, partitions / POSITIONS_PER_SECOND),
+        fetch_wait_ms=max(LIVE.fetch_wait_ms, min(BULK.fetch_wait_ms, partitions // PARTITIONS_PER_MS)),
+    )
 
 
 @dataclass(frozen=True)
