@@ -14,6 +14,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.formats.changelog_formats import FORMATS
 from kafka_rescale.core.formats.subscription_wrapper import LeftTable
 from kafka_rescale.core.plan.plan import Move, Plan
+from kafka_rescale.core.verify.delta import Judged
 from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.promotable import assert_no_findings
 from kafka_rescale.core.verify.rolling_proof import RollingProof
@@ -27,9 +28,9 @@ from kafka_rescale.kafka.copy.marks import Mark
 from kafka_rescale.kafka.copy.reset import restart
 from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.verify import delta, rolling
-from kafka_rescale.kafka.verify.delta import compare_stretch
+from kafka_rescale.kafka.verify.delta import StoreDelta, compare_stretch
 from kafka_rescale.kafka.verify.rolling import RollingComparison
-from kafka_rescale.kafka.verify.stretch import Stretch
+from kafka_rescale.kafka.verify.stretch import KeyPart, Stretch
 
 from testbed.processes import wait_until
 from tests.integration.copy_helpers import changelog, ends_of, expected_partition, plan_of
@@ -214,6 +215,29 @@ def test_a_right_copy_is_proven_up_to_its_last_record(totals: Store) -> None:
     assert found.has_reached(captured.changelog_ends)
     assert found.is_about(journal)
     assert found.records >= len(totals.records)
+
+
+def test_a_stretch_without_offsets_asks_no_broker_and_one_with_a_record_does(
+    totals: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = read_fences(totals.connection, totals.plan)
+    asked, real = list[Move](), StoreDelta._judged
+
+    def noted(store: StoreDelta, part: KeyPart) -> Judged:
+        asked.append(store.move)
+        return real(store, part)
+
+    monkeypatch.setattr(StoreDelta, "_judged", noted)
+    now = read_fences(totals.connection, totals.plan)
+    (report,) = compare_stretch(totals.connection, totals.plan, Stretch(before, now))
+    assert (report.passed, report.blue.records, asked) == (True, 0, [])
+
+    # Only green has a record: the copy has never written it.
+    totals.write([replace(totals.records[-1], value=b"another")], green=True)
+    now = read_fences(totals.connection, totals.plan)
+    (wrong,) = compare_stretch(totals.connection, totals.plan, Stretch(before, now))
+    assert asked
+    assert wrong.findings
 
 
 def test_a_long_stretch_is_compared_part_by_part(totals: Store, monkeypatch: pytest.MonkeyPatch) -> None:
