@@ -61,7 +61,9 @@ class LatestValues:
         self._trouble = ConnectionTrouble(connection.servers)
         self._consumer: Consumer | None = None
         self._lock = Lock()
-        self._forget()
+        self._values: dict[str, bytes] = {}
+        self._last: _Read | None = None
+        self._position = _START
 
     def up_to(self, end: int, *, seconds: float) -> dict[str, bytes]:
         """Return the values by key. They may contain records behind the end.
@@ -155,9 +157,7 @@ class LatestValues:
             consumer.close()
 
     def _forget(self) -> None:
-        self._values: dict[str, bytes] = {}
-        self._last: _Read | None = None
-        self._position = _START
+        self._values, self._last, self._position = {}, None, _START
 
 
 def _stuck(topic: str, position: int, end: int) -> ClusterOutage:
