@@ -42,6 +42,9 @@ class Rdd:
     def collect(self) -> list[Any]:
         return list(self.items)
 
+    def count(self) -> int:
+        return len(self.items)
+
 
 def context_of(parallelize: Callable[[Sequence[Any], int], Rdd]) -> Any:
     """Return a stand-in for a Spark context. It does not report the progress of its tasks."""
