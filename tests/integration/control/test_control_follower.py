@@ -39,3 +39,16 @@ def test_only_what_is_new_is_read(client: dict[str, str], unique: str) -> None:
         read = follower.received - begun
         print(f"{LOOKS} looks and 5 changes: {read} records read")
         assert read <= 5
+
+
+def test_a_sign_of_life_counts_and_leaves_the_result_as_it_is(client: dict[str, str], unique: str) -> None:
+    control = ControlTopic(KafkaConnection(client), unique)
+    control.ensure()
+    control.put_result(result("catch_up", "ready"))
+    with control.follow() as follower:
+        control.put_sign(result("catch_up", "running"))
+        control.put_sign(result("bridge", "running"))
+        wait_until(lambda: follower.heard("bridge")[0] == 1, timeout=30, what="the signs")
+        assert follower.heard("catch_up") == (2, result("catch_up", "ready"))
+        assert follower.heard("bridge") == (1, None)
+    assert set(control.read().results) == {"catch_up"}
