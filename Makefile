@@ -47,7 +47,7 @@ demo: setup ## Rescale a live Kafka Streams application on this machine, and pro
 
 .PHONY: test
 test: machine setup lint typecheck ## Lint, types, and every test but the slow suites; BROWSER=no: without those in Chromium
-	@$(call PYTEST,2400,2460) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow$(if $(filter no,$(BROWSER)), and not browser)" $(TESTS)
+	@$(call PYTEST,900,960) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow$(if $(filter no,$(BROWSER)), and not browser)" $(TESTS)
 
 .PHONY: machine
 machine: ## Say what the tests need and this machine lacks; the first thing they do

@@ -8,9 +8,11 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 from testbed.archives.spark_archive import spark_environment
+from tests.support.house.dead_workers import DeadWorkers
 
 # The machine is shared: how long one example takes says nothing.
 settings.register_profile("shared machine", deadline=None)
@@ -39,3 +41,9 @@ if not WORKER:
     # Jobs of seconds on a few thousand rows: no page to look at, and no 200 tasks behind each shuffle.
     small = "-Dspark.ui.enabled=false -Dspark.sql.shuffle.partitions=2"
     os.environ["SPARK_SUBMIT_OPTS"] = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {small}".strip()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let reruns hold for tests whose worker dies, too."""
+    if not WORKER and (times := config.getoption("reruns", None)):
+        config.pluginmanager.register(DeadWorkers(int(times)))
