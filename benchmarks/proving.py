@@ -17,7 +17,7 @@ from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.copy.fences import last_fences
-from kafka_rescale.kafka.verify.delta import compare_stretch
+from kafka_rescale.kafka.verify.delta import compare_stretch, compared_topics
 from kafka_rescale.kafka.verify.stretch import Stretch
 from kafka_rescale.operations.verify.proof_parts import ProofParts
 from kafka_rescale.spark.jobs.session import READING
@@ -74,10 +74,11 @@ def _row(
 ) -> dict[str, Any]:
     journal, fences = _store(connection, f"proven-{entries}", entries)
     (move,) = journal.plan.changelogs
+    stretch, topics = _all_of_it(fences), compared_topics(connection, journal.plan)
     contestants: dict[str, Callable[[], object]] = {
         READ: lambda: _read(spark, connection, move, fences),
         PROOF: lambda: _assert_equal(ProofParts(connection, journal, fences).compare(spark)),
-        DELTA: lambda: _assert_equal(compare_stretch(connection, journal.plan, _all_of_it(fences))),
+        DELTA: lambda: _assert_equal(compare_stretch(connection, journal.plan, stretch, topics)),
     }
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for repeat in range(repeats):

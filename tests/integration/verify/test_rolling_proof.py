@@ -17,6 +17,7 @@ from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.verify.delta import Judged
 from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.promotable import assert_no_findings
+from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -28,7 +29,7 @@ from kafka_rescale.kafka.copy.marks import Mark
 from kafka_rescale.kafka.copy.reset import restart
 from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.verify import delta, rolling
-from kafka_rescale.kafka.verify.delta import StoreDelta, compare_stretch
+from kafka_rescale.kafka.verify.delta import StoreDelta, compare_stretch, compared_topics
 from kafka_rescale.kafka.verify.rolling import RollingComparison
 from kafka_rescale.kafka.verify.stretch import KeyPart, Stretch
 
@@ -111,6 +112,10 @@ def made(connection: KafkaConnection, unique: str, store_type: str) -> Store:
     return store
 
 
+def compared(connection: KafkaConnection, plan: Plan, stretch: Stretch) -> tuple[StoreReport, ...]:
+    return compare_stretch(connection, plan, stretch, compared_topics(connection, plan))
+
+
 def comparison_of(store: Store, journal: Journal) -> RollingComparison:
     return RollingComparison(ControlTopic(store.connection, journal.plan.application), journal)
 
@@ -143,9 +148,7 @@ def test_right_copies_of_every_store_type_pass_stretch_by_stretch(
         store.copy()
         fences.append(read_fences(connection, store.plan))
 
-    reports = [
-        compare_stretch(connection, store.plan, Stretch(before, now))[0] for before, now in pairwise(fences)
-    ]
+    reports = [compared(connection, store.plan, Stretch(before, now))[0] for before, now in pairwise(fences)]
 
     assert [r.failures for r in reports] == [{}] * len(reports)
     assert sum(r.green.records for r in reports) == len(store.records) - half
@@ -229,13 +232,13 @@ def test_a_stretch_without_offsets_asks_no_broker_and_one_with_a_record_does(
 
     monkeypatch.setattr(StoreDelta, "_judged", noted)
     now = read_fences(totals.connection, totals.plan)
-    (report,) = compare_stretch(totals.connection, totals.plan, Stretch(before, now))
+    (report,) = compared(totals.connection, totals.plan, Stretch(before, now))
     assert (report.passed, report.blue.records, asked) == (True, 0, [])
 
     # Only green has a record: the copy has never written it.
     totals.write([replace(totals.records[-1], value=b"another")], green=True)
     now = read_fences(totals.connection, totals.plan)
-    (wrong,) = compare_stretch(totals.connection, totals.plan, Stretch(before, now))
+    (wrong,) = compared(totals.connection, totals.plan, Stretch(before, now))
     assert asked
     assert wrong.findings
 
@@ -245,15 +248,15 @@ def test_a_long_stretch_is_compared_part_by_part(totals: Store, monkeypatch: pyt
     totals.write(totals.records[len(totals.records) // 2 :])
     totals.copy()
     now = read_fences(totals.connection, totals.plan)
-    (whole,) = compare_stretch(totals.connection, totals.plan, Stretch(before, now))
+    (whole,) = compared(totals.connection, totals.plan, Stretch(before, now))
     monkeypatch.setattr(delta, "RECORDS_AT_ONCE", 8)
 
-    (report,) = compare_stretch(totals.connection, totals.plan, Stretch(before, now))
+    (report,) = compared(totals.connection, totals.plan, Stretch(before, now))
 
     assert report == whole
     totals.write([replace(totals.records[-1], value=b"another")], green=True)
     later = Stretch(before, read_fences(totals.connection, totals.plan))
-    (wrong,) = compare_stretch(totals.connection, totals.plan, later)
+    (wrong,) = compared(totals.connection, totals.plan, later)
     assert {f.key for f in wrong.findings} == {totals.records[-1].key.hex()}
 
 
@@ -288,7 +291,7 @@ def test_no_finding_is_false_beside_compaction_and_a_mistake_is_found(eager: Kaf
         before, records, touched = read_fences(eager, plan), 0, 0
         for number in range(50):
             now = read_fences(eager, plan)
-            (report,) = compare_stretch(eager, plan, Stretch(before, now))
+            (report,) = compared(eager, plan, Stretch(before, now))
             assert report.findings == (), (number, report.failures)
             before, records = now, records + report.green.records
             touched += report.excused or 0
@@ -298,7 +301,7 @@ def test_no_finding_is_false_beside_compaction_and_a_mistake_is_found(eager: Kaf
         producer = Producer(eager.client())
         producer.produce(move.target, b"another value", key, expected_partition("key-value", key, 6))
         producer.flush(30)
-        (report,) = compare_stretch(eager, plan, Stretch(before, read_fences(eager, plan)))
+        (report,) = compared(eager, plan, Stretch(before, read_fences(eager, plan)))
         assert {f.key for f in report.findings} == {key.hex()}
 
 

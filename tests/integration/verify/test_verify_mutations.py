@@ -12,7 +12,7 @@ from kafka_rescale.core.verify.pairs import StorePair
 from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
-from kafka_rescale.kafka.verify.delta import compare_stretch
+from kafka_rescale.kafka.verify.delta import compare_stretch, compared_topics
 from kafka_rescale.kafka.verify.stretch import Stretch
 from kafka_rescale.spark.verify.live import BesideBlue, prove_stores
 from pyspark.sql import SparkSession
@@ -246,7 +246,8 @@ def as_a_delta(client: Client, pair: StorePair) -> StoreReport:
         update={"blue_ends": {move.source: ends[move.source]}, "green_ends": {move.target: ends[move.target]}}
     )
     stretch = Stretch(fences, now, is_last=True)
-    (found,) = compare_stretch(KafkaConnection(dict(client)), plan_of("mutations", move), stretch)
+    connection, plan = KafkaConnection(dict(client)), plan_of("mutations", move)
+    (found,) = compare_stretch(connection, plan, stretch, compared_topics(connection, plan))
     return found
 
 

@@ -85,8 +85,13 @@ def last_fences(connection: KafkaConnection, plan: Plan, ends: PartitionOffsets)
 
 def topics_now(admin: ClusterAdmin, topics: Iterable[str]) -> tuple[dict[str, str], PartitionOffsets]:
     """Return the ids of those topics that exist, and their log starts."""
-    present = {topic: of.topic_id for topic, of in admin.describe_topics(topics).items()}
+    present = topic_ids(admin, topics)
     return present, admin.begin_offsets(present)
+
+
+def topic_ids(admin: ClusterAdmin, topics: Iterable[str]) -> dict[str, str]:
+    """Return the ids of those topics that exist."""
+    return {topic: of.topic_id for topic, of in admin.describe_topics(topics).items()}
 
 
 def _green(admin: ClusterAdmin, topics: Sequence[str]) -> dict[str, Any]:

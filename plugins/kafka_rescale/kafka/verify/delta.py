@@ -34,15 +34,25 @@ RECORDS_AT_ONCE = 1_000_000
 its keys are compared in parts."""
 
 
-def compare_stretch(connection: KafkaConnection, plan: Plan, stretch: Stretch) -> tuple[StoreReport, ...]:
+def compared_topics(connection: KafkaConnection, plan: Plan) -> dict[str, TopicDescription]:
+    """Return descriptions of the topics that ``compare_stretch`` compares.
+
+    :raises ClusterOutage: brokers don't know one of them.
+    """
+    return ClusterAdmin(connection).existing_topics([t for m in plan.changelogs for t in (m.source, m.target)])
+
+
+def compare_stretch(
+    connection: KafkaConnection, plan: Plan, stretch: Stretch, topics: Mapping[str, TopicDescription]
+) -> tuple[StoreReport, ...]:
     """Compare a stretch of every store, in the order of the plan's changelogs.
 
+    :param topics: descriptions of all topics of the changelogs.
     :raises Abandoned: the comparison was told to end.
     :raises Outage: the brokers don't answer, or blue was compacted too fast to tell.
     :raises UnsafeState: a key of blue lies where it does not belong.
     """
     admin, moves = ClusterAdmin(connection), plan.changelogs
-    topics = admin.existing_topics([t for m in moves for t in (m.source, m.target)])
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
         return tuple(pool.map(lambda move: StoreDelta(connection, admin, move, stretch, topics).compare(), moves))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock, Thread
 
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
@@ -15,7 +16,7 @@ from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.client.waiting import again_after_outage
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.copy.fences import last_fences, read_fences
-from kafka_rescale.kafka.verify.delta import compare_stretch
+from kafka_rescale.kafka.verify.delta import compare_stretch, compared_topics
 from kafka_rescale.kafka.verify.stretch import Abandoned, Stretch
 
 log = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ class RollingComparison:
         self._taken_at = -math.inf
 
     def start(self) -> None:
-        """Begin to compare. The thread ends with ``finish`` or with the process."""
+        """Begin to compare. The thread ends with ``finish``, ``end``, or the process."""
         Thread(target=self._go_on, name="rolling proof", daemon=True).start()
 
     def hurry(self) -> None:
@@ -62,21 +63,30 @@ class RollingComparison:
             self._taken, self._taken_at = self._latest, time.monotonic()
             return self._latest
 
+    def end(self) -> None:
+        """Let the thread end. It keeps nothing any more."""
+        self._over.set()
+        self._hurried.set()
+
     def finish(self, ends: PartitionOffsets) -> RollingProof:
         """Compare everything up to the ends of a stopped blue. The copy has reached them.
 
         :param ends: ends that were captured when blue was proven gone.
         :raises ClusterOutage: the brokers don't answer.
         """
-        self._over.set()
-        self._hurried.set()
+        self.end()
         return again_after_outage(lambda: self._last(ends))
 
     def _last(self, ends: PartitionOffsets) -> RollingProof:
         began = time.monotonic()
-        now = last_fences(self._connection, self._plan, ends)
-        before = self._before(now, self._latest)
-        stores = compare_stretch(self._connection, self._plan, Stretch(before.fences, now, is_last=True))
+        # Within the pause: side by side.
+        with ThreadPoolExecutor(1) as beside:
+            described = beside.submit(compared_topics, self._connection, self._plan)
+            now = last_fences(self._connection, self._plan, ends)
+            before = self._before(now, self._latest)
+            topics = described.result()
+        stretch = Stretch(before.fences, now, is_last=True)
+        stores = compare_stretch(self._connection, self._plan, stretch, topics)
         return before.extended(now, stores, time.monotonic() - began, is_complete=True)
 
     def _go_on(self) -> None:
@@ -98,7 +108,8 @@ class RollingComparison:
         if self._latest is None:
             self._keep(before)
         stretch = Stretch(before.fences, now, over=self._over)
-        stores = compare_stretch(self._connection, self._plan, stretch)
+        topics = compared_topics(self._connection, self._plan)
+        stores = compare_stretch(self._connection, self._plan, stretch, topics)
         self._keep(before.extended(now, stores, time.monotonic() - began))
 
     def _keep(self, found: RollingProof) -> None:

@@ -23,6 +23,7 @@ import gc
 import logging
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -120,6 +121,7 @@ class Cutover:
         try:
             return insist(self._step_by_step, self._told, seconds_left=left)
         finally:
+            gc.unfreeze()
             if self._jobs is not None:
                 self._jobs.close()
 
@@ -238,12 +240,17 @@ class Cutover:
             if needed := mode.jobs_behind(plan):
                 jobs = self._beside(journal)
                 await_signs(jobs, self._signs or signs_of(jobs, needed), self._seconds_left(journal))
-            begins, known = mode.offsets_at_promotion(self._rescale, journal, lambda: self._seconds_left(journal))
-            assert_promotable(self._rescale, journal)
-            last = assert_proven(self._rescale, journal)
+            # Side by side, because both wait for brokers.
+            with ThreadPoolExecutor(1) as beside:
+                promotable = beside.submit(self._assert_promotable, journal)
+                begins, known = mode.offsets_at_promotion(
+                    self._rescale, journal, lambda: self._seconds_left(journal)
+                )
+                last = assert_proven(self._rescale, journal, begins)
+                input_ends = self._rescale.admin.end_offsets([i.topic for i in plan.inputs])
+            promotable.result()
             if last and "delta" in self._timings and "delta_proof" not in self._timings:
                 self._timings.split("delta", "delta_proof", last.last_seconds)
-            assert_as_pinned(self._rescale)
 
             def promoted(state: ControlState) -> dict[str, Generations]:
                 required_proofs(journal, state)
@@ -252,10 +259,14 @@ class Cutover:
             return self._advance(
                 Phase.PROMOTED,
                 records=promoted,
-                input_ends=self._rescale.admin.end_offsets([i.topic for i in plan.inputs]),
+                input_ends=input_ends,
                 timings=dict(self._timings),
                 **known,
             )
+
+    def _assert_promotable(self, journal: Journal) -> None:
+        assert_promotable(self._rescale, journal)
+        assert_as_pinned(self._rescale)
 
     def _beside(self, journal: Journal) -> JobsBeside:
         """Return the follower of the jobs. It opens before the pause, unless another process began the pause."""

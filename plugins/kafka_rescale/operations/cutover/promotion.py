@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Plan
@@ -71,12 +73,17 @@ def _assert_still_gone(rescale: Rescale, journal: Journal) -> None:
 def _signs_of_life(rescale: Rescale, journal: Journal) -> str:
     assert journal.captured is not None
     captured = journal.captured
-    if rescale.is_alive(blue(journal.plan)):
+    with ThreadPoolExecutor(2) as pool:
+        # A command of the deployment, which may take as long as all the rest.
+        is_alive = pool.submit(rescale.is_alive, blue(journal.plan))
+        committed_now = pool.submit(rescale.admin.committed, journal.plan.blue)
+        ends = rescale.admin.end_offsets(captured.ends)
+    if is_alive.result():
         return "a running instance"
-    if rescale.admin.end_offsets(captured.ends) != captured.ends:
+    if ends != captured.ends:
         return "new records in its internal topics"
     carried = {topic: {p: start for p, (start, _) in of.items()} for topic, of in captured.in_flight.items()}
-    committed = rescale.admin.committed(journal.plan.blue)
+    committed = committed_now.result()
     moved = [
         f"{topic}-{p}"
         for topic, offsets in {**captured.committed, **carried}.items()

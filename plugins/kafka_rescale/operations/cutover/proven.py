@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.verify.promotable import (
     assert_no_findings,
     assert_proof,
@@ -15,7 +15,7 @@ from kafka_rescale.core.verify.promotable import (
 from kafka_rescale.core.verify.proof import CopiesCompared, needs_proof
 from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.client.waiting import now_ms, wait_until
-from kafka_rescale.kafka.copy.fences import topics_now
+from kafka_rescale.kafka.copy.fences import topic_ids
 from kafka_rescale.operations.expansion.rescale import Rescale
 
 NEAR_SECONDS = 30.0
@@ -29,7 +29,9 @@ def assert_begun(rescale: Rescale, journal: Journal) -> None:
     :raises UnsafeState: the promotion would be of copies that are not proven.
     """
     if needs_proof(journal.plan):
-        _assert_same(rescale, journal, [assert_proof(journal, rescale.control.read())])
+        proof = assert_proof(journal, rescale.control.read())
+        begins = rescale.admin.begin_offsets(proof.fences.green_topics, if_present=True)
+        _assert_same(rescale, journal, [proof], begins)
 
 
 def await_near_proof(rescale: Rescale, journal: Journal) -> None:
@@ -58,20 +60,23 @@ def await_near_proof(rescale: Rescale, journal: Journal) -> None:
     )
 
 
-def assert_proven(rescale: Rescale, journal: Journal) -> RollingProof | None:
+def assert_proven(rescale: Rescale, journal: Journal, begins: PartitionOffsets) -> RollingProof | None:
     """Check that everything is compared, and that green's topics still have it.
 
     The promotion's own transaction asks again for the proofs: see ``Cutover``.
 
+    :param begins: log starts of green's topics now.
     :returns: the proof of what was compared last; None if the expansion needs no proof.
     :raises UnsafeState: the promotion would be of copies that are not proven.
     """
     if (proofs := required_proofs(journal, rescale.control.read())) is None:
         return None
-    _assert_same(rescale, journal, proofs)
+    _assert_same(rescale, journal, proofs, begins)
     return proofs[1]
 
 
-def _assert_same(rescale: Rescale, journal: Journal, proofs: Sequence[CopiesCompared]) -> None:
+def _assert_same(
+    rescale: Rescale, journal: Journal, proofs: Sequence[CopiesCompared], begins: PartitionOffsets
+) -> None:
     topics = {topic for proof in proofs for topic in proof.fences.green_topics}
-    assert_same_topics(journal, proofs, *topics_now(rescale.admin, topics))
+    assert_same_topics(journal, proofs, topic_ids(rescale.admin, topics), begins)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from kafka_rescale.core.application.generation_names import blue_names
 from kafka_rescale.core.application.topics import InputPolicy
@@ -98,9 +100,9 @@ def prove_gone(rescale: Rescale, plan: Plan, seconds: float) -> Captured:
         )
     rescale.admin.remove_members(plan.blue)
     internal = [m.source for m in plan.moves]
-    first = _left_behind(rescale, plan, wait_until_complete(rescale.admin, internal, seconds=seconds))
+    first = _left_behind(rescale, plan, lambda: wait_until_complete(rescale.admin, internal, seconds=seconds))
     _assert_no_members(rescale, plan)
-    second = _left_behind(rescale, plan, rescale.admin.end_offsets(internal))
+    second = _left_behind(rescale, plan, lambda: rescale.admin.end_offsets(internal))
     _assert_no_members(rescale, plan)
     if first != second:
         raise UnsafeState(
@@ -109,8 +111,16 @@ def prove_gone(rescale: Rescale, plan: Plan, seconds: float) -> Captured:
             expected="offsets and ends that stand still once it has stopped",
             remedy="An instance outside the `stop` command's reach is alive; find it before trying again.",
         )
-    _tell_expired(rescale, plan, second.committed)
-    return second
+    _tell_expired(plan, second)
+    return second.captured
+
+
+@dataclass(frozen=True)
+class _LeftBehind:
+    """What blue has left, and the offsets that its group has committed."""
+
+    captured: Captured
+    committed: PartitionOffsets
 
 
 def _assert_no_members(rescale: Rescale, plan: Plan) -> None:
@@ -124,29 +134,35 @@ def _assert_no_members(rescale: Rescale, plan: Plan) -> None:
         )
 
 
-def _left_behind(rescale: Rescale, plan: Plan, ends: PartitionOffsets) -> Captured:
+def _left_behind(rescale: Rescale, plan: Plan, ends_of_internal: Callable[[], PartitionOffsets]) -> _LeftBehind:
     """Return what blue has left.
 
-    :param ends: ends of its internal topics, read before this is called.
+    The brokers are asked side by side. Whether one of the answers was too early is seen by the next reading.
+
+    :param ends_of_internal: returns the ends of its internal topics.
     """
-    inputs = [i.topic for i in plan.inputs]
+    inputs, repartitions = [i.topic for i in plan.inputs], [m.source for m in plan.repartitions]
     counts = {i.topic: i.current for i in plan.inputs} | {m.source: m.source_partitions for m in plan.repartitions}
-    committed = rescale.admin.committed(plan.blue, counts)
-    begins = rescale.admin.begin_offsets([*inputs, *(m.source for m in plan.repartitions)])
-    input_ends = rescale.admin.end_offsets(inputs)
-    return Captured(
+    with ThreadPoolExecutor(1) as beside:
+        asked = beside.submit(rescale.admin.committed, plan.blue, counts)
+        ends = ends_of_internal()
+        begins = rescale.admin.begin_offsets([*inputs, *repartitions])
+        input_ends = rescale.admin.end_offsets(inputs)
+    committed = asked.result()
+    captured = Captured(
         committed={
             i.topic: _fence(rescale, i, committed, begins[i.topic], input_ends[i.topic]) for i in plan.inputs
         },
         changelog_ends={m.source: ends[m.source] for m in plan.changelogs},
         in_flight={
-            m.source: {
-                p: (max(committed.get(m.source, {}).get(p, 0), begins[m.source][p]), end)
-                for p, end in ends[m.source].items()
+            topic: {
+                p: (max(committed.get(topic, {}).get(p, 0), begins[topic][p]), end)
+                for p, end in ends[topic].items()
             }
-            for m in plan.repartitions
+            for topic in repartitions
         },
     )
+    return _LeftBehind(captured, committed)
 
 
 def _fence(
@@ -175,11 +191,10 @@ def _fence(
     return fence
 
 
-def _tell_expired(rescale: Rescale, plan: Plan, fence: PartitionOffsets) -> None:
+def _tell_expired(plan: Plan, left: _LeftBehind) -> None:
     """Log how many records were deleted unread: no cutover brings them back, and no later check finds the loss."""
-    committed = rescale.admin.committed(plan.blue)
-    for topic, offsets in fence.items():
+    for topic, offsets in left.captured.committed.items():
         for partition, offset in offsets.items():
-            if missed := offset - committed.get(topic, {}).get(partition, offset):
+            if missed := offset - left.committed.get(topic, {}).get(partition, offset):
                 lost = f"{missed} offsets of {topic}-{partition} were deleted before {plan.blue} had read them"
                 log.warning("%s; %s goes on from the log start, %d", lost, plan.green, offset)
