@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import time
@@ -155,6 +156,7 @@ def test_within_the_limit_of_the_pause_it_ends_in_the_promotion(
     assert world.journal.phase is Phase.STARTED
     assert world.running == {PLAN.green}
     assert len(told(caplog)) > 3
+    assert gc.get_freeze_count() == 0, "behind the promotion, garbage is looked for everywhere again"
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -303,6 +304,17 @@ def test_no_finding_is_false_beside_compaction_and_a_mistake_is_found(eager: Kaf
         producer.flush(30)
         (report,) = compared(eager, plan, Stretch(before, read_fences(eager, plan)))
         assert {f.key for f in report.findings} == {key.hex()}
+
+
+def test_its_thread_ends_with_a_job_that_does_not_finish(totals: Store) -> None:
+    before = set(threading.enumerate())
+    comparison = begun(totals, Journal(plan=totals.plan))
+    of_it = [thread for thread in set(threading.enumerate()) - before if thread.name == "rolling proof"]
+    assert of_it
+    comparison.end()
+    for thread in of_it:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in of_it)
 
 
 def begun(store: Store, journal: Journal) -> RollingComparison:

@@ -25,6 +25,15 @@ def test_only_a_record_that_has_changed_is_parsed_again() -> None:
     assert (first.results["catch_up"].state, then.results["catch_up"].state) == ("running", "done")
 
 
+def test_each_of_two_threads_gets_the_state_that_it_has_read() -> None:
+    class Raced(ControlRecords):
+        def __setattr__(self, name: str, value: object) -> None:
+            """Another thread keeps what it has read right behind this one."""
+            super().__setattr__(name, {})
+
+    assert Raced().state(values(catch_up="done")).results["catch_up"].state == "done"
+
+
 def test_a_deleted_record_is_gone() -> None:
     records = ControlRecords()
     before = values(catch_up="running")

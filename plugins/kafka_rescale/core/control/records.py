@@ -73,11 +73,11 @@ class ControlRecords:
         :param values: by key behind ``<application>/``; a key of a later version is left out.
         :raises UnsafeState: another version of the program has written a record.
         """
-        # All at once: a page's threads may ask at the same time.
-        self._parsed = {key: self._once(key, value) for key, value in values.items()}
+        # Threads may ask at the same time: each of them goes on with its own records.
+        parsed_of = self._parsed = {key: self._once(key, value) for key, value in values.items()}
         fields: dict[str, object] = {}
         several: dict[str, dict[str, object]] = {field: {} for field, _ in _SEVERAL.values()}
-        for key, (_, parsed) in self._parsed.items():
+        for key, (_, parsed) in parsed_of.items():
             concern, _, detail = key.partition("/")
             if concern in _SEVERAL:
                 several[_SEVERAL[concern][0]][detail] = parsed

@@ -56,12 +56,14 @@ class AdminCalls:
 
     @property
     def _client(self) -> AdminClient:
-        if self._started is None:
+        # Another thread may want a new client meanwhile.
+        client = self._started
+        if client is None:
             try:
-                self._started = AdminClient(self.connection.client(error_cb=self._trouble))
+                client = self._started = AdminClient(self.connection.client(error_cb=self._trouble))
             except (KafkaException, TypeError, ValueError) as error:
                 raise self._trouble.unusable(error) from None
-        return self._started
+        return client
 
     def _once(self, ask: Ask[K, V], limit: float = REQUEST_SECONDS) -> dict[K, V | KafkaError]:
         """Return every answer. A ``KafkaError`` of unknown outcome stands for an answer that doesn't come in time.
@@ -69,9 +71,11 @@ class AdminCalls:
         :param limit: the most seconds to wait; a limit below ``FIRST_SECONDS`` counts as ``FIRST_SECONDS``. The
             wait is shorter if a new client is to ask before that; see ``FIRST_SECONDS``.
         """
-        self._trouble.forget()
         # Keep this reference to the end: the futures of a client that is garbage-collected never finish.
         client, seconds = self._client, min(self._patience, max(limit, FIRST_SECONDS))
+        # A client hears only now of refusals since the last request. They are not the reason of what comes.
+        client.poll(0)
+        self._trouble.forget()
         began = time.monotonic()
         futures = ask(client, seconds)
         # Wait in slices, to hear in time that the credentials are refused: the call itself would only time out.
@@ -79,8 +83,9 @@ class AdminCalls:
             client.poll(0)
             self._trouble.raise_if_refused()
         client.poll(0)
-        self._trouble.raise_if_refused()
         answers = {key: _answer(future) for key, future in futures.items()}
+        if any(isinstance(answer, KafkaError) and answer.code() < 0 for answer in answers.values()):
+            self._trouble.raise_if_refused()
         if any(map(_is_silence, answers.values())):
             self._replace(client)
         else:

@@ -119,6 +119,7 @@ class LatestValues:
                     raise to_error(error, f"topic {self._topic!r}")
                 continue
             heard = time.monotonic()
+            self._trouble.forget()
             if is_same_log:
                 if error is None:
                     self._take(message)
@@ -147,8 +148,11 @@ class LatestValues:
 
     def _opened(self) -> Consumer:
         if self._consumer is None:
-            self._trouble.forget()
             self._consumer = Consumer(self._connection.client(**SETTINGS, error_cb=self._trouble))
+        else:
+            # It has no assignment, so this hears only of what has happened while nobody read.
+            self._consumer.poll(0)
+        self._trouble.forget()
         return self._consumer
 
     def _close(self) -> None:

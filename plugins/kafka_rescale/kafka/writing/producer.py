@@ -157,6 +157,8 @@ class UnitProducer:
             )
             self._bounded(lambda: self._producer.commit_transaction(CALL_SECONDS), "commit_transaction")
             self._open = False
+            # The brokers have let it in: a refusal from before is not the reason of a later outage.
+            self._trouble.forget()
 
     def abort(self) -> None:
         """Abort the records since the last commit. Errors of the abort don't matter any more."""

@@ -240,12 +240,11 @@ class Cutover:
             if needed := mode.jobs_behind(plan):
                 jobs = self._beside(journal)
                 await_signs(jobs, self._signs or signs_of(jobs, needed), self._seconds_left(journal))
-            # Side by side, because both wait for brokers.
+            begins, known = mode.offsets_at_promotion(self._rescale, journal, lambda: self._seconds_left(journal))
+            # Behind whatever is waited for above, so that this still holds at the promotion. Side by side, because
+            # both ask brokers.
             with ThreadPoolExecutor(1) as beside:
                 promotable = beside.submit(self._assert_promotable, journal)
-                begins, known = mode.offsets_at_promotion(
-                    self._rescale, journal, lambda: self._seconds_left(journal)
-                )
                 last = assert_proven(self._rescale, journal, begins)
                 input_ends = self._rescale.admin.end_offsets([i.topic for i in plan.inputs])
             promotable.result()

@@ -26,11 +26,12 @@ def assert_promotable(rescale: Rescale, journal: Journal) -> None:
 
 
 def green_offsets(
-    rescale: Rescale, journal: Journal, begins: PartitionOffsets, seconds: float
-) -> dict[str, PartitionOffsets]:
-    """Return what the journal keeps about green: the ends of its topics, and the offsets that it starts from.
+    rescale: Rescale, journal: Journal, seconds: float
+) -> tuple[PartitionOffsets, dict[str, PartitionOffsets]]:
+    """Return the log starts of green's topics, and what the journal keeps about green.
 
-    :param begins: log starts of green's topics.
+    That is the ends of its topics, and the offsets that it starts from.
+
     :param seconds: how long the last transactions on these topics may take to end.
     """
     plan = journal.plan
@@ -38,9 +39,10 @@ def green_offsets(
     targets = [m.target for m in plan.moves]
     # The brokers may write a commit's markers after they have answered it. Until then the end is too low.
     ends = wait_until_complete(rescale.admin, targets, seconds=seconds, longest_pause=0.02)
+    begins = rescale.admin.begin_offsets(targets)
     carried = {m.target: begins[m.target] for m in plan.repartitions}
     start = {**input_starts(plan.inputs, journal.captured.committed), **carried}
-    return {"green_ends": ends, "green_start": start}
+    return begins, {"green_ends": ends, "green_start": start}
 
 
 def _assert_counts(rescale: Rescale, plan: Plan) -> None:

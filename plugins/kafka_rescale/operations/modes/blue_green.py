@@ -58,8 +58,7 @@ class BlueGreen:
     ) -> tuple[PartitionOffsets, dict[str, PartitionOffsets]]:
         """Return the begins and ends of green's topics, and the offsets that it starts from."""
         assert_held_back(rescale, journal)
-        begins = rescale.admin.begin_offsets(m.target for m in journal.plan.moves)
-        return begins, green_offsets(rescale, journal, begins, seconds_left())
+        return green_offsets(rescale, journal, seconds_left())
 
     def before_start(self, rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
         """Do nothing: the copies are complete."""
