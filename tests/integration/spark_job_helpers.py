@@ -19,7 +19,7 @@ from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.spark.jobs.package_zip import build
 
 from testbed.jars import ensure_jars
-from testbed.processes import is_running, kill_process, wait_until
+from testbed.processes import end_with_parent, is_running, kill_process, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "shell/test/1"
@@ -106,6 +106,8 @@ def submitted(
     log = directory / f"{job}-{attempt}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
+    # A worker of the tests that dies must not leave a job behind that goes on beside all later tests.
+    end_with_parent(process.pid)
     job_process = Submitted(process, log)
     try:
         yield job_process

@@ -17,7 +17,7 @@ from testbed.broker import EmbeddedBroker
 from testbed.cluster import EmbeddedCluster
 from testbed.expansion import ROOT, Expansion
 from testbed.flights_stack import RUN, FlightsStack, environment_of
-from testbed.processes import wait_until
+from testbed.processes import end_with_parent, wait_until
 from tests.support.kills import kill_session
 from tests.support.verify.spark_of_tests import prove_here
 
@@ -119,5 +119,6 @@ def operation_process(expansion: Expansion, operation: str, file: Path = FILE) -
     command = [sys.executable, "-c", script, str(file), expansion.connection.config["bootstrap.servers"]]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "plugins")}
     process = subprocess.Popen([*command, expansion.owner], env=environment, start_new_session=True)
+    end_with_parent(process.pid)
     expansion.processes.append(process)
     return process
