@@ -8,7 +8,7 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.errors import ClusterOutage, InvalidInput, UnsafeState
 from kafka_rescale.core.topology.topology import SubTopology, Topology
-from kafka_rescale.kafka.admin import offsets, topic_reader
+from kafka_rescale.kafka.admin import growing_topics, offsets, topic_reader
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.describe import describe
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -79,7 +79,10 @@ def test_what_the_brokers_refuse_is_passed_on(
         admin.ensure_topic(unique, 1, replicas, configs)
 
 
-def test_growing_is_idempotent_and_never_shrinks(admin: ClusterAdmin, unique: str) -> None:
+def test_growing_is_idempotent_and_never_shrinks(
+    admin: ClusterAdmin, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growing_topics, "SETTLE_SECONDS", 0.5)
     admin.ensure_topic(unique, 2, 1, {})
     admin.validate_growth({unique: 4})
     assert admin.describe_topics([unique])[unique].partitions == 2

@@ -109,12 +109,28 @@ def test_a_topic_that_the_brokers_refuse_does_not_keep_the_others_from_growing()
     ],
 )
 def test_nothing_is_asked_for_if_one_of_them_can_not_grow(
-    targets: dict[str, int], kind: type[RescaleError], message: str
+    targets: dict[str, int], kind: type[RescaleError], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(growing_topics, "SETTLE_SECONDS", 0.1)
     brokers = Brokers({"a": 4, "b": 4})
     with pytest.raises(kind, match=message):
         brokers.grow_topics(targets)
     assert brokers.requests == []
+
+
+def test_a_topic_that_a_broker_does_not_know_for_a_moment_is_grown() -> None:
+    class JustStarted(Brokers):
+        """Each broker that is asked has just started, and knows the topic when it is asked again."""
+
+        looks = 0
+
+        def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
+            self.looks += 1
+            return {} if self.looks % 2 else super().describe_topics(names)
+
+    brokers = JustStarted({"a": 4})
+    assert brokers.grow_topics({"a": 8}) == {"a": 4}
+    assert brokers.counts == {"a": 8}
 
 
 def test_nothing_is_asked_for_if_nothing_is_left_to_do() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import jwt
 import pytest
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.kafka.client.oauth_token import ClientCredentials
 
 from tests.support.token_issuer import TokenIssuer, token_issuer
@@ -41,7 +41,7 @@ def test_no_token_is_an_outage_that_shows_no_secret(
 ) -> None:
     changed = {f"sasl.oauthbearer.{name}": value for name, value in change.items()}
     credentials = ClientCredentials.of({**issuer.settings("us"), **changed})
-    with pytest.raises(Outage, match=found) as raised:
+    with pytest.raises(ClusterOutage, match=found) as raised:
         credentials.token()
     assert "s3cret" not in str(raised.value)
     assert "s3cret" not in repr(credentials)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from kafka_rescale.core.errors import InvalidInput, Outage
+from kafka_rescale.core.errors import ClusterOutage, InvalidInput
 from kafka_rescale.kafka.client import signed_token
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.signed_token import MSK_HANDLER, SignedTokens
@@ -95,7 +95,9 @@ def test_a_failure_is_an_outage_once_no_token_is_valid(user: User, caplog: pytes
         assert tokens(None)[0] == "token"
     assert "'user_tokens.oauth_cb' failed; the earlier token is valid for another" in caplog.text
     tokens._token = ("token", time.time() - 1, "", {})
-    with pytest.raises(Outage, match=r"oauth_cb 'user_tokens\.oauth_cb': found ValueError; expected a") as told:
+    with pytest.raises(
+        ClusterOutage, match=r"oauth_cb 'user_tokens\.oauth_cb': found ValueError; expected a"
+    ) as told:
         KafkaConnection(NAMED).client()
     assert "s3cret" not in f"{told.value}{caplog.text}"
 

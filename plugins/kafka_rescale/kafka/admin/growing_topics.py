@@ -9,8 +9,16 @@ from typing import Any
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import NewPartitions
 
+from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import ClusterOutage, InvalidInput, RescaleError, UnsafeState
-from kafka_rescale.kafka.admin.calls import CHANGE_SECONDS, has_code, is_unknown, lacks_brokers, value_of
+from kafka_rescale.kafka.admin.calls import (
+    CHANGE_SECONDS,
+    SETTLE_SECONDS,
+    has_code,
+    is_unknown,
+    lacks_brokers,
+    value_of,
+)
 from kafka_rescale.kafka.admin.topic_reader import TopicReader, too_few_brokers
 from kafka_rescale.kafka.client.failures import to_error
 from kafka_rescale.kafka.client.waiting import poll_until
@@ -82,13 +90,13 @@ class GrowingTopics(TopicReader):
             brokers refuse to grow a topic, and the others have grown.
         :raises Outage: some topics have not grown in time; the error names them, and the others have grown.
         """
-        before = self._counts(targets)
+        before = self._counts(targets, seconds=SETTLE_SECONDS)
         growth = _Growth(targets, before)
 
         def done() -> bool:
             if asked := growth.to_ask:
                 growth.take(self._ask(asked))
-            growth.look(self._counts(targets))
+            growth.look(self._counts(targets, seconds=SETTLE_SECONDS))
             return not growth.waiting
 
         if growth.waiting:
@@ -104,20 +112,24 @@ class GrowingTopics(TopicReader):
             )
         )
 
-    def _counts(self, targets: Mapping[str, int]) -> dict[str, int]:
+    def _counts(self, targets: Mapping[str, int], *, seconds: float = 0.0) -> dict[str, int]:
         """Return the present counts.
 
+        :param seconds: how long to ask for a topic that brokers don't know. A broker that has just started may not
+            know a topic that exists. Behind the promotion, that must not end the way to the start of green.
         :raises RescaleError: a topic can't be grown to its target at all.
         """
-        found = self.describe_topics(targets)
+        found: dict[str, TopicDescription] = {}
+
+        def known() -> bool:
+            found.update(self.describe_topics(targets))
+            is_known = found.keys() >= targets.keys()
+            if not is_known:
+                self._ask_another()
+            return is_known
+
+        poll_until(known, seconds=seconds, otherwise=lambda: _no_such_topic(min(targets.keys() - found.keys())))
         for name, target in targets.items():
-            if name not in found:
-                raise InvalidInput(
-                    f"topic {name!r}",
-                    found="no such topic",
-                    expected="a topic to grow",
-                    remedy="Correct its name in the application file.",
-                )
             if found[name].partitions > target:
                 raise UnsafeState(
                     f"topic {name!r}",
@@ -134,6 +146,15 @@ def _may_change(answer: object) -> bool:
     Too few brokers for the replicas is a passing state: the topic exists, so there were enough brokers before.
     """
     return is_unknown(answer) or lacks_brokers(answer)
+
+
+def _no_such_topic(name: str) -> InvalidInput:
+    return InvalidInput(
+        f"topic {name!r}",
+        found="no such topic",
+        expected="a topic to grow",
+        remedy="Correct its name in the application file.",
+    )
 
 
 def _growth_of(name: str, target: int) -> str:

@@ -15,7 +15,7 @@ from urllib.error import URLError
 from urllib.parse import quote_plus, urlencode
 from urllib.request import Request, urlopen
 
-from kafka_rescale.core.errors import InvalidInput, Outage
+from kafka_rescale.core.errors import ClusterOutage, InvalidInput
 
 OAUTHBEARER = "OAUTHBEARER"
 SECONDS = 10.0
@@ -80,7 +80,7 @@ class ClientCredentials:
     def token(self) -> str:
         """Return a token that is valid for a while.
 
-        :raises Outage: the issuer gives no token.
+        :raises ClusterOutage: the issuer gives no token.
         """
         if time.monotonic() >= self._until:
             answer = self._fetch()
@@ -107,7 +107,7 @@ class ClientCredentials:
                 raise ValueError("no access_token")
         except (URLError, OSError, ValueError) as error:
             # An issuer may quote the request, so only the class and the code of the error are told.
-            raise Outage(
+            raise ClusterOutage(
                 f"token of {self.client_id!r} from {self.endpoint}",
                 found=f"{type(error).__name__} {getattr(error, 'code', '')}".strip(),
                 expected="a token for these client credentials",

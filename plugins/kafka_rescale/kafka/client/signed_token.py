@@ -15,7 +15,7 @@ from threading import RLock
 from typing import Any
 
 from kafka_rescale.core.callables import named
-from kafka_rescale.core.errors import InvalidInput, Outage
+from kafka_rescale.core.errors import ClusterOutage, InvalidInput
 from kafka_rescale.kafka.client.oauth_token import OAUTHBEARER, USED_FOR
 
 CALLBACK = "oauth_cb"
@@ -115,7 +115,7 @@ class SignedTokens:
         """Return a token that is valid for a while, as librdkafka asks for it.
 
         :raises InvalidInput: the function does not return a token.
-        :raises Outage: the function fails, and no earlier token is still valid.
+        :raises ClusterOutage: the function fails, and no earlier token is still valid.
         """
         with _lock:
             now, until = time.time(), self._token[1]
@@ -123,7 +123,7 @@ class SignedTokens:
                 return self._token
             try:
                 self._token, self._signed_at = self._sign(), now
-            except Outage:
+            except ClusterOutage:
                 if now >= until:
                     raise
                 # librdkafka asks again before the token ends. If it heard of this failure, it would report wrong
@@ -135,7 +135,7 @@ class SignedTokens:
         """Return a token that is valid for a while.
 
         :raises InvalidInput: the function does not return a token.
-        :raises Outage: the function fails, and no earlier token is still valid.
+        :raises ClusterOutage: the function fails, and no earlier token is still valid.
         """
         return self(self.argument)[0]
 
@@ -153,7 +153,7 @@ class SignedTokens:
             found = self.sign(self.argument)
         except Exception as error:
             # The text of the error may quote what was signed, so only the type of the error is told.
-            raise Outage(
+            raise ClusterOutage(
                 what,
                 found=type(error).__name__,
                 expected="a signed token",

@@ -99,6 +99,10 @@ class RollingComparison:
                 log.warning("what was written since is not compared yet; trying again: %s", outage)
             except RescaleError as error:
                 log.error("what was written since can't be compared; trying again: %s", error)
+            except Exception:
+                # Such as a client or a thread that the system does not give. If this thread ended, the job would
+                # say for days that it is ready, and no cutover would find its comparison near.
+                log.exception("what was written since can't be compared; trying again")
             self._hurried.wait(PAUSE_SECONDS)
 
     def _next(self) -> None:
