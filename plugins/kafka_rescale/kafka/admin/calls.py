@@ -73,9 +73,7 @@ class AdminCalls:
         """
         # Keep this reference to the end: the futures of a client that is garbage-collected never finish.
         client, seconds = self._client, min(self._patience, max(limit, FIRST_SECONDS))
-        # A client hears only now of refusals since the last request. They are not the reason of what comes.
-        client.poll(0)
-        self._trouble.forget()
+        self._trouble.forget_up_to_now(client)
         began = time.monotonic()
         futures = ask(client, seconds)
         # Wait in slices, to hear in time that the credentials are refused: the call itself would only time out.

@@ -9,7 +9,6 @@ from typing import Any
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import NewPartitions
 
-from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import ClusterOutage, InvalidInput, RescaleError, UnsafeState
 from kafka_rescale.kafka.admin.calls import (
     CHANGE_SECONDS,
@@ -115,20 +114,11 @@ class GrowingTopics(TopicReader):
     def _counts(self, targets: Mapping[str, int], *, seconds: float = 0.0) -> dict[str, int]:
         """Return the present counts.
 
-        :param seconds: how long to ask for a topic that brokers don't know. A broker that has just started may not
-            know a topic that exists. Behind the promotion, that must not end the way to the start of green.
+        :param seconds: how long to ask for a topic that brokers don't know. Behind the promotion, a broker that
+            has just started must not end the way to the start of green.
         :raises RescaleError: a topic can't be grown to its target at all.
         """
-        found: dict[str, TopicDescription] = {}
-
-        def known() -> bool:
-            found.update(self.describe_topics(targets))
-            is_known = found.keys() >= targets.keys()
-            if not is_known:
-                self._ask_another()
-            return is_known
-
-        poll_until(known, seconds=seconds, otherwise=lambda: _no_such_topic(min(targets.keys() - found.keys())))
+        found = self.existing_topics(targets, seconds=seconds, otherwise=lambda names: _no_such_topic(min(names)))
         for name, target in targets.items():
             if found[name].partitions > target:
                 raise UnsafeState(

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
 
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.errors import ClusterOutage, ClusterTimedOut
+from kafka_rescale.core.errors import ClusterOutage, ClusterTimedOut, RescaleError
 from kafka_rescale.core.topology.topic_names import is_topic_name
 from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS, AdminCalls, Ask, finished, has_code, value_of
 from kafka_rescale.kafka.client.waiting import poll_until
@@ -68,10 +68,20 @@ class TopicReader(AdminCalls):
         by_name = {resource.name: entries for resource, entries in configs.items()}
         return {name: _description(topic, by_name[name]) for name, topic in topics.items() if name in by_name}
 
-    def existing_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
+    def existing_topics(
+        self,
+        names: Iterable[str],
+        *,
+        seconds: float = SETTLE_SECONDS,
+        otherwise: Callable[[set[str]], RescaleError] | None = None,
+    ) -> dict[str, TopicDescription]:
         """Return descriptions of topics that are known to exist, by name.
 
-        :raises ClusterOutage: brokers don't know one of the topics for ``SETTLE_SECONDS``.
+        A broker that has just started may not know a topic, so this asks again.
+
+        :param seconds: how long to ask.
+        :param otherwise: gets the topics that are still unknown then, and returns the error to raise.
+        :raises ClusterOutage: brokers don't know one of the topics for so long, and there is no other error.
         """
         wanted = set(names)
         found: dict[str, TopicDescription] = {}
@@ -82,7 +92,8 @@ class TopicReader(AdminCalls):
                 self._ask_another()
             return not unknown
 
-        poll_until(complete, seconds=SETTLE_SECONDS, otherwise=lambda: not_known(wanted - found.keys()))
+        error = otherwise or not_known
+        poll_until(complete, seconds=seconds, otherwise=lambda: error(wanted - found.keys()))
         return found
 
     def partition_counts(self, names: Iterable[str]) -> dict[str, int]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Any
+
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from kafka_rescale.core.errors import ClusterOutage, Fenced, InvalidInput, Outage, RescaleError, UnsafeState
@@ -130,6 +133,18 @@ class ConnectionTrouble:
     def forget(self) -> None:
         """Forget earlier errors, so that they are not taken for the reason of a later failure."""
         self._refusal = self._last = None
+
+    def forget_up_to_now(self, client: Any) -> None:
+        """Hear what a client has to tell from before, and forget it: it is not the reason of what comes.
+
+        librdkafka tells an event only at the next poll, which may come days after it.
+
+        :param client: a client of confluent-kafka that has this object as its ``error_cb``.
+        """
+        # A fatal error is raised again by the next call.
+        with suppress(KafkaException):
+            client.poll(0)
+        self.forget()
 
     def raise_if_refused(self) -> None:
         """Raise if a broker answered, but refused this client.

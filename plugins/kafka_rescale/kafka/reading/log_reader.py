@@ -148,11 +148,11 @@ class LatestValues:
 
     def _opened(self) -> Consumer:
         if self._consumer is None:
+            self._trouble.forget()
             self._consumer = Consumer(self._connection.client(**SETTINGS, error_cb=self._trouble))
         else:
-            # It has no assignment, so this hears only of what has happened while nobody read.
-            self._consumer.poll(0)
-        self._trouble.forget()
+            # Without an assignment, as here, a poll reads no record.
+            self._trouble.forget_up_to_now(self._consumer)
         return self._consumer
 
     def _close(self) -> None:

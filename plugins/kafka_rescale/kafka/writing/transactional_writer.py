@@ -90,11 +90,7 @@ class TransactionalWriter:
         """
         if self._ended is not None:
             raise self._ended
-        # Credentials may have been refused since the last write, as an issuer of tokens was away. That is not the
-        # reason of what happens from here on.
-        with contextlib.suppress(KafkaException):
-            self._producer.poll(0)
-        self._trouble.forget()
+        self._trouble.forget_up_to_now(self._producer)
         refused: list[KafkaError] = []
         began = time.monotonic()
         try:
