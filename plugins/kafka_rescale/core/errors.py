@@ -88,6 +88,14 @@ class ClusterOutage(Outage):
     """The brokers did not carry out a request in time; the same request may succeed when they are well again."""
 
 
+class NotLetIn(ClusterOutage):
+    """The brokers do not let a client in.
+
+    It may pass: an issuer of tokens is away for a moment, or a person mends the credentials. Only a check of the
+    connection, as preflight makes it, takes it for wrong input.
+    """
+
+
 class TimedOut(Outage):
     """A wait ended before its condition held. The condition may still come true.
 

@@ -10,6 +10,7 @@ from kafka_rescale.core.application.lifecycles import PythonLifecycle
 from kafka_rescale.core.callables import named
 from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError
 from kafka_rescale.lifecycle.instance import Instance
+from kafka_rescale.lifecycle.status import status
 
 METHODS = ("start", "stop", "is_running")
 
@@ -52,6 +53,9 @@ class OwnClass:
 
         :raises InvalidInput: the method did not return a boolean. A forgotten ``return``, for example, gives None.
         """
+        return status(lambda: self._is_running(instance))
+
+    def _is_running(self, instance: Instance) -> bool:
         answer = self._call("is_running", instance)
         if not isinstance(answer, bool):
             raise InvalidInput(

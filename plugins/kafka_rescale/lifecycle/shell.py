@@ -12,6 +12,7 @@ from kafka_rescale.core.application.lifecycles import ShellLifecycle
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.lifecycle.programs import run
+from kafka_rescale.lifecycle.status import status
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,9 @@ class ShellCommands:
 
     def is_running(self, instance: Instance) -> bool:
         """Run ``status``. Exit code 0 means running, 3 means stopped; any other code is an error."""
+        return status(lambda: self._is_running(instance))
+
+    def _is_running(self, instance: Instance) -> bool:
         code, output = run(self._line(self._spec.status, instance), self._spec.timeout_seconds)
         if (instance, code) != self._last_status:
             # Some waits ask every second. The log gets an answer only when it differs from the last one.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,13 @@ from kafka_rescale.core.errors import InvalidInput, Outage
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client import signed_token
 from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 
 from testbed.broker import EmbeddedBroker
 from testbed.broker_config import to_properties_file
 from testbed.broker_security import BrokerSecurity
 from testbed.jars import ensure_jars, require_java
+from testbed.processes import wait_until
 from tests.support.signed_tokens import HANDLER, SECRET, URL, compiled, jars_of_spark, write_signer
 from tests.support.token_issuer import TokenIssuer, token_issuer
 
@@ -38,9 +41,10 @@ MSK = "b-1.demo.abcde1.c2.kafka.eu-west-1.amazonaws.com:9098"
 
 @dataclass(frozen=True)
 class Guarded:
-    """A broker, and a connection for each mechanism."""
+    """A broker, an issuer of tokens, and a connection for each mechanism."""
 
     broker: EmbeddedBroker
+    issuer: TokenIssuer
     settings: Mapping[str, dict[str, str]]
 
 
@@ -64,7 +68,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
                 **settings["certificate"],
                 **_apart(directory, settings["certificate"]),
             }
-            yield Guarded(broker, settings)
+            yield Guarded(broker, issuer, settings)
 
 
 @contextmanager
@@ -130,6 +134,23 @@ def test_wrong_settings_are_told_without_a_secret(
     with pytest.raises((InvalidInput, Outage), match=reason) as refused:
         KafkaConnection(settings).check()
     assert "s3cret" not in str(refused.value)
+
+
+def test_an_issuer_of_tokens_that_refuses_for_a_moment_is_waited_for(guarded: Guarded) -> None:
+    connection, issuer = KafkaConnection(guarded.settings["OAUTHBEARER"]), guarded.issuer
+    before = len(issuer.asked)
+    issuer.is_confused = True
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(ClusterAdmin(connection).cluster_id)
+        written = pool.submit(TransactionalWriter, connection, "nobody-may")
+        wait_until(lambda: len(issuer.asked) > before + 2, timeout=60, what="clients to ask for tokens")
+        assert not asked.done()
+        assert not written.done()
+        issuer.is_confused = False
+        assert asked.result() == ClusterAdmin(KafkaConnection(guarded.broker.internal_config)).cluster_id()
+        # It is let in, and only then not allowed to write.
+        with pytest.raises(InvalidInput, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
+            written.result()
 
 
 CONNECTS = """

@@ -12,6 +12,7 @@ from airflow.providers.standard.exceptions import HITLRejectException
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, RetryAction
 from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
+from kafka_rescale.airflow.hooks.rescale import ConnectionMissing
 from kafka_rescale.airflow.markdown import plan_brief, steps_markdown
 from kafka_rescale.airflow.operators import admin, closing
 from kafka_rescale.airflow.operators import approval as approval_module
@@ -22,10 +23,12 @@ from kafka_rescale.airflow.retries import RETRY_POLICY
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import (
+    ClusterOutage,
     Fenced,
     Finding,
     InvalidInput,
     LeaseHeld,
+    NotLetIn,
     Outage,
     PreflightRefused,
     Refused,
@@ -266,8 +269,9 @@ def test_a_refused_preflight_is_not_retried() -> None:
     assert RETRY_POLICY.evaluate(error, try_number=1, max_tries=2).action is RetryAction.FAIL
 
 
-def test_an_outage_is_retried() -> None:
-    error = Outage("thing", **WORDS)
+@pytest.mark.parametrize("kind", [Outage, ClusterOutage, NotLetIn, ConnectionMissing])
+def test_an_outage_is_retried(kind: type[Exception]) -> None:
+    error = kind("thing", **WORDS)
     assert RETRY_POLICY.evaluate(error, try_number=1, max_tries=2).action is RetryAction.RETRY
 
 

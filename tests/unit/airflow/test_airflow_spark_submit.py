@@ -16,7 +16,7 @@ import pytest
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.spark.connection import require_spark_master
 from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.errors import InvalidInput, Outage
 from kafka_rescale.spark.jobs.files import FETCHED, connector, require_spark_files
 
 from testbed.jars import jars_directory
@@ -96,15 +96,18 @@ def test_the_master_is_the_one_that_the_provider_passes(
     assert SparkSubmitHook(conn_id="spark_x")._connection["master"] == master
 
 
-@pytest.mark.parametrize("value", [None, "spark://local[*]", '{"conn_type": "spark"}'])
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(None, Outage), ("spark://local[*]", Outage), ('{"conn_type": "spark"}', InvalidInput)],
+)
 def test_a_missing_or_unparsable_connection_is_refused_and_never_becomes_yarn(
-    connections: pytest.MonkeyPatch, submitted: list[Any], value: str | None
+    connections: pytest.MonkeyPatch, submitted: list[Any], value: str | None, kind: type[Exception]
 ) -> None:
     if value is None:
         connections.delenv("AIRFLOW_CONN_SPARK_X")
     else:
         connections.setenv("AIRFLOW_CONN_SPARK_X", value)
-    with pytest.raises(InvalidInput, match=r"Spark connection 'spark_x'.*AIRFLOW_CONN_SPARK_X"):
+    with pytest.raises(kind, match=r"Spark connection 'spark_x'.*AIRFLOW_CONN_SPARK_X"):
         operator().execute(context())
     assert submitted == []
 

@@ -15,6 +15,7 @@ from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.preflight.check import messages
 from kafka_rescale.core.preflight.deployment import Deployment
 from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.lifecycle import status
 from kafka_rescale.operations.preflight import deployment
 from kafka_rescale.operations.preflight.deployment import deployment_of
 
@@ -32,6 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KAFKA_RESCALE_HOME", str(tmp_path))
     monkeypatch.setattr(deployment, "SETTLE_SECONDS", 0.0)
     monkeypatch.setattr(deployment, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(status, "STATUS_SECONDS", 0.0)
     return tmp_path
 
 

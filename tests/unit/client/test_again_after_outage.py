@@ -31,5 +31,18 @@ def test_what_goes_on_failing_or_is_of_another_kind_is_raised(kind: type[Outage]
     assert len(calls) == begun
 
 
+def test_an_outage_after_long_work_is_not_counted_with_those_before() -> None:
+    calls: list[int] = []
+
+    def action() -> int:
+        calls.append(1)
+        if len(calls) > 9:
+            return 7
+        raise outage(ClusterOutage)
+
+    assert again_after_outage(action, steady_seconds=-1) == 7
+    assert len(calls) == 10
+
+
 def outage(kind: type[Outage]) -> Outage:
     return kind("brokers", found="nothing", expected="an answer", remedy="Wait.")

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from confluent_kafka import KafkaError
-from kafka_rescale.core.errors import ClusterOutage, Fenced, InvalidInput, Outage, RescaleError, UnsafeState
+from kafka_rescale.core.errors import (
+    ClusterOutage,
+    Fenced,
+    InvalidInput,
+    NotLetIn,
+    Outage,
+    RescaleError,
+    UnsafeState,
+)
 from kafka_rescale.kafka.client.error_class import ErrorClass
 from kafka_rescale.kafka.client.error_classes import OUTAGES, REASONS, class_of, class_of_code
 from kafka_rescale.kafka.client.failures import ConnectionTrouble, to_error
@@ -26,7 +36,7 @@ from kafka_rescale.kafka.client.waiting import poll_until
         (KafkaError._FENCED, Fenced),
         (KafkaError.INVALID_PRODUCER_EPOCH, Fenced),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, InvalidInput),
-        (KafkaError._AUTHENTICATION, InvalidInput),
+        (KafkaError._AUTHENTICATION, NotLetIn),
         (KafkaError.NON_EMPTY_GROUP, UnsafeState),
         (KafkaError._STATE, UnsafeState),
         (KafkaError.UNKNOWN_TOPIC_OR_PART, UnsafeState),
@@ -73,18 +83,18 @@ class TestConnectionTrouble:
         trouble = ConnectionTrouble("a:9092")
         trouble(KafkaError(KafkaError._TRANSPORT, "connection refused"))
         trouble(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
-        trouble.raise_if_refused()
+        assert trouble.refusal is None
         assert "found connection refused" in str(trouble.outage())
 
         trouble(KafkaError(KafkaError._AUTHENTICATION, "Invalid username or password"))
-        with pytest.raises(InvalidInput, match=r"a:9092: found Invalid username or password.*sasl\.password"):
-            trouble.raise_if_refused()
+        refusal = str(trouble.refusal)
+        assert re.search(r"a:9092: found Invalid username or password.*sasl\.password", refusal), refusal
 
     def test_a_refusal_that_is_over_is_forgotten(self) -> None:
         trouble = ConnectionTrouble("a:9092")
         trouble(KafkaError(KafkaError._AUTHENTICATION, "no"))
         trouble.forget()
-        trouble.raise_if_refused()
+        assert trouble.refusal is None
         assert "found no answer" in str(trouble.outage())
 
     def test_a_setting_that_librdkafka_does_not_know_is_named_but_never_its_value(self) -> None:

@@ -1,19 +1,19 @@
-"""Credentials that were refused for a moment, while a client was idle, are not the reason of a later failure.
+"""Credentials that are refused for a moment are waited out, and are not the reason of a later failure.
 
 An issuer of tokens that does not answer once is enough for such a refusal. librdkafka tells it at the next poll.
-Taken for the reason of an outage, it would end a job for good in which an outage is only waited for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from itertools import cycle
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from kafka_rescale.core.errors import ClusterOutage, InvalidInput
+from kafka_rescale.core.errors import ClusterOutage, Fenced, NotLetIn
 from kafka_rescale.kafka.admin.calls import AdminCalls
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.reading import log_reader
@@ -54,11 +54,28 @@ def test_a_request_that_is_answered_has_not_failed_for_a_refusal_of_another_conn
     assert calls._once(lambda *_: {"": answered("offsets")}) == {"": "offsets"}
 
 
-def test_a_request_without_an_answer_fails_for_the_refusal_that_it_meets() -> None:
+def test_a_request_that_meets_a_refusal_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Future[Any]] = [failed(KafkaError._TIMED_OUT), answered("offsets")]
+    assert calls_that_are_refused(monkeypatch)._read(lambda *_: {"": asked.pop(0)}, "offsets") == {"": "offsets"}
+
+
+def test_a_request_that_is_refused_to_the_end_fails_for_that_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = calls_that_are_refused(monkeypatch)
+    with pytest.raises(NotLetIn, match="did not answer"):
+        calls._read(lambda *_: {"": failed(KafkaError._TIMED_OUT)}, "offsets", seconds=0)
+
+
+def calls_that_are_refused(monkeypatch: pytest.MonkeyPatch) -> AdminCalls:
+    """Requests whose clients tell of a refusal at each poll."""
     calls = AdminCalls(CONNECTION)
-    calls._started = Told(calls._trouble, iter([False, True]))  # type: ignore[assignment]
-    with pytest.raises(InvalidInput, match="did not answer"):
-        calls._once(lambda *_: {"": Future[Any]()})
+    monkeypatch.setattr(AdminCalls, "_client", Told(calls._trouble, cycle([True])))
+    return calls
+
+
+def failed(code: int) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_exception(KafkaException(KafkaError(code)))
+    return future
 
 
 def test_a_client_that_another_thread_replaces_is_still_there_for_this_one() -> None:
@@ -96,11 +113,17 @@ def writer_with(failure: KafkaError, at: list[bool]) -> TransactionalWriter:
 
 
 @pytest.mark.parametrize(
-    ("at", "expected"), [([True, False], ClusterOutage), ([False, True], InvalidInput)], ids=["old", "new"]
+    ("at", "expected"), [([True, False], ClusterOutage), ([False, True], NotLetIn)], ids=["old", "new"]
 )
 def test_a_write_fails_for_an_outage_and_not_for_an_old_refusal(at: list[bool], expected: type[Exception]) -> None:
-    with pytest.raises(expected):
+    with pytest.raises(ClusterOutage) as raised:
         writer_with(KafkaError(KafkaError._TRANSPORT), at).write("control", {})
+    assert type(raised.value) is expected
+
+
+def test_a_writer_that_is_fenced_says_so_whatever_it_has_heard_of_credentials() -> None:
+    with pytest.raises(Fenced):
+        writer_with(KafkaError(KafkaError._FENCED), [False, True]).write("control", {})
 
 
 class Record:

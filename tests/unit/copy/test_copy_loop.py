@@ -130,6 +130,15 @@ def test_records_that_came_with_an_error_of_another_partition_are_not_read_again
     assert written(worker, 1) == [0, 1]
 
 
+@pytest.mark.parametrize("code", [KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._TRANSPORT])
+def test_a_broker_that_is_away_or_does_not_know_the_topic_yet_does_not_end_a_copy(
+    worker: CopyWorker, consumer: Consumer, code: int
+) -> None:
+    consumer.polled = [record(1, 0), record(0, POSITION, KafkaError(code)), record(1, 1)]
+    assert worker.step() == 2
+    assert consumer.assigned == []
+
+
 @pytest.mark.parametrize(
     "error",
     [KafkaError(KafkaError._AUTO_OFFSET_RESET, TRUNCATED), KafkaError(KafkaError._LOG_TRUNCATION)],

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from kafka_rescale.airflow.hooks.rescale import ConnectionMissing
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
 from kafka_rescale.airflow.triggers import pause_alert as trigger_module
 from kafka_rescale.airflow.triggers.pause_alert import PauseAlertTrigger
@@ -140,7 +141,7 @@ def test_an_outage_before_the_first_answer_is_waited_out(watched: Any) -> None:
     assert event["late"] is False
 
 
-@pytest.mark.parametrize("kind", [InvalidInput, Refused])
+@pytest.mark.parametrize("kind", [ConnectionMissing, InvalidInput, Refused])
 @pytest.mark.parametrize("before", [[], [state_of(Phase.WARMING)]], ids=["never read", "no pause yet"])
 def test_what_waiting_cannot_mend_ends_the_watch(
     watched: Any, kind: type[RescaleError], before: list[ControlState]

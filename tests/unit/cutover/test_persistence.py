@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.control.journal import Journal, Phase
-from kafka_rescale.core.errors import ClusterOutage, Outage
+from kafka_rescale.core.errors import ClusterOutage, NotLetIn, Outage
 from kafka_rescale.kafka.client.waiting import within
 from kafka_rescale.operations.cutover import growing, jobs_beside, persistence
 from kafka_rescale.operations.cutover.persistence import insist, state_of_pause
@@ -185,6 +185,35 @@ def test_what_is_no_outage_of_the_cluster_is_raised_at_once() -> None:
     with pytest.raises(Outage, match="command"):
         insist(fails, lambda: "")
     assert len(tries) == 1
+
+
+REFUSED = NotLetIn("a client", found="the issuer did not answer", expected="to be let in", remedy="Wait.")
+
+
+def test_credentials_that_are_refused_for_a_moment_are_waited_out() -> None:
+    answers: list[Exception | None] = [REFUSED, AWAY, REFUSED, None]
+
+    def asks() -> int:
+        if (error := answers.pop(0)) is not None:
+            raise error
+        return 7
+
+    assert insist(asks, lambda: "") == 7
+
+
+def test_credentials_that_stay_refused_end_the_step_so_that_the_next_try_reads_them_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(persistence, "REFUSAL_SECONDS", 0.05)
+    answers: list[Exception] = [AWAY] * 3
+
+    def asks() -> None:
+        time.sleep(0.03)  # three outages take longer than a refusal may
+        raise answers.pop() if answers else REFUSED
+
+    with pytest.raises(NotLetIn):
+        insist(asks, lambda: "")
+    assert not answers
 
 
 def test_when_the_time_is_over_the_last_failure_is_raised() -> None:

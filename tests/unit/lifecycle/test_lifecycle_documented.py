@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from kafka_rescale.core.application.commands import PLACEHOLDERS
 from kafka_rescale.core.errors import Outage
+from kafka_rescale.lifecycle import status
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.lifecycle.python import OwnClass
 
@@ -230,6 +231,7 @@ def test_the_class_calls_its_api_and_waits_for_the_end(monkeypatch: pytest.Monke
     made.stop(green)
     assert api.instances == 0
     api.status = 503
+    monkeypatch.setattr(status, "STATUS_SECONDS", 0.0)
     with pytest.raises(Outage, match="503"):
         made.is_running(green)
 

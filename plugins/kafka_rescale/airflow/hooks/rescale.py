@@ -11,7 +11,7 @@ from airflow.providers.apache.kafka.hooks.base import KafkaBaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.errors import InvalidInput, Outage
 
 if TYPE_CHECKING:
     from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -90,11 +90,19 @@ def refuse_unlisted(extra: Mapping[str, Any], what: str) -> None:
     )
 
 
-def missing(conn_id: str) -> InvalidInput:
-    """Return the error for a connection that doesn't exist."""
-    return InvalidInput(
+class ConnectionMissing(Outage):
+    """Airflow does not find a connection.
+
+    It says the same of a connection that doesn't exist, and of an API server or a store of secrets that is away
+    for a moment. So this is an outage: a task that begins or ends a pause is tried again.
+    """
+
+
+def missing(conn_id: str) -> ConnectionMissing:
+    """Return the error for a connection that Airflow does not find."""
+    return ConnectionMissing(
         f"Airflow connection {conn_id!r}",
-        found="no such connection",
+        found="no such connection, or one that Airflow can't look up at the moment",
         expected='a connection of type kafka whose extra is {"bootstrap.servers": "…"}',
         remedy=f"Add it in Admin > Connections, or set AIRFLOW_CONN_{conn_id.upper()} to its JSON.",
     )

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
 
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.errors import Complaint, InvalidInput, Outage
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -21,15 +22,19 @@ LOCAL_EXAMPLE = '{"conn_type": "spark", "host": "local[*]"}'
 def require_spark_master(conn_id: str) -> str:
     """Return the master that a Spark connection names.
 
-    :raises InvalidInput: There is no such connection, it can't be parsed, or it names no master.
+    :raises Outage: There is no such connection, it can't be parsed, or Airflow can't look it up at the moment.
+        Airflow says the same of all three.
+    :raises InvalidInput: The connection names no master.
     """
     try:
         connection = BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException as error:
+        raise Outage.of(_complaint(conn_id, str(error))) from error
     except Exception as error:
-        raise _refusal(conn_id, f"{type(error).__name__}: {error}") from error
+        raise InvalidInput.of(_complaint(conn_id, f"{type(error).__name__}: {error}")) from error
     master = master_of(connection)
     if not connection.host and master != "yarn":
-        raise _refusal(conn_id, "a connection without a host")
+        raise InvalidInput.of(_complaint(conn_id, "a connection without a host"))
     return master
 
 
@@ -53,8 +58,8 @@ def names_resource_manager(conn_id: str) -> bool:
     return bool(BaseHook.get_connection(conn_id).extra_dejson.get("yarn_resourcemanager_webapp_address"))
 
 
-def _refusal(conn_id: str, found: str) -> InvalidInput:
-    return InvalidInput(
+def _complaint(conn_id: str, found: str) -> Complaint:
+    return Complaint(
         f"Spark connection {conn_id!r}",
         found=found,
         expected=f"a connection that names a master, for example {LOCAL_EXAMPLE}",

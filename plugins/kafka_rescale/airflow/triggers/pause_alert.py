@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.hooks.rescale import ConnectionMissing, KafkaRescaleHook
 from kafka_rescale.airflow.metrics import report_pause_so_far
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Refused
@@ -25,6 +25,8 @@ LOOKS_IN_VAIN = 60
 """How many checks in a row must fail with an error that waiting can't mend, before the watch gives up.
 
 An API server that is just restarting gives such an error too."""
+
+_IN_VAIN = (ConnectionMissing, InvalidInput, Refused)
 
 
 class PauseAlertTrigger(BaseTrigger):
@@ -94,7 +96,7 @@ class PauseAlertTrigger(BaseTrigger):
             # An outage must not end this watch. Only the end of the pause may, or an error that waiting can't
             # mend.
             log.warning("pause of %s: %s", self.application_id, error)
-            self._in_vain = self._in_vain + 1 if isinstance(error, (InvalidInput, Refused)) else 0
+            self._in_vain = self._in_vain + 1 if isinstance(error, _IN_VAIN) else 0
         reading = self._by_the_clock()
         is_hopeless = self._in_vain >= LOOKS_IN_VAIN and reading.state is PauseState.WAITING
         return PauseReading(PauseState.LOST) if is_hopeless else reading

@@ -76,14 +76,11 @@ class AdminCalls:
         self._trouble.forget_up_to_now(client)
         began = time.monotonic()
         futures = ask(client, seconds)
-        # Wait in slices, to hear in time that the credentials are refused: the call itself would only time out.
+        # Wait in slices, to hear whether the credentials are refused: the call itself only times out.
         while wait(futures.values(), timeout=0.2).not_done and time.monotonic() < began + seconds + 1:
             client.poll(0)
-            self._trouble.raise_if_refused()
         client.poll(0)
         answers = {key: _answer(future) for key, future in futures.items()}
-        if any(isinstance(answer, KafkaError) and answer.code() < 0 for answer in answers.values()):
-            self._trouble.raise_if_refused()
         if any(map(_is_silence, answers.values())):
             self._replace(client)
         else:
@@ -123,6 +120,8 @@ class AdminCalls:
             return not any(map(passes, last.values()))
 
         def outage() -> ClusterOutage:
+            if (refusal := self._trouble.refusal) is not None:
+                return refusal
             error = next(answer for answer in last.values() if passes(answer))
             return ClusterOutage(what, found=str(error), expected="an answer in time", remedy="Run again.")
 

@@ -27,8 +27,9 @@ from kafka_rescale.core.errors import ClusterOutage, InvalidInput, RescaleError,
 from kafka_rescale.kafka.admin import streams_groups
 from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS
 from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.error_class import ErrorClass
 from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of_code
-from kafka_rescale.kafka.client.failures import to_error
+from kafka_rescale.kafka.client.failures import not_let_in, to_error
 from kafka_rescale.kafka.client.waiting import poll_until
 
 STREAMS = "streams"
@@ -141,22 +142,26 @@ def asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T]) -> T:
             with admin_client(connection, seconds) as client:
                 answers.append(ask(client))
         except KafkaError as error:
-            if not _may_pass(error):
-                raise _failed(what, error) from None
+            if not is_passing(error):
+                raise refused(what, error, "READ on the group") from None
             failures.append(error)
         return bool(answers)
 
-    poll_until(answered, seconds=SETTLE_SECONDS, otherwise=lambda: _outage(what, failures[-1]))
+    poll_until(
+        answered,
+        seconds=SETTLE_SECONDS,
+        otherwise=lambda: outage(what, failures[-1], "the group's coordinator"),
+    )
     return answers[0]
 
 
-def _may_pass(error: KafkaError) -> bool:
-    """Whether the same request may succeed later.
+def is_passing(error: KafkaError) -> bool:
+    """Return whether the same request may succeed later.
 
     An error without a code is kafka-python's own. It may pass, unless it says that this program uses the library
     wrongly.
     """
-    if _is_about_rights(error):
+    if _is_forbidden(error):
         return False
     code = getattr(error, "errno", None)
     if code is None:
@@ -164,24 +169,34 @@ def _may_pass(error: KafkaError) -> bool:
     return bool(error.retriable) or class_of_code(code, repeatable=False) in OUTAGES
 
 
-def _failed(what: str, error: KafkaError) -> RescaleError:
-    if _is_about_rights(error):
+def refused(what: str, error: KafkaError, right: str) -> RescaleError:
+    """Return the error to raise if the same request can't succeed.
+
+    :param what: what was asked for.
+    :param right: the permission that the request needs.
+    """
+    if _is_forbidden(error):
         return InvalidInput(
             what,
             found=type(error).__name__,
-            expected="credentials and ACLs that allow it",
-            remedy="Correct the Kafka connection, or grant READ on the group.",
+            expected="ACLs that allow it",
+            remedy=f"Grant {right}, or correct the Kafka connection.",
         )
     code = getattr(error, "errno", None)
     return to_error(librdkafka.KafkaError(librdkafka.KafkaError._INVALID_ARG if code is None else code), what)
 
 
-def _is_about_rights(error: KafkaError) -> bool:
-    name = type(error).__name__
-    return "Authentication" in name or "Authorization" in name
+def _is_forbidden(error: KafkaError) -> bool:
+    return "Authorization" in type(error).__name__
 
 
-def _outage(what: str, error: KafkaError) -> ClusterOutage:
-    return ClusterOutage(
-        what, found=type(error).__name__, expected="an answer of the group's coordinator", remedy="Run again."
-    )
+def outage(what: str, error: KafkaError, asked_of: str) -> ClusterOutage:
+    """Return the error to raise if the same request may succeed later.
+
+    :param what: what was asked for.
+    :param asked_of: the broker that should have answered.
+    """
+    code, found = getattr(error, "errno", None), type(error).__name__
+    if code is not None and class_of_code(code, repeatable=False) is ErrorClass.CREDENTIALS:
+        return not_let_in(what, found)
+    return ClusterOutage(what, found=found, expected=f"an answer of {asked_of}", remedy="Run again.")

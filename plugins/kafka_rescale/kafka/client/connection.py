@@ -194,7 +194,8 @@ class KafkaConnection:
                 return bool(admin.list_topics(timeout=0.5).brokers)
             except KafkaException:
                 admin.poll(0)
-                trouble.raise_if_refused()
+                if trouble.refusal is not None:
+                    raise InvalidInput.of(trouble.refusal.complaint) from None
                 return False
 
         poll_until(answers, seconds=seconds, otherwise=trouble.outage)

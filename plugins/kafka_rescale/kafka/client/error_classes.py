@@ -18,7 +18,7 @@ REASONS: Mapping[str, tuple[ErrorClass, str]] = {
 }
 """Class and reason by the name of the code."""
 
-OUTAGES = frozenset({ErrorClass.NOT_NOW, ErrorClass.NO_ANSWER})
+OUTAGES = frozenset({ErrorClass.NOT_NOW, ErrorClass.NO_ANSWER, ErrorClass.CREDENTIALS})
 
 
 def class_of(error: KafkaError) -> ErrorClass:
@@ -50,3 +50,11 @@ def class_of_code(code: int, *, repeatable: bool) -> ErrorClass:
 def is_outage(error: KafkaError) -> bool:
     """Return whether the same request may succeed when the brokers are well again."""
     return class_of(error) in OUTAGES
+
+
+def may_pass(error: KafkaError) -> bool:
+    """Return whether a consumer of a topic that is known to exist may go on by itself.
+
+    This is so after an outage. It is also so if a broker doesn't know the topic, which may have just started.
+    """
+    return class_of(error) in OUTAGES | {ErrorClass.ABSENT}

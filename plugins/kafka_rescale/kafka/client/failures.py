@@ -7,7 +7,15 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from kafka_rescale.core.errors import ClusterOutage, Fenced, InvalidInput, Outage, RescaleError, UnsafeState
+from kafka_rescale.core.errors import (
+    ClusterOutage,
+    Fenced,
+    InvalidInput,
+    NotLetIn,
+    Outage,
+    RescaleError,
+    UnsafeState,
+)
 from kafka_rescale.kafka.client.error_class import ErrorClass
 from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of
 
@@ -22,6 +30,8 @@ def to_error(error: KafkaError, what: str) -> RescaleError:
     :param what: the thing concerned, for example ``topic 'orders'``.
     """
     kind, found = class_of(error), f"{error.name()} ({error.str()})"
+    if kind is ErrorClass.CREDENTIALS:
+        return not_let_in(what, found)
     if kind in OUTAGES:
         return ClusterOutage(
             what, found=found, expected="an answer of the brokers in time", remedy="Run again when they are up."
@@ -33,8 +43,6 @@ def to_error(error: KafkaError, what: str) -> RescaleError:
             expected="permission for the user of the Kafka connection",
             remedy="Grant the ACLs that the documentation lists, then run again.",
         )
-    if kind is ErrorClass.CREDENTIALS:
-        return _not_let_in(what, found)
     if kind is ErrorClass.FENCED:
         return Fenced(
             what,
@@ -73,12 +81,18 @@ def is_about_size(error: RescaleError) -> bool:
     return error.found.startswith(("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"))
 
 
-def _not_let_in(what: str, found: str) -> InvalidInput:
-    return InvalidInput(
+def not_let_in(what: str, found: str) -> NotLetIn:
+    """Return the error for a client that brokers don't let in.
+
+    :param what: the thing that was asked for.
+    :param found: the brokers' reason.
+    """
+    return NotLetIn(
         what,
         found=found,
         expected="credentials and certificates that the brokers accept",
-        remedy="Correct sasl.mechanism, sasl.username, sasl.password or ssl.* in the connection.",
+        remedy="Correct sasl.mechanism, sasl.username, sasl.password or ssl.* in the connection. If it "
+        "has tokens, look at their issuer.",
     )
 
 
@@ -113,7 +127,8 @@ class Rewound(Outage):
 class ConnectionTrouble:
     """An ``error_cb`` that remembers why there is no connection.
 
-    librdkafka retries wrong credentials for ever, and the call itself only reports a timeout.
+    librdkafka retries wrong credentials for ever, and the call itself only reports a timeout. So a refusal is only
+    the reason that a call gives which has waited in vain.
 
     :param servers: ``bootstrap.servers``, for the messages.
     """
@@ -146,13 +161,12 @@ class ConnectionTrouble:
             client.poll(0)
         self.forget()
 
-    def raise_if_refused(self) -> None:
-        """Raise if a broker answered, but refused this client.
-
-        :raises InvalidInput: a broker has refused the client. The error has the broker's reason.
-        """
-        if self._refusal is not None:
-            raise _not_let_in(f"Kafka connection to {self._servers}", self._refusal.str())
+    @property
+    def refusal(self) -> NotLetIn | None:
+        """The error for a broker that answered, but refused this client, with its reason; None if none did."""
+        if self._refusal is None:
+            return None
+        return not_let_in(f"Kafka connection to {self._servers}", self._refusal.str())
 
     def outage(self) -> ClusterOutage:
         """Return the error for a cluster that doesn't answer."""

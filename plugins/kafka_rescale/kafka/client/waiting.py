@@ -13,6 +13,9 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+STEADY_SECONDS = 600.0
+"""Longer than a copy needs to find out that it stands still."""
+
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
 
@@ -50,23 +53,28 @@ def poll_until(
     return value
 
 
-def again_after_outage(action: Callable[[], T], tries: int = 3) -> T:
+def again_after_outage(action: Callable[[], T], tries: int = 3, *, steady_seconds: float = STEADY_SECONDS) -> T:
     """Call an action, and call it again if it ends with an outage of the cluster.
 
     The action has to be one that may be begun again at any time.
 
-    :param tries: how often to call it at most. Each request of the action has a time limit of its own.
+    :param tries: how often in a row the action may fail. Each request of the action has a time limit of its own.
+    :param steady_seconds: a try that has lasted for so long has done its work. The next outage, which may come
+        weeks later, is another one, and is counted anew.
     :returns: what the action returns.
     :raises ClusterOutage: the last try has failed.
     """
-    for left in reversed(range(tries)):
+    left = tries
+    while True:
+        began = time.monotonic()
         try:
             return action()
         except ClusterOutage as outage:
-            if not left:
+            left = tries if time.monotonic() - began > steady_seconds else left
+            left -= 1
+            if left <= 0:
                 raise
             log.warning("%s It is tried again.", outage)
-    raise AssertionError(tries)
 
 
 def wait_until(

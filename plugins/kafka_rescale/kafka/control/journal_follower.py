@@ -15,7 +15,7 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.pace import Pace, Rate
 from kafka_rescale.core.errors import ClusterTimedOut
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.client.error_classes import is_outage
+from kafka_rescale.kafka.client.error_classes import may_pass
 from kafka_rescale.kafka.client.failures import to_error
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.reading.log_reader import SETTINGS
@@ -71,7 +71,7 @@ class ControlFollower:
                 self._take(key if isinstance(key, bytes) else key.encode(), message.value())
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._at_end = True
-            elif not is_outage(error):
+            elif not may_pass(error):
                 raise to_error(error, f"topic {CONTROL_TOPIC!r}")
 
     def heard(self, job: str) -> tuple[int, JobResult | None]:

@@ -90,8 +90,14 @@ def topics_now(admin: ClusterAdmin, topics: Iterable[str]) -> tuple[dict[str, st
 
 
 def topic_ids(admin: ClusterAdmin, topics: Iterable[str]) -> dict[str, str]:
-    """Return the ids of those topics that exist."""
-    return {topic: of.topic_id for topic, of in admin.describe_topics(topics).items()}
+    """Return the ids of those topics that exist.
+
+    A broker that has just started may not know a topic. Only a controller is believed that a topic is absent.
+    """
+    wanted = set(topics)
+    found = admin.describe_topics(wanted)
+    hidden = [topic for topic in sorted(wanted - found.keys()) if not admin.is_absent(topic)]
+    return {topic: of.topic_id for topic, of in {**found, **admin.existing_topics(hidden)}.items()}
 
 
 def _green(admin: ClusterAdmin, topics: Sequence[str]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.bounded_call import StuckCall
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.client.error_classes import is_outage
+from kafka_rescale.kafka.client.error_classes import may_pass
 from kafka_rescale.kafka.client.failures import LOG_TRUNCATION, to_error
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.batches import Batches
@@ -318,7 +318,7 @@ class CopyWorker:
             log = log_range(self._consumer, source)
             writer.reached(checked_offset(writer.unit, writer.position, log, self._rules[source[0]]))
             self._read_from_positions()
-        elif not is_outage(error):
+        elif not may_pass(error):
             raise to_error(error, f"topic {source[0]} partition {source[1]}")
 
     def _look(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kafka_rescale.core.errors import Outage, UnsafeState
@@ -106,15 +106,7 @@ def rules_of(admin: ClusterAdmin, moves: Sequence[Move]) -> Rules:
     :raises Outage: the brokers don't answer.
     """
     wanted_sources, wanted_targets = sorted({m.source for m in moves}), sorted({m.target for m in moves})
-    found = admin.describe_topics([*wanted_sources, *wanted_targets])
-    missing = [topic for topic in (*wanted_sources, *wanted_targets) if topic not in found]
-    if missing:
-        raise UnsafeState(
-            f"topics {', '.join(missing)}",
-            found="nothing",
-            expected="the topics of the plan",
-            remedy="Clear the expand task, which creates green's topics; if blue's are gone, restore them first.",
-        )
+    found = admin.existing_topics([*wanted_sources, *wanted_targets], otherwise=_gone)
     # A tombstone that an input lost before it was read is lost to every consumer of the input. A topic that grows
     # in place gets no records meanwhile and is kept from compaction: it loses no tombstone.
     patient = {m.source for m in moves if m.kind is MoveKind.INPUT or m.is_in_place}
@@ -123,6 +115,15 @@ def rules_of(admin: ClusterAdmin, moves: Sequence[Move]) -> Rules:
         {topic: replace(of, tombstone_ms=None) if topic in patient else of for topic, of in rules.items()},
         # librdkafka does not split a batch that the topic's limits refuse.
         {t: min(BATCH_BYTES, RecordLimits.of(found[t], 0, 0).batch_bytes) for t in wanted_targets},
+    )
+
+
+def _gone(topics: Collection[str]) -> UnsafeState:
+    return UnsafeState(
+        f"topics {', '.join(sorted(topics))}",
+        found="nothing",
+        expected="the topics of the plan",
+        remedy="Clear the expand task, which creates green's topics; if blue's are gone, restore them first.",
     )
 
 

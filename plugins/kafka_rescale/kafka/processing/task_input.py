@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import ClusterOutage
-from kafka_rescale.kafka.client.error_classes import is_outage
+from kafka_rescale.kafka.client.error_classes import may_pass
 from kafka_rescale.kafka.client.failures import to_error
 from kafka_rescale.kafka.processing.grown_ends import Holds
 from kafka_rescale.kafka.reading.range_reader import STALL_SECONDS
@@ -140,7 +140,7 @@ class TaskInput:
         source = message.topic() or "", message.partition() or 0
         error, offset = message.error(), message.offset() or 0
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            if not is_outage(error):
+            if not may_pass(error):
                 raise to_error(error, f"topic {source[0]!r} partition {source[1]}")
             return
         if source not in self._left:

@@ -14,9 +14,8 @@ from kafka.errors import KafkaError, OffsetOutOfRangeError, for_code
 from kafka.protocol.consumer import FetchRequest
 from kafka.structs import TopicPartition
 
-from kafka_rescale.core.errors import InvalidInput, Outage
 from kafka_rescale.core.formats.record_batches import Batch, batches_of, ends_within_batch
-from kafka_rescale.kafka.admin.group_members import admin_client
+from kafka_rescale.kafka.admin.group_members import admin_client, is_passing, outage, refused
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
 
@@ -60,6 +59,7 @@ def fetch_answer(
     :raises Outage: the leader doesn't answer.
     :raises InvalidInput: reading is not allowed.
     """
+    what = f"topic {at.topic!r} partition {at.partition}"
     answers: list[bytes] = []
     failures: list[KafkaError] = []
 
@@ -69,19 +69,12 @@ def fetch_answer(
         except OffsetOutOfRangeError:
             answers.append(b"")
         except KafkaError as error:
+            if not is_passing(error):
+                raise refused(what, error, "READ on the topic") from None
             failures.append(error)
-            if not error.retriable:
-                raise failed() from None
         return bool(answers)
 
-    def failed() -> InvalidInput | Outage:
-        what, found = f"topic {at.topic!r} partition {at.partition}", type(failures[-1]).__name__
-        if "Authentication" in found or "Authorization" in found:
-            remedy = "Correct the Kafka connection, or grant READ on the topic."
-            return InvalidInput(what, found=found, expected="credentials and ACLs that allow it", remedy=remedy)
-        return Outage(what, found=found, expected="an answer of its leader", remedy="Run again.")
-
-    poll_until(has_answer, seconds=seconds, otherwise=failed)
+    poll_until(has_answer, seconds=seconds, otherwise=lambda: outage(what, failures[-1], "its leader"))
     return answers[0]
 
 

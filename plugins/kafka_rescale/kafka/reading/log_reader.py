@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.client.error_classes import is_outage
+from kafka_rescale.kafka.client.error_classes import may_pass
 from kafka_rescale.kafka.client.failures import ConnectionTrouble, to_error
 from kafka_rescale.kafka.client.waiting import within
 
@@ -82,7 +82,7 @@ class LatestValues:
             try:
                 while not self._read_on(end, min(patience, left())):
                     if left() <= 0:
-                        raise _stuck(self._topic, self._position, end)
+                        raise self._trouble.refusal or _stuck(self._topic, self._position, end)
                     patience *= 2
             except KafkaException as error:
                 self._close()
@@ -108,14 +108,13 @@ class LatestValues:
         while position < end or not is_same_log:
             message = consumer.poll(POLL_SECONDS)
             if message is None:
-                self._trouble.raise_if_refused()
                 if time.monotonic() - heard > patience:
                     self._close()
                     return False
                 continue
             error = message.error()
             if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                if not is_outage(error):
+                if not may_pass(error):
                     raise to_error(error, f"topic {self._topic!r}")
                 continue
             heard = time.monotonic()

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.client.error_classes import is_outage
+from kafka_rescale.kafka.client.error_classes import may_pass
 from kafka_rescale.kafka.client.failures import to_error
 
 STALL_SECONDS = 60.0
@@ -73,7 +73,7 @@ def read_ranges(
 def _within(message: Message, topic: str, left: dict[int, float]) -> Iterator[Message]:
     partition, offset, error = message.partition() or 0, message.offset() or 0, message.error()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
-        if not is_outage(error):
+        if not may_pass(error):
             raise to_error(error, f"topic {topic!r} partition {partition}")
         return
     end = left.get(partition)

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from kafka_rescale.core import cluster
 from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.client.error_classes import is_outage
+from kafka_rescale.kafka.client.error_classes import may_pass
 from kafka_rescale.kafka.client.failures import to_error
 
 Ranges = Mapping[cluster.TopicPartition, tuple[int | None, int]]
@@ -59,7 +59,7 @@ def _found(consumer: Consumer, asked: dict[cluster.TopicPartition, int]) -> Iter
             continue
         error, of = message.error(), (str(message.topic()), int(message.partition() or 0))
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            if not is_outage(error):
+            if not may_pass(error):
                 raise to_error(error, f"topic {of[0]} partition {of[1]}")
             continue
         end = asked.pop(of, None)

@@ -12,7 +12,7 @@ from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.formats.record_batches import size_of
 from kafka_rescale.core.formats.samples import Sample
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.client.error_classes import is_outage
+from kafka_rescale.kafka.client.error_classes import may_pass
 from kafka_rescale.kafka.client.failures import ConnectionTrouble, to_error
 
 RECORDS_PER_SLICE = 100
@@ -65,7 +65,7 @@ class _Reading:
         if error is not None:
             if error.code() == KafkaError._PARTITION_EOF:
                 del self.pending[at]
-            elif not is_outage(error):
+            elif not may_pass(error):
                 raise to_error(error, f"topic {at[0]!r}")
             return None
         self.read[at] = self.read.get(at, 0) + 1
@@ -125,8 +125,8 @@ def _read(consumer: Consumer, reading: _Reading, deadline: float, trouble: Conne
     consumer.assign([TopicPartition(topic, p, start) for (topic, p), (start, _) in reading.pending.items()])
     while reading.pending and time.monotonic() < deadline:
         messages = consumer.consume(500, timeout=0.2)
-        if not messages:
-            trouble.raise_if_refused()
+        if not messages and trouble.refusal is not None:
+            raise trouble.refusal
         yield from filter(None, map(reading.take, messages))
 
 

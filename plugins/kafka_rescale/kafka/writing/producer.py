@@ -70,8 +70,7 @@ class UnitProducer:
             # This aborts an open transaction of an older attempt before its position is read.
             self._producer.init_transactions(CALL_SECONDS)
         except KafkaException as error:
-            self._trouble.raise_if_refused()
-            raise to_error(error.args[0], what) from None
+            raise (self._trouble.refusal or to_error(error.args[0], what)) from None
 
     @property
     def open_seconds(self) -> float:
@@ -215,7 +214,6 @@ class UnitProducer:
         if error.code() == KafkaError._FATAL:
             # produce() only says that there was a fatal error.
             error = fatal_error(self._producer, ABORT_SECONDS) or error
-        self._trouble.raise_if_refused()
         if class_of(error) is ErrorClass.FENCED or (error.fatal() and "fenced" in error.str()):
             return self._overtaken(error)
         # produce() says _STATE once a delivery has failed: the transaction can only be aborted.
@@ -223,9 +221,10 @@ class UnitProducer:
         if error.code() == KafkaError._STATE:
             self._hear_of_refusal()
         refused, self._refused = self._refused or error, None
-        reason = (
-            self._overtaken(refused) if class_of(refused) is ErrorClass.FENCED else to_error(refused, self._what)
-        )
+        if class_of(refused) is ErrorClass.FENCED:
+            reason = self._overtaken(refused)
+        else:
+            reason = self._trouble.refusal or to_error(refused, self._what)
         if not abortable or error.fatal():
             return reason
         try:

@@ -69,6 +69,7 @@ class TransactionalWriter:
         """
         deadline, seconds = time.monotonic() + BEGIN_SECONDS, FIRST_SECONDS
         while True:
+            self._trouble.forget()
             producer = Producer(settings)
             try:
                 producer.init_transactions(seconds)
@@ -139,9 +140,9 @@ class TransactionalWriter:
         # Serves the error callback; raises the fatal error again if there was one.
         with contextlib.suppress(KafkaException):
             producer.poll(0)
-        self._trouble.raise_if_refused()
         reason: KafkaError = error.args[0]
         if reason.code() == KafkaError._FATAL:
             # produce() only says that there was a fatal error.
             reason = fatal_error(producer, CALL_SECONDS) or reason
-        return to_error(reason, self._what)
+        failure = to_error(reason, self._what)
+        return (self._trouble.refusal or failure) if isinstance(failure, ClusterOutage) else failure

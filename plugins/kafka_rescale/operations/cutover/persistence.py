@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from kafka_rescale.core.control.journal import Journal, Phase
-from kafka_rescale.core.errors import ClusterOutage, Outage, RescaleError
+from kafka_rescale.core.errors import ClusterOutage, NotLetIn, Outage, RescaleError
 from kafka_rescale.core.expansion.pause_alert import is_down
 from kafka_rescale.kafka.client.waiting import now_ms, within
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
@@ -28,6 +28,10 @@ TELL_SECONDS = 5.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 2.0
 COMMAND_SECONDS = 60.0
 """How long a failing ``start`` is called again before the task fails and a person is told."""
+REFUSAL_SECONDS = 120.0
+"""How long a step waits for brokers that refuse its credentials: an issuer of tokens may be away for a moment.
+
+After that, Airflow's next try reads the connection again, which a person may have mended."""
 OUTAGE_SECONDS = 600.0
 """How long a step waits for the cluster while no application is stopped for it."""
 
@@ -46,15 +50,19 @@ def insist(
     :param seconds_left: returns how long the step may still be tried; called after every failure.
     :param again: the errors after which the step is called again; any other error is raised at once.
     :returns: what the step returns.
+    :raises NotLetIn: brokers have refused the credentials for ``REFUSAL_SECONDS``.
     :raises RescaleError: the last failure, once no time is left.
     """
     pause = FIRST_PAUSE_SECONDS
+    let_in = time.monotonic()
     with _Telling(told) as telling:
         while True:
             try:
                 return step()
             except again as error:
-                if seconds_left() <= 0:
+                if not isinstance(error, NotLetIn):
+                    let_in = time.monotonic()
+                if seconds_left() <= 0 or time.monotonic() - let_in > REFUSAL_SECONDS:
                     raise
                 telling.last = error
             time.sleep(min(pause, max(0.0, seconds_left())))
