@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import TaskAwaitingInput, TaskDeferred
 from kafka_rescale.airflow.dags.expansion_tasks import ExpansionTasks
 from kafka_rescale.airflow.dags.maintenance import pace_dag, switch_dag
 from kafka_rescale.airflow.dags.params import approval_params
-from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.hooks.rescale import LOOKS_IN_VAIN, ConnectionMissing, KafkaRescaleHook
 from kafka_rescale.airflow.operators import approval as approval_module
 from kafka_rescale.airflow.operators.approval import CutoverApprovalOperator
 from kafka_rescale.airflow.operators.closing import PaceOperator, SwitchOperator
@@ -140,6 +140,23 @@ def test_the_trigger_does_not_fire_while_the_copy_is_paused_but_at_the_end_of_th
     assert not over
     assert text.startswith("the copy is paused by ada")
     assert is_over(state(order=Order.CANCEL).model_copy(update=paused), OWNER, now_ms())[0]
+
+
+def test_a_missing_connection_is_waited_for_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+
+    async def missing(_: object) -> None:
+        looked.append(1)
+        raise ConnectionMissing("connection", **WORDS)
+
+    monkeypatch.setattr(KafkaRescaleHook, "aconnection", missing)
+    trigger = SwitchTrigger(kafka_config_id="k", application_id="orders-app", owner=OWNER, poll_seconds=0)
+
+    async def first() -> str:
+        return str((await anext(aiter(trigger.run()))).payload)
+
+    assert asyncio.run(first()).startswith("connection: found ")
+    assert len(looked) == LOOKS_IN_VAIN
 
 
 def test_the_trigger_waits_through_an_outage_and_hears_a_word(monkeypatch: pytest.MonkeyPatch) -> None:

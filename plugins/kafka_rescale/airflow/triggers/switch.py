@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.hooks.rescale import LOOKS_IN_VAIN, ConnectionMissing, KafkaRescaleHook
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.control.switch import Switch
@@ -30,7 +30,7 @@ class SwitchTrigger(BaseTrigger):
 
     The control topic says what the trigger waits for, so a restart of Airflow or of the triggerer loses nothing.
     The task decides again when the trigger has fired. During an outage the trigger waits. After any other error it
-    fires, so that the task meets the error itself.
+    fires, so that the task meets the error itself. It does so, too, if the connection stays missing.
 
     :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
     :param application_id: base name of the application
@@ -46,6 +46,7 @@ class SwitchTrigger(BaseTrigger):
         self.application_id = application_id
         self.owner = owner
         self.poll_seconds = poll_seconds
+        self._missing = 0
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the import path and the arguments."""
@@ -72,7 +73,11 @@ class SwitchTrigger(BaseTrigger):
     async def _look(self) -> tuple[bool, str]:
         try:
             connection = await KafkaRescaleHook(kafka_config_id=self.kafka_config_id).aconnection()
+            self._missing = 0
             return await asyncio.to_thread(_read, connection, self.application_id, self.owner)
+        except ConnectionMissing as error:
+            self._missing += 1
+            return self._missing >= LOOKS_IN_VAIN, str(error)
         except Outage as error:
             return False, str(error)
         except Exception as error:
