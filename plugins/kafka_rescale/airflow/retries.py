@@ -8,12 +8,13 @@ from typing import Any
 from airflow.providers.standard.exceptions import HITLRejectException, HITLTriggerEventError
 from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
 
-from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, Refused, UnsafeState
+from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, Refused, Unreadable, UnsafeState
 
 RETRY_POLICY = ExceptionRetryPolicy(
     rules=[
         RetryRule(exception=UnsafeState, action=RetryAction.FAIL, reason="unsafe state: a person has to look"),
         RetryRule(exception=Refused, action=RetryAction.FAIL, reason="refused: nothing changes by itself"),
+        RetryRule(exception=Unreadable, action=RetryAction.RETRY, reason="the file may be there again soon"),
         RetryRule(
             exception=InvalidInput, action=RetryAction.FAIL, reason="a person has to correct the input first"
         ),

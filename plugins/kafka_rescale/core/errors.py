@@ -68,6 +68,10 @@ class InvalidInput(RescaleError):
     """The application file, a connection or an argument can't be used; nothing has been touched."""
 
 
+class Unreadable(InvalidInput):
+    """A file can't be read. Perhaps it can a moment later: a share or a checkout is away for that long."""
+
+
 class Refused(RescaleError):
     """The expansion can't be done safely as things are; nothing has been touched."""
 

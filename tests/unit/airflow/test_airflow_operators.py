@@ -32,6 +32,7 @@ from kafka_rescale.core.errors import (
     Outage,
     PreflightRefused,
     Refused,
+    Unreadable,
     UnsafeState,
 )
 from kafka_rescale.core.expansion.cutover_steps import CutoverStep, Moment
@@ -269,8 +270,8 @@ def test_a_refused_preflight_is_not_retried() -> None:
     assert RETRY_POLICY.evaluate(error, try_number=1, max_tries=2).action is RetryAction.FAIL
 
 
-@pytest.mark.parametrize("kind", [Outage, ClusterOutage, NotLetIn, ConnectionMissing])
-def test_an_outage_is_retried(kind: type[Exception]) -> None:
+@pytest.mark.parametrize("kind", [Outage, ClusterOutage, NotLetIn, ConnectionMissing, Unreadable])
+def test_what_may_pass_is_retried(kind: type[Exception]) -> None:
     error = kind("thing", **WORDS)
     assert RETRY_POLICY.evaluate(error, try_number=1, max_tries=2).action is RetryAction.RETRY
 

@@ -10,8 +10,9 @@ import pytest
 from confluent_kafka import KafkaError
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
-from kafka_rescale.kafka.admin import topic_reader
+from kafka_rescale.kafka.admin import topic_reader, topics
 from kafka_rescale.kafka.admin.topic_reader import TopicReader
+from kafka_rescale.kafka.admin.topics import TopicAdmin
 from kafka_rescale.kafka.client import waiting
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control import journal_follower
@@ -134,3 +135,32 @@ class TestTopicsOfACopy:
 
     def test_of_an_absent_topic_the_controller_is_believed_at_once(self) -> None:
         assert topic_ids(Admin("a"), ["a", "b"]) == {"b": "id of b"}  # type: ignore[arg-type]
+
+
+class Forbidden(TopicAdmin):
+    """The admin client of a user who may not create topics.
+
+    :param shows_at: the number of the request at which a broker knows the topic; 0 is never.
+    """
+
+    def __init__(self, shows_at: int) -> None:
+        super().__init__(CONNECTION)
+        self._shows_at, self.asked = shows_at, 0
+
+    def _settled(self, *_: object, **__: object) -> Any:
+        return {"log": KafkaError(FORBIDDEN)}
+
+    def partition_counts(self, names: Iterable[str]) -> dict[str, int]:
+        self.asked += 1
+        return dict.fromkeys(names, 1) if 0 < self._shows_at <= self.asked else {}
+
+
+@pytest.mark.parametrize(("shows_at", "is_absent"), [(0, True), (1, False), (3, False)])
+def test_a_user_who_may_not_create_a_topic_asks_brokers_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, shows_at: int, is_absent: bool
+) -> None:
+    monkeypatch.setattr(topics, "UNKNOWN_SECONDS", 0.1)
+    monkeypatch.setattr(topics, "UNKNOWN_PAUSE_SECONDS", 0.0)
+    admin = Forbidden(shows_at)
+    assert admin.is_absent("log") is is_absent
+    assert admin.asked > 2 or admin.asked == shows_at

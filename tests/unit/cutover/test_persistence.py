@@ -216,6 +216,20 @@ def test_credentials_that_stay_refused_end_the_step_so_that_the_next_try_reads_t
     assert not answers
 
 
+def test_a_refusal_after_long_work_is_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(persistence, "REFUSAL_SECONDS", 0.05)
+    monkeypatch.setattr(persistence, "ONE_REFUSAL_SECONDS", 0.05)
+    answers: list[Exception | None] = [REFUSED, REFUSED, REFUSED, None]
+
+    def works_and_asks() -> int:
+        time.sleep(0.1)
+        if (error := answers.pop(0)) is not None:
+            raise error
+        return 7
+
+    assert insist(works_and_asks, lambda: "") == 7
+
+
 def test_when_the_time_is_over_the_last_failure_is_raised() -> None:
     tries: list[int] = []
 

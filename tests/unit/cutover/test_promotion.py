@@ -103,6 +103,27 @@ def test_an_input_that_has_grown_no_further_than_planned_is_no_obstacle(
     assert world.journal.is_promoted
 
 
+def test_what_another_try_of_the_task_has_promoted_is_not_promoted_again(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process was frozen behind its last look at the clock, and Airflow has tried the task again."""
+    update = world._update
+
+    def frozen(change: Any) -> Any:
+        if world.journal.phase is not Phase.CAUGHT_UP:
+            return update(change)
+        monkeypatch.setattr(world, "_update", update)
+        world.state = world.state.model_copy(
+            update={"journal": world.journal.model_copy(update={"phase": Phase.PROMOTED, "timings": {"total": 3}})}
+        )
+        return update(change)
+
+    monkeypatch.setattr(world, "_update", frozen)
+    with pytest.raises(Fenced, match="found phase promoted"):
+        cut_over()
+    assert (world.journal.phase, world.journal.timings) == (Phase.PROMOTED, {"total": 3})
+
+
 class TestStopFails:
     """The stop command fails, and the application may be down or not. So whatever can run has to run again."""
 

@@ -191,3 +191,47 @@ def test_a_persons_rollback_that_changes_nothing_is_not_green(
         _asked_for(monkeypatch, outcome, by_a_person=True)
     # The run's own rollback task has nothing to tell a person, because the run has already failed.
     assert _asked_for(monkeypatch, outcome, by_a_person=False)["is_done"] is False
+
+
+@pytest.mark.parametrize("phase", [Phase.PROMOTED, Phase.QUIESCED])
+def test_a_rollback_that_was_frozen_does_not_start_blue_beside_a_run_that_has_gone_on(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch, phase: Phase
+) -> None:
+    """A person has taken over meanwhile, and the new run has stopped blue, or has promoted green."""
+    stop = world._stop
+
+    def stops_and_freezes(instance: Any) -> None:
+        stop(instance)
+        assert world.state.lease is not None
+        lease = world.state.lease.model_copy(update={"owner": "expand/another"})
+        journal = world.journal.model_copy(update={"phase": phase, "attempt": 2})
+        world.state = world.state.model_copy(update={"lease": lease, "journal": journal})
+
+    world.rescale.advance(Phase.QUIESCING, pause_started_ms=1, stop_asked=True)
+    monkeypatch.setattr(world, "_stop", stops_and_freezes)
+    monkeypatch.setattr(Rescale, "open", lambda *_: world.rescale)
+    with pytest.raises(Fenced, match=f"found phase {phase}"):
+        roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a failure")
+    assert not world.running
+
+
+def test_a_change_of_the_journal_that_loses_a_race_is_made_again_while_the_lease_is_ours(
+    world: GrowingWorld,
+) -> None:
+    rescale = world.rescale
+    update, races = rescale.control.update, [FENCED]
+
+    def loses(change: Callable[[ControlState], Mapping[str, Any]]) -> ControlState:
+        if races:
+            raise races.pop()
+        return update(change)
+
+    rescale.control.update = loses  # type: ignore[method-assign, assignment]
+    assert rescale.advance(Phase.QUIESCING).phase is Phase.QUIESCING
+    races.append(FENCED)
+    assert world.state.lease is not None
+    taken = world.state.lease.model_copy(update={"owner": "expand/another"})
+    world.state = world.state.model_copy(update={"lease": taken})
+    with pytest.raises(Fenced, match="expand/another"):
+        rescale.advance(Phase.QUIESCED)
+    assert world.journal.phase is Phase.QUIESCING

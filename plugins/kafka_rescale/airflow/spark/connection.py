@@ -30,8 +30,6 @@ def require_spark_master(conn_id: str) -> str:
         connection = BaseHook.get_connection(conn_id)
     except AirflowNotFoundException as error:
         raise Outage.of(_complaint(conn_id, str(error))) from error
-    except Exception as error:
-        raise InvalidInput.of(_complaint(conn_id, f"{type(error).__name__}: {error}")) from error
     master = master_of(connection)
     if not connection.host and master != "yarn":
         raise InvalidInput.of(_complaint(conn_id, "a connection without a host"))

@@ -111,7 +111,7 @@ def commit_with_metadata(
             asked(connection, what, write)
     except ClusterOutage as error:
         named = f"{what} for {', '.join(waiting)}" if waiting else what
-        raise ClusterOutage.of(error.complaint.about(named)) from None
+        raise type(error).of(error.complaint.about(named)) from None
     return {t: {p: o for p, o in of.items() if TopicPartition(t, p) not in wanted} for t, of in offsets.items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 
 from confluent_kafka import KafkaError, TopicPartition
@@ -19,7 +20,11 @@ from kafka_rescale.core.errors import ClusterOutage, UnsafeState
 from kafka_rescale.kafka.admin.calls import CHANGE_SECONDS, has_code, is_unknown, lacks_brokers, value_of
 from kafka_rescale.kafka.admin.growing_topics import GrowingTopics
 from kafka_rescale.kafka.admin.topic_reader import ABSENT, not_seen, too_few_brokers
-from kafka_rescale.kafka.client.waiting import poll_until
+from kafka_rescale.kafka.client.waiting import poll_until, within
+
+FORBIDDEN = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+UNKNOWN_SECONDS, UNKNOWN_PAUSE_SECONDS = 3.0, 0.5
+"""How long to ask brokers for a topic that perhaps does not exist: one that has just started knows it by then."""
 
 
 class TopicAdmin(GrowingTopics):
@@ -78,7 +83,8 @@ class TopicAdmin(GrowingTopics):
         """Return whether a topic that some broker doesn't know really does not exist.
 
         This asks for a creation that is only validated. The controller answers, and it knows every topic. If the
-        principal must not create this topic, the controller tells nothing, and this returns True.
+        principal must not create this topic, the controller tells nothing. Then this asks brokers for some
+        seconds, each time with a new client.
 
         :raises ClusterOutage: no controller answers.
         """
@@ -87,7 +93,18 @@ class TopicAdmin(GrowingTopics):
             lambda client, seconds: client.create_topics([topic], validate_only=True, request_timeout=seconds),
             f"topic {name!r}",
         )
+        if has_code(answers[name], *FORBIDDEN):
+            return not self._shows(name)
         return not has_code(answers[name], KafkaError.TOPIC_ALREADY_EXISTS)
+
+    def _shows(self, name: str) -> bool:
+        left = within(UNKNOWN_SECONDS)
+        while not self.partition_counts([name]):
+            if left() <= 0:
+                return False
+            self._ask_another()
+            time.sleep(UNKNOWN_PAUSE_SECONDS)
+        return True
 
     def alter_configs(self, topic: str, changes: Mapping[str, str | None]) -> None:
         """Set overrides of a topic, and wait until they show.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.errors import InvalidInput, Unreadable
 from kafka_rescale.kafka.client.client_settings import CONNECTION_KEYS, refuse_names_of_others
 
 CONFIG_FILE_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG_FILE"
@@ -24,11 +24,14 @@ def settings_in(file: str, what: str) -> dict[str, Any]:
     """Return the settings in a JSON file.
 
     :param what: the file, for the message.
-    :raises InvalidInput: the file can't be read, or is no JSON object. The error quotes nothing of the file.
+    :raises Unreadable: the system can't read it, at the moment or at all.
+    :raises InvalidInput: it is no JSON object. The error quotes nothing of the file.
     """
     try:
         text = Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise Unreadable.of(_unusable(what, reason_of(error)).complaint) from None
+    except UnicodeDecodeError as error:
         raise _unusable(what, reason_of(error)) from None
     return json_settings(text, what)
 
@@ -67,7 +70,8 @@ def require_files(config: Mapping[str, str], origin: str) -> None:
 
     :param config: librdkafka settings; those named ``*.location`` are paths.
     :param origin: where they were found, for the message.
-    :raises InvalidInput: a file can't be read, or there are settings of other clients.
+    :raises Unreadable: the system can't read a file, at the moment or at all.
+    :raises InvalidInput: there are settings of other clients.
     """
     refuse_names_of_others(config, origin)
     for key, path in config.items():
@@ -77,7 +81,7 @@ def require_files(config: Mapping[str, str], origin: str) -> None:
             with Path(path).open("rb"):
                 pass
         except OSError as error:
-            raise InvalidInput(
+            raise Unreadable(
                 f"{origin}, {key}",
                 found=f"{path}: {reason_of(error)}",
                 expected="a file that can be read here",

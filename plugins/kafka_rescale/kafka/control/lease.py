@@ -10,7 +10,7 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import Fenced, LeaseHeld, Outage, Refused, RescaleError
+from kafka_rescale.core.errors import Fenced, LeaseHeld, NotLetIn, Outage, Refused, RescaleError
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 ATTEMPTS = 8
@@ -76,6 +76,9 @@ def update_despite_races(
     for attempt in range(ATTEMPTS):
         try:
             return control.update(change)
+        except NotLetIn:
+            # No race. Whoever waits for brokers knows how long to wait for this.
+            raise
         except lost:
             # Lost a race. If the winner has written by now, this read tells it without fencing any process.
             time.sleep(random.uniform(0, FIRST_PAUSE_SECONDS * 2**attempt))

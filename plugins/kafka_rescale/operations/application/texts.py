@@ -9,7 +9,7 @@ from typing import Any
 
 from kafka_rescale.core.application.field_errors import shown
 from kafka_rescale.core.application.mistakes import Mistake
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.errors import Complaint, InvalidInput, Unreadable
 from kafka_rescale.core.formats.avro_schemas import NUMBERED
 from kafka_rescale.core.formats.serdes import AVRO, AVRO_CONFLUENT
 from kafka_rescale.core.topology.describe import parse_describe
@@ -36,18 +36,19 @@ def with_texts(data: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], lis
 def read_text(path: Path) -> str:
     """Return the text of a file.
 
-    :raises InvalidInput: it can't be read.
+    :raises Unreadable: the system can't read it, at the moment or at all.
+    :raises InvalidInput: it is not UTF-8.
     """
     try:
         return path.read_text(encoding="utf-8-sig")  # with or without the byte order mark that Windows writes
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
-        raise InvalidInput(
-            str(path),
-            found=str(reason),
-            expected="a readable file in UTF-8",
-            remedy="Correct the path or the file.",
-        ) from None
+    except OSError as error:
+        raise Unreadable.of(_complaint(path, str(error.strerror))) from None
+    except UnicodeDecodeError:
+        raise InvalidInput.of(_complaint(path, "bytes that are not UTF-8")) from None
+
+
+def _complaint(path: Path, found: str) -> Complaint:
+    return Complaint(str(path), found, "a readable file in UTF-8", "Correct the path or the file.")
 
 
 def _resolve_topology(fields: dict[str, Any], path: Path, mistakes: list[Mistake]) -> None:

@@ -32,7 +32,7 @@ from kafka_rescale.core.control.generations import Generations, promoted_generat
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import ClusterOutage, Outage, UnsafeState
+from kafka_rescale.core.errors import ClusterOutage, Fenced, Outage, UnsafeState
 from kafka_rescale.core.verify.promotable import required_proofs
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, within
@@ -252,6 +252,7 @@ class Cutover:
                 self._timings.split("delta", "delta_proof", last.last_seconds)
 
             def promoted(state: ControlState) -> dict[str, Generations]:
+                _assert_not_promoted(journal, state)
                 required_proofs(journal, state)
                 return {Concern.GENERATIONS: promoted_generations(journal, state.generations, begins)}
 
@@ -309,3 +310,18 @@ class Cutover:
 
     def _left(self, journal: Journal) -> float:
         return self._rescale.application.max_pause_seconds - (now_ms() - journal.pause_started_ms) / 1000
+
+
+def _assert_not_promoted(journal: Journal, state: ControlState) -> None:
+    """Refuse to promote twice, as a process would that was frozen while another try of its task has promoted.
+
+    :raises Fenced: the journal has gone on.
+    """
+    present = state.journal
+    if present is None or (present.phase, present.attempt) != (Phase.CAUGHT_UP, journal.attempt):
+        raise Fenced(
+            f"promotion of {journal.plan.green}",
+            found="no journal" if present is None else f"phase {present.told} of attempt {present.attempt}",
+            expected=f"phase {Phase.CAUGHT_UP} of attempt {journal.attempt}",
+            remedy="Nothing to do here: another try of this task has gone on.",
+        )

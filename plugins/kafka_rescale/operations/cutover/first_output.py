@@ -33,16 +33,19 @@ def watch_first_output(
     began = time.monotonic()
     parts: dict[str, float] = {}
     while (elapsed := time.monotonic() - began) < WATCH_SECONDS:
-        wrote = outputs_now(rescale) != outputs_before
-        worked = wrote or rescale.admin.end_offsets(internal, read_committed=False) != journal.green_ends
         if "joined" not in parts:
-            if worked or rescale.admin.describe_group(journal.plan.green).is_live:
-                parts["joined"] = round(elapsed, 3)
-            else:
+            # Output alone is no sign of green. Others may write to the same topics. And a transaction that a
+            # killed blue has left open may be aborted only now.
+            if not rescale.admin.describe_group(journal.plan.green).is_live:
                 revive()
+                time.sleep(_POLL_SECONDS)
+                continue
+            parts["joined"] = round(elapsed, 3)
+        wrote = _has_grown(outputs_before, outputs_now(rescale))
+        worked = wrote or rescale.admin.end_offsets(internal, read_committed=False) != journal.green_ends
         idle = not worked and _is_idle(rescale, journal)
         if "restore" not in parts and (worked or idle):
-            parts["restore"] = round(elapsed - parts.setdefault("joined", round(elapsed, 3)), 3)
+            parts["restore"] = round(elapsed - parts["joined"], 3)
         if idle:
             return parts
         if "restore" in parts and (wrote or not outputs_before):
@@ -51,6 +54,11 @@ def watch_first_output(
         time.sleep(_POLL_SECONDS)
     parts["watched_in_vain"] = round(time.monotonic() - began - sum(parts.values()), 3)
     return parts
+
+
+def _has_grown(before: PartitionOffsets, now: PartitionOffsets) -> bool:
+    """Whether there is more in a topic. A broker that has just started may have left out a topic."""
+    return any(now[topic] != before[topic] for topic in before.keys() & now.keys())
 
 
 def _is_idle(rescale: Rescale, journal: Journal) -> bool:

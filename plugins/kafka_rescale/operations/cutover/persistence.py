@@ -32,6 +32,8 @@ REFUSAL_SECONDS = 120.0
 """How long a step waits for brokers that refuse its credentials: an issuer of tokens may be away for a moment.
 
 After that, Airflow's next try reads the connection again, which a person may have mended."""
+ONE_REFUSAL_SECONDS = 90.0
+"""A try that is refused from its beginning gives up before that. A longer try has been let in meanwhile."""
 OUTAGE_SECONDS = 600.0
 """How long a step waits for the cluster while no application is stopped for it."""
 
@@ -53,16 +55,19 @@ def insist(
     :raises NotLetIn: brokers have refused the credentials for ``REFUSAL_SECONDS``.
     :raises RescaleError: the last failure, once no time is left.
     """
-    pause = FIRST_PAUSE_SECONDS
-    let_in = time.monotonic()
+    pause, refused_at = FIRST_PAUSE_SECONDS, math.inf
     with _Telling(told) as telling:
         while True:
+            began = time.monotonic()
             try:
                 return step()
             except again as error:
-                if not isinstance(error, NotLetIn):
-                    let_in = time.monotonic()
-                if seconds_left() <= 0 or time.monotonic() - let_in > REFUSAL_SECONDS:
+                now = time.monotonic()
+                if not isinstance(error, NotLetIn) or now - began > ONE_REFUSAL_SECONDS:
+                    refused_at = math.inf
+                if isinstance(error, NotLetIn):
+                    refused_at = min(refused_at, now)
+                if seconds_left() <= 0 or now - refused_at > REFUSAL_SECONDS:
                     raise
                 telling.last = error
             time.sleep(min(pause, max(0.0, seconds_left())))

@@ -18,7 +18,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.kafka.control.lease import renewed
+from kafka_rescale.kafka.control.lease import renewed, update_despite_races
 from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 
@@ -109,7 +109,9 @@ class Rescale:
             lease = renewed(state.lease, now_ms(), LEASE_MS)
             return {**(records(state) if records else {}), Concern.JOURNAL: journal, Concern.LEASE: lease}
 
-        return self._owned(self.control.update(under_lease))
+        # After Fenced nothing was written. Perhaps a person's word came in between, or a try that is about to end.
+        # Only the lease tells whether another run has taken over.
+        return self._owned(update_despite_races(self.control, under_lease, lost=(Fenced,)))
 
     def _owned(self, state: ControlState) -> Journal:
         lease, journal = state.lease, state.journal

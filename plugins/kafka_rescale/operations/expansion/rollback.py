@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kafka_rescale.core.application.streams import Application
-from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import ClusterOutage, RescaleError
+from kafka_rescale.core.errors import ClusterOutage, Fenced, RescaleError
 from kafka_rescale.core.page.health import failed_jobs
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, wait_until
@@ -180,6 +180,7 @@ def _restart_blue(rescale: Rescale, journal: Journal, told: Callable[[], str]) -
     instance = blue(journal.plan)
     if not journal.stopped_again:
         _stop_for_good(rescale, instance)
+    _assert_not_overtaken(rescale, instance, told)
     insist(lambda: start(rescale.lifecycle, instance, told), told)
     if not journal.blue_ran:
         log.warning(
@@ -195,6 +196,21 @@ def _restart_blue(rescale: Rescale, journal: Journal, told: Callable[[], str]) -
         ),
         told,
     )
+
+
+def _assert_not_overtaken(rescale: Rescale, instance: Instance, told: Callable[[], str]) -> None:
+    """Refuse to start blue if another run has gone on, while this process hung or was frozen.
+
+    :raises Fenced: green is promoted by now, or the other run has stopped blue.
+    """
+    journal = insist(rescale.control.read, told).journal
+    if journal is None or journal.is_promoted or journal.phase in BLUE_STOPPED:
+        raise Fenced(
+            f"rollback of {rescale.application.application_id}",
+            found="no journal" if journal is None else f"phase {journal.told}",
+            expected=f"phase {Phase.ROLLING_BACK}, before {instance.application_id} is started",
+            remedy="Nothing to do here: another run has gone on with the expansion.",
+        )
 
 
 def _stop_for_good(rescale: Rescale, instance: Instance) -> None:
