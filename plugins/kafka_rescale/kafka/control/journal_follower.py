@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections import Counter
+from threading import Lock, Thread
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal
@@ -21,13 +24,25 @@ from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.reading.log_reader import SETTINGS
 
 FIRST_SECONDS = 60.0
+SILENT_SECONDS, LONGEST_SILENCE_SECONDS = 5.0, 60.0
+"""After so many seconds without a word from brokers, a new client reads on.
+
+Within a pause there are several records per second. At other times there may be none for minutes, so the time
+doubles until the next record."""
 WAIT_MS = 100
 """How long a broker may hold an empty answer. It answers at once when there is a record. While a switch waits for
 its window, several jobs follow for days; with a reader's 20 ms each would send 50 requests a second."""
 
 
+log = logging.getLogger(__name__)
+
+
 class ControlFollower:
-    """Keeps one consumer at the end of the control topic. It reads new records once, within a few ms.
+    """Keeps a consumer at the end of the control topic. It reads new records once, within a few ms.
+
+    A client may stand still after a broker has died: once, one did not read for 14 s what a job had written. A
+    task that does not read that blue is stopped would make the pause as long as it may be. So a silent client is
+    replaced. Several threads may follow.
 
     :param application: base name of the application.
     :ivar received: how many records have been read, of whatever application.
@@ -40,8 +55,10 @@ class ControlFollower:
         self._parsed: dict[str, tuple[int, JobResult | None]] = {}
         self._arrived: Counter[str] = Counter()
         self._at_end = False
-        self._consumer = Consumer(connection.client(**{**SETTINGS, "fetch.wait.max.ms": WAIT_MS}))
-        self._consumer.assign([TopicPartition(CONTROL_TOPIC, 0, 0)])
+        self._connection, self._lock = connection, Lock()
+        self._position = 0
+        self._heard_at, self._patience = time.monotonic(), SILENT_SECONDS
+        self._consumer = self._opened()
 
     def to_end(self) -> None:
         """Read all records that were in the topic when this was called first.
@@ -63,16 +80,38 @@ class ControlFollower:
 
     def follow(self) -> None:
         """Take the records that have arrived, without waiting."""
-        while message := self._consumer.poll(0):
-            error = message.error()
-            if error is None:
-                self.received += 1
-                key = message.key() or b""
-                self._take(key if isinstance(key, bytes) else key.encode(), message.value())
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self._at_end = True
-            elif not may_pass(error):
-                raise to_error(error, f"topic {CONTROL_TOPIC!r}")
+        with self._lock:
+            while message := self._consumer.poll(0):
+                self._hear(message)
+            if time.monotonic() - self._heard_at > self._patience:
+                self._replace()
+
+    def _hear(self, message: Message) -> None:
+        error = message.error()
+        if error is None:
+            self.received += 1
+            key = message.key() or b""
+            self._take(key if isinstance(key, bytes) else key.encode(), message.value())
+            self._position, self._patience = (message.offset() or 0) + 1, SILENT_SECONDS
+        elif error.code() == KafkaError._PARTITION_EOF:
+            self._at_end = True
+        elif may_pass(error):
+            return
+        else:
+            raise to_error(error, f"topic {CONTROL_TOPIC!r}")
+        self._heard_at = time.monotonic()
+
+    def _replace(self) -> None:
+        log.info("topic %s: silent for %.0f s, a new client reads on", CONTROL_TOPIC, self._patience)
+        silent, self._consumer = self._consumer, self._opened()
+        # It may wait for the broker that is gone.
+        Thread(target=silent.close, name="kafka-rescale-close", daemon=True).start()
+        self._heard_at, self._patience = time.monotonic(), min(2 * self._patience, LONGEST_SILENCE_SECONDS)
+
+    def _opened(self) -> Consumer:
+        consumer = Consumer(self._connection.client(**{**SETTINGS, "fetch.wait.max.ms": WAIT_MS}))
+        consumer.assign([TopicPartition(CONTROL_TOPIC, 0, self._position)])
+        return consumer
 
     def heard(self, job: str) -> tuple[int, JobResult | None]:
         """Return how many records of a job and its parts have arrived, and the job's newest result.

@@ -19,6 +19,8 @@ from kafka_rescale.operations.expansion.rescale import Rescale
 SILENT_SECONDS = 4.0
 """The time of eight signs. Only this process's clock measures it: clocks of two machines are never compared."""
 SLOW_SECONDS = 1.0
+SLOW_PROBE_SECONDS = 2.0
+"""If brokers take longer to answer, one of them may be frozen. A busy machine alone takes less."""
 AFTER_OUTAGE_SECONDS = 30.0
 """A job's request to a frozen or killed broker ends after 20 s; then the job repeats it."""
 REASON_SHOWN = 300
@@ -114,7 +116,7 @@ class JobsBeside:
             if not is_whole:
                 self.note_outage()
             self._probed_at = time.monotonic()
-            if self._probed_at - began > SLOW_SECONDS:
+            if self._probed_at - began > SLOW_PROBE_SECONDS:
                 self.note_outage()
             # Asking took time in which no sign could be read: it must not count as silence.
             self._looked_at = self._probed_at

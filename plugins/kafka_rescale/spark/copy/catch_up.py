@@ -17,7 +17,7 @@ from kafka_rescale.core.verify.proof import needs_proof
 from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
-from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.harm import Harm
 from kafka_rescale.kafka.copy.in_flight import prove
@@ -79,7 +79,7 @@ def catch_up(job: Job) -> None:
             is_paused=beside.is_paused,
             records=beside.newest,
         )
-        journal = job.journal()
+        journal = again_after_outage(job.journal)
         if STOPPED in verdicts or _report_if_over(job, follow.verdict(journal)):
             job.put("stopped", detail=f"attempt {follow.attempt}")
             return
@@ -92,7 +92,8 @@ def catch_up(job: Job) -> None:
     if proof and proof.violations and (unaccepted := proof.unaccepted(job.control.read().acceptances)):
         job.put("running", records=changes)
         raise proof.refused(unaccepted)
-    job.put("done", copied, detail=f"attempt {follow.attempt}", records=changes)
+    # Without this record the pause would end in a rollback, although everything is copied.
+    again_after_outage(lambda: job.put("done", copied, detail=f"attempt {follow.attempt}", records=changes))
     say(f"{job.key}: everything of attempt {follow.attempt} is in green")
 
 

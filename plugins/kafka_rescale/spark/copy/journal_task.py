@@ -11,6 +11,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.spark.copy.paced import Paced
+from kafka_rescale.spark.jobs.logs import log_with_time
 from kafka_rescale.spark.jobs.task_errors import as_text
 from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 
@@ -34,6 +35,7 @@ class JournalTask(ABC):
     def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[str]:
         """Yield the last verdict of the journal for each list."""
         exit_with_parent()
+        log_with_time()
         for units in lists:
             with as_text(), self._follower() as follower:
                 yield self.work(units, follower)

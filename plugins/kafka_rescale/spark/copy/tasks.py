@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.journal import Captured, Journal, Phase
-from kafka_rescale.core.errors import Fenced, UnsafeState
+from kafka_rescale.core.errors import ClusterOutage, Fenced, UnsafeState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
@@ -23,10 +24,15 @@ from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer
 from kafka_rescale.spark.copy.journal_task import JournalTask
 from kafka_rescale.spark.copy.paced import Paced
+from kafka_rescale.spark.jobs.logs import log_with_time
 from kafka_rescale.spark.jobs.task_errors import as_text
 from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 from kafka_rescale.spark.snapshots.seed import SnapshotSeed, seeding_of
 
+log = logging.getLogger(__name__)
+
+CARRIED_AGAIN = 3
+"""How often the records in flight are copied once more, before the task begins again with new clients."""
 FINISHED, STOPPED = "finished", "stopped"
 LIVE_STEP_SECONDS = 0.05
 
@@ -55,6 +61,7 @@ class CopyToEnds:
     def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[Begun]:
         """Copy each list, and yield how its copies were begun."""
         exit_with_parent()
+        log_with_time()
         share = self.paced.here(self.connection, self.plan.application) if self.paced else unlimited
         for units in lists:
             with as_text():
@@ -114,8 +121,10 @@ class Follow(JournalTask):
                 worker.step(LIVE_STEP_SECONDS)
             if journal is None or journal.captured is None or verdict in {FINISHED, STOPPED}:
                 return verdict
+            log.info("blue is stopped: the last delta of %d partitions", len(units))
             self._finish(worker, journal.captured)
             self._carry(carried, carrier, journal.captured)
+            log.info("the last delta is copied")
             return FINISHED
 
     def _require_newest(self, units: Sequence[CopyUnit]) -> None:
@@ -155,14 +164,33 @@ class Follow(JournalTask):
             )
 
     def _carry(self, units: Sequence[CopyUnit], carrier: CopyWorker, captured: Captured) -> None:
-        """Copy the records in flight. If a transaction was aborted, empty the topics and copy them once more."""
+        """Copy the records in flight. If a transaction was aborted, empty the topics and copy them once more.
+
+        :raises ClusterOutage: transactions are aborted again and again.
+        """
+        is_whole = self._carry_once(carrier, captured)
+        for _ in range(CARRIED_AGAIN):
+            if is_whole:
+                return
+            log.warning("records in flight of %d partitions are copied once more", len(units))
+            self._prepare(units)
+            with closing(CopyWorker(self.connection, self.plan, units, self.live)) as another:
+                is_whole = self._carry_once(another, captured)
+        if not is_whole:
+            raise ClusterOutage(
+                f"records in flight of {units[0]} and {len(units) - 1} more partitions",
+                found="transactions that were aborted again and again",
+                expected="a copy without an aborted transaction",
+                remedy="Look at the brokers; the copy begins again by itself.",
+            )
+
+    @staticmethod
+    def _carry_once(carrier: CopyWorker, captured: Captured) -> bool:
+        """Copy the records in flight, and return whether no transaction was aborted meanwhile."""
         starts, ends = in_flight.starts_and_ends(captured, carrier.writers)
         carrier.begin(starts)
         carrier.run_to(ends, now_ms(), exactly=True)
-        if carrier.commits.has_rewound:
-            self._prepare(units)
-            with closing(CopyWorker(self.connection, self.plan, units, self.live)) as another:
-                self._carry(units, another, captured)
+        return not carrier.commits.has_rewound
 
     def _prepare(self, units: Sequence[CopyUnit]) -> None:
         in_flight.prepare(self.connection, self.plan, dict.fromkeys(u.move for u in units), self.attempt)

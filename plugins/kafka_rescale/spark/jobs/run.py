@@ -16,6 +16,7 @@ from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.spark.jobs.arguments import parse
 from kafka_rescale.spark.jobs.exit_codes import DONE, FAILED, SUPERSEDED
 from kafka_rescale.spark.jobs.job import Job, say
+from kafka_rescale.spark.jobs.logs import log_with_time
 from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 
 log = logging.getLogger("kafka_rescale.job")
@@ -31,8 +32,7 @@ def run(name: str, body: Callable[[Job], None], *options: str, arguments: Sequen
     :param arguments: command line without the program's name.
     """
     exit_with_parent()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    log_with_time()
     parsed = parse(name, options, arguments)
     job: Job | None = None
     try:
