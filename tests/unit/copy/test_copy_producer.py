@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Event
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import Mock
 
 import pytest
@@ -13,6 +13,7 @@ from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.kafka.client.bounded_call import StuckCall
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.failures import Rewound
+from kafka_rescale.kafka.writing import begin
 from kafka_rescale.kafka.writing import producer as copy_producer
 from kafka_rescale.kafka.writing.producer import UnitProducer
 
@@ -46,7 +47,7 @@ class Client:
 
 @pytest.fixture
 def producer(monkeypatch: pytest.MonkeyPatch) -> UnitProducer:
-    monkeypatch.setattr(copy_producer, "Producer", Client)
+    monkeypatch.setattr(begin, "Producer", Client)
     return UnitProducer(KafkaConnection({"bootstrap.servers": "nowhere:9092"}), "a unit", "id", 1_000)
 
 
@@ -84,7 +85,7 @@ class Late(Client):
 
 
 def late(monkeypatch: pytest.MonkeyPatch) -> UnitProducer:
-    monkeypatch.setattr(copy_producer, "Producer", Late)
+    monkeypatch.setattr(begin, "Producer", Late)
     return UnitProducer(KafkaConnection({"bootstrap.servers": "nowhere:9092"}), "a unit", "id", 1_000)
 
 
@@ -144,7 +145,7 @@ class Hanging(Client):
 
 
 def test_a_commit_that_never_returns_is_given_up_and_the_producer_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copy_producer, "Producer", Hanging)
+    monkeypatch.setattr(begin, "Producer", Hanging)
     connection = KafkaConnection({"bootstrap.servers": "nowhere:9092"})
     producer, consumer = UnitProducer(connection, "a unit", "id", 1_000, 0.1), Mock()
     with pytest.raises(StuckCall, match="a unit: found send_offsets_to_transaction without an answer"):
@@ -155,3 +156,23 @@ def test_a_commit_that_never_returns_is_given_up_and_the_producer_with_it(monkey
     Hanging.over.set()
     client: Any = producer._producer
     assert client.calls == ["begin"]
+
+
+class WithoutCoordinator(Client):
+    """A client that waits in vain for a coordinator that has moved. The third one finds it."""
+
+    begun: ClassVar[list[float]] = []
+
+    def init_transactions(self, seconds: float) -> None:
+        self.begun.append(seconds)
+        if len(self.begun) < 3:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    def poll(self, _: float) -> None:
+        """Nothing has happened."""
+
+
+def test_a_producer_that_does_not_find_its_coordinator_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(begin, "Producer", WithoutCoordinator)
+    UnitProducer(KafkaConnection({"bootstrap.servers": "nowhere:9092"}), "a unit", "id", 1_000)
+    assert WithoutCoordinator.begun == [10.0, 20.0, 20.0]

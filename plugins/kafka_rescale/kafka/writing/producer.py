@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, ThrottleEvent, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, ThrottleEvent, TopicPartition
 
 from kafka_rescale.core.errors import ClusterOutage, Fenced, Outage, RescaleError, TimedOut
 from kafka_rescale.kafka.client.bounded_call import StuckCall, bounded
@@ -16,11 +16,16 @@ from kafka_rescale.kafka.client.error_class import ErrorClass
 from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of
 from kafka_rescale.kafka.client.failures import ConnectionTrouble, Rewound, fatal_error, to_error
 from kafka_rescale.kafka.client.waiting import poll_until
+from kafka_rescale.kafka.writing.begin import begin_transactions
 from kafka_rescale.kafka.writing.settings import TRANSACTION_SECONDS, producer_settings
 
 T = TypeVar("T")
 
 CALL_SECONDS = 60.0
+FIRST_SECONDS, LONGEST_SECONDS = 10.0, 20.0
+"""How long a producer looks for its coordinator before a new one does.
+
+Many begin at the same time, so this is longer than for the control topic."""
 STUCK_SECONDS = 30.0
 """How long to wait for a commit: the library itself might wait for ever."""
 ABORT_SECONDS = 10.0
@@ -58,19 +63,20 @@ class UnitProducer:
         self._refused: KafkaError | None = None
         self._trouble = ConnectionTrouble(connection.servers)
         self.throttled_ms = 0
-        try:
-            self._producer = Producer(
-                connection.client(
-                    **{**producer_settings(transactional_id, batch_bytes), **settings},
-                    error_cb=self._trouble,
-                    throttle_cb=self._throttled,
-                    on_delivery=self._delivered,
-                )
-            )
-            # This aborts an open transaction of an older attempt before its position is read.
-            self._producer.init_transactions(CALL_SECONDS)
-        except KafkaException as error:
-            raise (self._trouble.refusal or to_error(error.args[0], what)) from None
+        # This aborts an open transaction of an older attempt before its position is read.
+        self._producer = begin_transactions(
+            connection.client(
+                **{**producer_settings(transactional_id, batch_bytes), **settings},
+                error_cb=self._trouble,
+                throttle_cb=self._throttled,
+                on_delivery=self._delivered,
+            ),
+            what,
+            self._trouble,
+            first_seconds=FIRST_SECONDS,
+            longest_seconds=LONGEST_SECONDS,
+            seconds=CALL_SECONDS,
+        )
 
     @property
     def open_seconds(self) -> float:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
 from kafka_rescale.core.errors import ClusterOutage, Fenced, Outage, RescaleError
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.client.failures import ConnectionTrouble, fatal_error, to_error
+from kafka_rescale.kafka.client.failures import ConnectionTrouble, to_error
+from kafka_rescale.kafka.writing.begin import begin_transactions, reason_of
 
 CALL_SECONDS = 20.0
 BEGIN_SECONDS = 45.0
@@ -59,27 +59,14 @@ class TransactionalWriter:
             "linger.ms": 0,
             "socket.timeout.ms": round(SILENCE_SECONDS * 1000),
         }
-        self._producer = self._begin(connection.client(**settings, error_cb=self._trouble))
-
-    def _begin(self, settings: Mapping[str, Any]) -> Producer:
-        """Return a producer that has fenced all others.
-
-        If the coordinator is down, a producer that waits for it may miss that another broker has taken over. A new
-        producer asks for the coordinator anew.
-        """
-        deadline, seconds = time.monotonic() + BEGIN_SECONDS, FIRST_SECONDS
-        while True:
-            self._trouble.forget()
-            producer = Producer(settings)
-            try:
-                producer.init_transactions(seconds)
-            except KafkaException as error:
-                reason = self._error(producer, error)
-                if not isinstance(reason, ClusterOutage) or time.monotonic() > deadline:
-                    raise reason from None
-                seconds = max(FIRST_SECONDS, min(2 * seconds, LONGEST_SECONDS, deadline - time.monotonic()))
-            else:
-                return producer
+        self._producer = begin_transactions(
+            connection.client(**settings, error_cb=self._trouble),
+            self._what,
+            self._trouble,
+            first_seconds=FIRST_SECONDS,
+            longest_seconds=LONGEST_SECONDS,
+            seconds=BEGIN_SECONDS,
+        )
 
     def write(self, topic: str, records: Mapping[str, bytes | None]) -> None:
         """Write all records to partition 0, or no record.
@@ -110,7 +97,7 @@ class TransactionalWriter:
         :param refused: why records were not delivered.
         :param seconds: how long the transaction took.
         """
-        reason = self._error(self._producer, error)
+        reason = reason_of(self._producer, error, self._what, self._trouble)
         if refused and not isinstance(reason, Fenced):
             reason = to_error(refused[0], self._what)
         if isinstance(reason, Fenced) and seconds * 1000 >= TRANSACTION_TIMEOUT_MS:
@@ -135,14 +122,3 @@ class TransactionalWriter:
             expected="a transaction of less than a second",
             remedy="Look whether a newer process has taken the id; if not, run again.",
         )
-
-    def _error(self, producer: Producer, error: KafkaException) -> RescaleError:
-        # Serves the error callback; raises the fatal error again if there was one.
-        with contextlib.suppress(KafkaException):
-            producer.poll(0)
-        reason: KafkaError = error.args[0]
-        if reason.code() == KafkaError._FATAL:
-            # produce() only says that there was a fatal error.
-            reason = fatal_error(producer, CALL_SECONDS) or reason
-        failure = to_error(reason, self._what)
-        return (self._trouble.refusal or failure) if isinstance(failure, ClusterOutage) else failure
