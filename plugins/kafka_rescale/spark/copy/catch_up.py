@@ -168,8 +168,10 @@ class _Beside:
         assert captured is not None
         # The application is stopped, and most of this time is spent waiting for brokers. So wait in parallel.
         with ThreadPoolExecutor(PROVED_AT_ONCE) as pool:
-            copied = pool.submit(self.progress.read)
-            carried = pool.map(lambda move: self._carried(move, captured), journal.plan.repartitions)
+            copied = pool.submit(again_after_outage, self.progress.read)
+            carried = pool.map(
+                lambda move: again_after_outage(lambda: self._carried(move, captured)), journal.plan.repartitions
+            )
             proof = self._rolling.finish(captured.changelog_ends) if self._rolling else None
             for line in [*([proof.told] if proof else []), *carried]:
                 say(f"{self._job.key}: {line}")
