@@ -17,6 +17,7 @@ from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest
 from kafka_rescale.core.acls.acls import Operation
 from kafka_rescale.kafka.admin.calls import AdminCalls, Ask, has_code
 from kafka_rescale.kafka.admin.group_members import asked
+from kafka_rescale.kafka.admin.topics import FORBIDDEN
 
 NOBODY = 2**62
 """A producer id that no broker has assigned."""
@@ -92,8 +93,8 @@ class AbsentTopics(AdminCalls):
         return asked(self.connection, "topics", lambda client: client._manager.run(send, client, request))
 
     def _forbidden(self, ask: Ask[Any, Any], what: str) -> set[str]:
-        codes = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
-        return {getattr(key, "name", key) for key, a in self._settled(ask, what).items() if has_code(a, *codes)}
+        answers = self._settled(ask, what).items()
+        return {getattr(key, "name", key) for key, answer in answers if has_code(answer, *FORBIDDEN)}
 
 
 async def send(client: Any, request: Any) -> Any:
