@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control import journal_follower
@@ -105,5 +105,19 @@ def test_a_topic_without_news_is_asked_more_and_more_rarely(monkeypatch: pytest.
         topic.seconds += 1.0
         follower.follow()
     assert len(topic.clients) < 3600 / LONGEST_SILENCE_SECONDS + 10
+    topic.records.append(journal(Phase.QUIESCED))
+    assert phase(follower) is Phase.QUIESCED
+
+
+def test_where_no_new_client_can_be_made_the_present_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic(stands_still=0)
+    follower = following(monkeypatch, topic)
+
+    def fails(_: object) -> Any:
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "ssl.ca.location failed"))
+
+    monkeypatch.setattr(journal_follower, "Consumer", fails)
+    topic.seconds = SILENT_SECONDS + 0.1
+    follower.follow()
     topic.records.append(journal(Phase.QUIESCED))
     assert phase(follower) is Phase.QUIESCED

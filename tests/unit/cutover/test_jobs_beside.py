@@ -47,7 +47,7 @@ class World:
 
     :param told: records of the job: the time in seconds from now, the state, the detail.
     :param signs_until: until then, the job gives a sign of life every half second.
-    :param slow: from when to when brokers are slow. They take three seconds to answer, or don't answer.
+    :param slow: from when to when brokers are slow. They take ``seconds`` to answer, or don't answer.
     :param down: from when to when one of three brokers is down, and the others lead its partitions.
     """
 
@@ -57,11 +57,13 @@ class World:
         *told: Told,
         signs_until: float = 0.0,
         slow: tuple[float, float] = (0.0, 0.0),
+        seconds: float = 3.0,
         answers: bool = True,
         down: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         self._clock, self._began, self._told, self._down = clock, clock.seconds, told, down
         self._signs_until, self._slow, self._answers = signs_until, slow, answers
+        self._seconds = seconds
         self.asked = self.followers = 0
         self.deaf_from: float | None = None
 
@@ -101,7 +103,7 @@ class World:
     def end_offsets(self, _: Iterable[str], **__: Any) -> dict[str, Any]:
         self.asked += 1
         if self._slow[0] <= self.now <= self._slow[1]:
-            self._clock.sleep(3)
+            self._clock.sleep(self._seconds)
             if not self._answers:
                 raise AWAY
         return {}
@@ -135,6 +137,18 @@ def test_so_does_its_silence_while_the_brokers_answer(clock: Clock) -> None:
     with pytest.raises(Outage, match=r"found no sign of life for 4 s \(its last was 'ready'\)"):
         waited(world)
     assert world.now == pytest.approx(14, abs=0.6)
+
+
+def test_a_busy_machine_does_not_make_its_silence_mute(clock: Clock) -> None:
+    world = World(clock, (0, "ready", ""), signs_until=10, slow=(0.0, 300.0), seconds=1.5)
+    with pytest.raises(Outage, match="found no sign of life for 4 s"):
+        waited(world)
+    assert world.now == pytest.approx(15, abs=1.0)
+
+
+def test_a_sign_that_arrives_while_brokers_are_asked_counts(clock: Clock) -> None:
+    told = (0, "ready", ""), (5, "running", ""), (8, "done", "attempt 1")
+    assert waited(World(clock, *told, slow=(4.0, 5.0), seconds=1.5)) == pytest.approx(8, abs=0.2)
 
 
 def test_one_that_was_never_heard_of(clock: Clock) -> None:

@@ -14,6 +14,7 @@ from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Refused, RescaleError
 from kafka_rescale.operations.cutover.cutover import Cutover
+from kafka_rescale.operations.expansion import rollback
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.rollback import RollBack, roll_back
 
@@ -213,6 +214,21 @@ def test_a_rollback_that_was_frozen_does_not_start_blue_beside_a_run_that_has_go
     with pytest.raises(Fenced, match=f"found phase {phase}"):
         roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a failure")
     assert not world.running
+
+
+def test_a_rollback_that_was_frozen_does_not_stop_what_another_run_has_started(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def frozen(_: Rescale) -> None:
+        journal = world.journal.model_copy(update={"phase": Phase.STARTED, "attempt": 2})
+        world.state = world.state.model_copy(update={"journal": journal})
+
+    world.rescale.advance(Phase.QUIESCING, pause_started_ms=1, stop_asked=True)
+    monkeypatch.setattr(rollback.producers, "release", frozen)
+    monkeypatch.setattr(Rescale, "open", lambda *_: world.rescale)
+    with pytest.raises(Fenced, match="found phase started"):
+        roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a failure")
+    assert world.running
 
 
 def test_a_change_of_the_journal_that_loses_a_race_is_made_again_while_the_lease_is_ours(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from threading import Lock, Thread
+from threading import RLock, Thread
 from types import TracebackType
 from typing import Self
 
@@ -55,7 +55,7 @@ class ControlFollower:
         self._parsed: dict[str, tuple[int, JobResult | None]] = {}
         self._arrived: Counter[str] = Counter()
         self._at_end = False
-        self._connection, self._lock = connection, Lock()
+        self._connection, self._lock = connection, RLock()
         self._position = 0
         self._heard_at, self._patience = time.monotonic(), SILENT_SECONDS
         self._consumer = self._opened()
@@ -102,10 +102,15 @@ class ControlFollower:
         self._heard_at = time.monotonic()
 
     def _replace(self) -> None:
-        log.info("topic %s: silent for %.0f s, a new client reads on", CONTROL_TOPIC, self._patience)
-        silent, self._consumer = self._consumer, self._opened()
-        # It may wait for the broker that is gone.
-        Thread(target=silent.close, name="kafka-rescale-close", daemon=True).start()
+        try:
+            silent, self._consumer = self._consumer, self._opened()
+        except Exception as error:
+            # A certificate or a token may be away for a moment. The present client may still go on.
+            log.warning("topic %s: silent, and there is no new client: %s", CONTROL_TOPIC, error)
+        else:
+            log.info("topic %s: silent for %.0f s, a new client reads on", CONTROL_TOPIC, self._patience)
+            # It may wait for the broker that is gone.
+            Thread(target=silent.close, name="kafka-rescale-close", daemon=True).start()
         self._heard_at, self._patience = time.monotonic(), min(2 * self._patience, LONGEST_SILENCE_SECONDS)
 
     def _opened(self) -> Consumer:
@@ -118,6 +123,10 @@ class ControlFollower:
 
         This does not wait. Signs of life count as well: they are records of their own, beside the results.
         """
+        with self._lock:
+            return self._heard(job)
+
+    def _heard(self, job: str) -> tuple[int, JobResult | None]:
         self.follow()
         key = f"{Concern.RESULT}/{job}"
         own = self._arrived[key]
@@ -131,7 +140,8 @@ class ControlFollower:
 
     def close(self) -> None:
         """End the consumer."""
-        self._consumer.close()
+        with self._lock:
+            self._consumer.close()
 
     def _take(self, key: bytes, value: bytes | None) -> None:
         if not key.startswith(self._prefix):

@@ -40,7 +40,10 @@ def begin_transactions(
     deadline, patience = time.monotonic() + seconds, first_seconds
     while True:
         trouble.forget()
-        producer = Producer(settings)
+        try:
+            producer = Producer(settings)
+        except KafkaException as error:
+            raise to_error(error.args[0], what) from None
         try:
             producer.init_transactions(patience)
         except KafkaException as error:

@@ -79,9 +79,10 @@ def run_cutover(application: Application, connection: KafkaConnection, *, owner:
         done = roll_back(application, connection, owner=owner, reason=str(error))
         if done.was_done_before or not done.is_done:
             cutover.let_go()
-        if not (isinstance(error, Outage) and cutover.is_promoted_after_all()):
+        # Another try of this task may have promoted green, and may be dead by now: somebody has to start green.
+        if not (isinstance(error, Outage | Fenced) and cutover.is_promoted_after_all()):
             raise
-        log.warning("only the answer was lost: %s; going on behind the promotion", error)
+        log.warning("it is promoted all the same: %s; going on behind the promotion", error)
     return cutover.after_promotion()
 
 

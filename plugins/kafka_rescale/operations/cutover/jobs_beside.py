@@ -63,11 +63,16 @@ class JobsBeside:
             # Spark's own failures are a page long; the task's log has all of it.
             reason = " ".join(result.detail.split())[:REASON_SHOWN] or "no reason given"
             raise self._gone(job, f"{result.state}: {reason}", remedy)
-        if time.monotonic() - self._heard[job][1] > SILENT_SECONDS and self._is_cluster_well():
+        # Asking the cluster takes time, in which signs may have arrived.
+        if self._is_silent(job) and self._is_cluster_well() and self._is_silent(job):
             if self._unwell_at > self._renewed_at:
                 return self._read_anew()
             last = f"its last was {result.state!r}" if result else "there was none before"
             raise self._gone(job, f"no sign of life for {SILENT_SECONDS:.0f} s ({last})", remedy)
+
+    def _is_silent(self, job: str) -> bool:
+        self._look(job)
+        return time.monotonic() - self._heard[job][1] > SILENT_SECONDS
 
     def _look(self, job: str) -> tuple[int, JobResult | None]:
         count, result = self._follower.heard(job)

@@ -179,6 +179,7 @@ def _restart_blue(rescale: Rescale, journal: Journal, told: Callable[[], str]) -
     """
     instance = blue(journal.plan)
     if not journal.stopped_again:
+        _assert_not_overtaken(rescale, instance, told)
         _stop_for_good(rescale, instance)
     _assert_not_overtaken(rescale, instance, told)
     insist(lambda: start(rescale.lifecycle, instance, told), told)
@@ -199,17 +200,22 @@ def _restart_blue(rescale: Rescale, journal: Journal, told: Callable[[], str]) -
 
 
 def _assert_not_overtaken(rescale: Rescale, instance: Instance, told: Callable[[], str]) -> None:
-    """Refuse to start blue if another run has gone on, while this process hung or was frozen.
+    """Refuse to stop or to start blue if another run has gone on, while this process hung or was frozen.
 
-    :raises Fenced: green is promoted by now, or the other run has stopped blue.
+    :raises Fenced: green is promoted by now, the other run has stopped blue, or blue is no longer the application.
     """
     journal = insist(rescale.control.read, told).journal
-    if journal is None or journal.is_promoted or journal.phase in BLUE_STOPPED:
+    if (
+        journal is None
+        or journal.is_promoted
+        or journal.phase in BLUE_STOPPED
+        or journal.plan.blue != instance.application_id
+    ):
         raise Fenced(
             f"rollback of {rescale.application.application_id}",
             found="no journal" if journal is None else f"phase {journal.told}",
             expected=f"phase {Phase.ROLLING_BACK}, before {instance.application_id} is started",
-            remedy="Nothing to do here: another run has gone on with the expansion.",
+            remedy="Another run has gone on with the expansion: look whether its application runs.",
         )
 
 
