@@ -95,7 +95,9 @@ def test_librdkafka_writes_to_pythons_logging_and_not_to_stderr(
     with pytest.raises(InvalidInput):
         KafkaConnection({**login, "sasl.password": "wrong"}).check()
     assert any(record.name == "kafka_rescale.librdkafka" for record in caplog.records)
-    assert "rdkafka#" not in capfd.readouterr().err
+    # A client of another test, whose broker has ended, may still write there.
+    told = [line for line in capfd.readouterr().err.splitlines() if login["bootstrap.servers"] in line]
+    assert [line for line in told if "rdkafka#" in line] == []
     assert PASSWORD not in caplog.text
 
 

@@ -192,6 +192,13 @@ def test_one_file_for_all_is_none_for_a_role_with_a_connection_of_its_own(
     require_kafka_for_spark(load_application(write_application(tmp_path, **own)), connections, ["spark_default"])
 
 
+def test_a_missing_spark_connection_is_refused_at_once_while_nothing_has_been_touched(tmp_path: Path) -> None:
+    """A job of a run that goes on waits for it, because Airflow may only be unable to look it up."""
+    application = load_application(write_application(tmp_path))
+    with pytest.raises(InvalidInput, match="Spark connection 'spark_absent'"):
+        require_kafka_for_spark(application, {Role.VERIFY: KafkaConnection(KAFKA)}, ["spark_absent"])
+
+
 def test_a_file_that_no_job_would_use_is_a_mistake(tmp_path: Path) -> None:
     files = {"kafka_config_files": {"plan": "/x"}}
     with pytest.raises(InvalidApplication, match="kafka_config_files: found a file of role plan; expected"):

@@ -12,7 +12,7 @@ from airflow.sdk.log import mask_secret
 
 from kafka_rescale.airflow.spark.connection import deploy_mode_of, require_spark_master
 from kafka_rescale.core.application.config_files import KafkaOfJob, identity_of, refuse_difference
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.errors import InvalidInput, Outage
 
 if TYPE_CHECKING:
     from kafka_rescale.core.application.common import ApplicationFile
@@ -74,7 +74,11 @@ def require_kafka_for_spark(
     :raises InvalidInput: A Spark connection can't be used, or the settings of a role can't reach its jobs.
     """
     for conn_id in dict.fromkeys(spark_conn_ids):
-        master = require_spark_master(conn_id)
+        try:
+            master = require_spark_master(conn_id)
+        except Outage as missing:
+            # Nothing has been touched yet, so a person hears at once of a name that is wrong.
+            raise InvalidInput.of(missing.complaint) from missing
         for role, connection in connections.items():
             kafka_environment(application.kafka_of_job(role), connection, conn_id, master)
 
