@@ -15,13 +15,14 @@ from airflow.sdk.exceptions import TaskAwaitingInput, TaskDeferred
 from kafka_rescale.airflow.dags.expansion_tasks import ExpansionTasks
 from kafka_rescale.airflow.dags.maintenance import pace_dag, switch_dag
 from kafka_rescale.airflow.dags.params import approval_params
-from kafka_rescale.airflow.hooks.rescale import LOOKS_IN_VAIN, ConnectionMissing, KafkaRescaleHook
+from kafka_rescale.airflow.hooks.rescale import ConnectionMissing, KafkaRescaleHook
 from kafka_rescale.airflow.operators import approval as approval_module
 from kafka_rescale.airflow.operators.approval import CutoverApprovalOperator
 from kafka_rescale.airflow.operators.closing import PaceOperator, SwitchOperator
 from kafka_rescale.airflow.sensors import switch as sensor_module
 from kafka_rescale.airflow.sensors.switch import SwitchSensor
 from kafka_rescale.airflow.triggers import switch as trigger_module
+from kafka_rescale.airflow.triggers.pause_alert import LOOKS_IN_VAIN
 from kafka_rescale.airflow.triggers.switch import SwitchTrigger, is_over
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease

@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 ALLOWLIST = ("apache_kafka", "callback_allowlist")
 """The option of Airflow's Kafka provider that lists the functions which a connection may name."""
 
-LOOKS_IN_VAIN = 60
-"""How many checks of a trigger in a row must fail with an error that waiting can't mend, before it gives up.
-
-An API server that is just restarting gives such an error too."""
-
 SECRET_WORDS = ("password", "secret", "token", "sasl.jaas.config", "key.pem", "oauthbearer.config")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from kafka_rescale.airflow.hooks.rescale import LOOKS_IN_VAIN, ConnectionMissing, KafkaRescaleHook
+from kafka_rescale.airflow.hooks.rescale import ConnectionMissing, KafkaRescaleHook
 from kafka_rescale.airflow.metrics import report_pause_so_far
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Refused
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from kafka_rescale.kafka.client.connection import KafkaConnection
 
 log = logging.getLogger(__name__)
+
+LOOKS_IN_VAIN = 60
+"""How many checks of a trigger in a row must fail with an error that waiting can't mend, before it gives up.
+
+An API server that is just restarting gives such an error too."""
 
 _IN_VAIN = (ConnectionMissing, InvalidInput, Refused)
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from kafka_rescale.airflow.hooks.rescale import LOOKS_IN_VAIN, ConnectionMissing, KafkaRescaleHook
+from kafka_rescale.airflow.hooks.rescale import ConnectionMissing, KafkaRescaleHook
+from kafka_rescale.airflow.triggers.pause_alert import LOOKS_IN_VAIN
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.control.switch import Switch

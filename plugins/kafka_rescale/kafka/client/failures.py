@@ -168,6 +168,10 @@ class ConnectionTrouble:
             return None
         return not_let_in(f"Kafka connection to {self._servers}", self._refusal.str())
 
+    def reason_of(self, failure: RescaleError) -> RescaleError:
+        """Return why a call has failed: the refusal, if it was an outage, and brokers have refused this client."""
+        return (self.refusal or failure) if isinstance(failure, ClusterOutage) else failure
+
     def outage(self) -> ClusterOutage:
         """Return the error for a cluster that doesn't answer."""
         return ClusterOutage(

@@ -64,15 +64,14 @@ def again_after_outage(action: Callable[[], T], tries: int = 3, *, steady_second
     :returns: what the action returns.
     :raises ClusterOutage: the last try has failed.
     """
-    left = tries
+    failures = 0
     while True:
         began = time.monotonic()
         try:
             return action()
         except ClusterOutage as outage:
-            left = tries if time.monotonic() - began > steady_seconds else left
-            left -= 1
-            if left <= 0:
+            failures = 1 if time.monotonic() - began > steady_seconds else failures + 1
+            if failures >= tries:
                 raise
             log.warning("%s It is tried again.", outage)
 

@@ -67,5 +67,4 @@ def reason_of(producer: Producer, error: KafkaException, what: str, trouble: Con
     if reason.code() == KafkaError._FATAL:
         # produce() only says that there was a fatal error.
         reason = fatal_error(producer, ABORT_SECONDS) or reason
-    failure = to_error(reason, what)
-    return (trouble.refusal or failure) if isinstance(failure, ClusterOutage) else failure
+    return trouble.reason_of(to_error(reason, what))

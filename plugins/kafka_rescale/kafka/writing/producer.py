@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, ThrottleEvent, TopicPartition
 
-from kafka_rescale.core.errors import ClusterOutage, Fenced, Outage, RescaleError, TimedOut
+from kafka_rescale.core.errors import Fenced, Outage, RescaleError, TimedOut
 from kafka_rescale.kafka.client.bounded_call import StuckCall, bounded
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_class import ErrorClass
@@ -230,9 +230,7 @@ class UnitProducer:
         if class_of(refused) is ErrorClass.FENCED:
             reason = self._overtaken(refused)
         else:
-            reason = to_error(refused, self._what)
-            if isinstance(reason, ClusterOutage):
-                reason = self._trouble.refusal or reason
+            reason = self._trouble.reason_of(to_error(refused, self._what))
         if not abortable or error.fatal():
             return reason
         try:

@@ -63,15 +63,19 @@ class JobsBeside:
             # Spark's own failures are a page long; the task's log has all of it.
             reason = " ".join(result.detail.split())[:REASON_SHOWN] or "no reason given"
             raise self._gone(job, f"{result.state}: {reason}", remedy)
-        # Asking the cluster takes time, in which signs may have arrived.
-        if self._is_silent(job) and self._is_cluster_well() and self._is_silent(job):
-            if self._unwell_at > self._renewed_at:
-                return self._read_anew()
-            last = f"its last was {result.state!r}" if result else "there was none before"
-            raise self._gone(job, f"no sign of life for {SILENT_SECONDS:.0f} s ({last})", remedy)
+        if not (self._is_silent(job) and self._is_cluster_well()):
+            return
+        # Asking the cluster has taken time, in which signs may have arrived.
+        self._look(job)
+        if not self._is_silent(job):
+            return
+        if self._unwell_at > self._renewed_at:
+            self._read_anew()
+            return
+        last = f"its last was {result.state!r}" if result else "there was none before"
+        raise self._gone(job, f"no sign of life for {SILENT_SECONDS:.0f} s ({last})", remedy)
 
     def _is_silent(self, job: str) -> bool:
-        self._look(job)
         return time.monotonic() - self._heard[job][1] > SILENT_SECONDS
 
     def _look(self, job: str) -> tuple[int, JobResult | None]:

@@ -63,10 +63,10 @@ def insist(
                 return step()
             except again as error:
                 now = time.monotonic()
-                if not isinstance(error, NotLetIn) or now - began > ONE_REFUSAL_SECONDS:
+                if not isinstance(error, NotLetIn):
                     refused_at = math.inf
-                if isinstance(error, NotLetIn):
-                    refused_at = min(refused_at, now)
+                elif now - began > ONE_REFUSAL_SECONDS or refused_at > now:
+                    refused_at = now
                 if seconds_left() <= 0 or now - refused_at > REFUSAL_SECONDS:
                     raise
                 telling.last = error
