@@ -35,6 +35,7 @@ public final class WarmUpGateTest {
         theStreamsProtocolIsRefused();
         localStateIsDeleted(directory.resolve("first"));
         localStateInUseIsLeftAlone(directory.resolve("second"));
+        localStateIsKept(directory.resolve("third"));
     }
 
     static void inputsAreSeenWithThePartitionsThatTheyWillHave() {
@@ -77,7 +78,7 @@ public final class WarmUpGateTest {
         final Path store = Files.createDirectories(state.resolve("shop-g2/0_0/rocksdb/totals"));
         Files.writeString(store.resolve("CURRENT"), "state of an earlier attempt");
         final Path other = Files.createDirectories(state.resolve("shop/0_0"));
-        new WarmUpGate().configure(Map.of("state.dir", state.toString(), "application.id", "shop-g2"));
+        gate(false).configure(Map.of("state.dir", state.toString(), "application.id", "shop-g2"));
         check(!Files.exists(state.resolve("shop-g2")), "the local state is gone");
         check(Files.exists(other), "that of another application is not");
         passed("local state is deleted");
@@ -91,12 +92,29 @@ public final class WarmUpGateTest {
                 FileLock lock = channel.lock()) {
             check(lock.isValid(), "a lock as a running instance holds it");
             thrown(() -> {
-                new WarmUpGate().configure(Map.of("state.dir", state.toString(), "application.id", "shop-g2"));
+                gate(false).configure(Map.of("state.dir", state.toString(), "application.id", "shop-g2"));
                 return null;
             });
         }
         check(Files.exists(store), "the local state is still there");
         passed("local state in use is left alone");
+    }
+
+    static void localStateIsKept(final Path state) throws IOException {
+        final Path store = Files.createDirectories(state.resolve("shop-g2/0_0/rocksdb/totals"));
+        gate(true).configure(Map.of("state.dir", state.toString(), "application.id", "shop-g2"));
+        check(Files.exists(store), "the local state is still there");
+        passed("local state is kept if the gate's group says so");
+    }
+
+    /** A gate that asks no brokers whether local state is kept. */
+    private static WarmUpGate gate(final boolean keeps) {
+        return new WarmUpGate() {
+            @Override
+            protected boolean keepsState(final Map<String, ?> config) {
+                return keeps;
+            }
+        };
     }
 
     private static Cluster assigned(final Map<String, Integer> wanted, final Map<String, Integer> present) {

@@ -29,9 +29,8 @@ from kafka_rescale.core.application.runtimes import SPARK
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.cutover_steps import cutover_steps
-from kafka_rescale.core.expansion.switch_wait import switch_to_come, told
+from kafka_rescale.core.expansion.switch_wait import told_switch
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.verify.report_text import render
@@ -192,12 +191,7 @@ def status(
     journal = control.journal
     copying = journal is not None and journal.phase is Phase.WARMING and not journal.plan.is_in_place
     progress = lags(connection, journal.plan, None) if journal is not None and copying else []
-    show(status_view(application, control, progress, _switch(control)), as_json)
-
-
-def _switch(control: ControlState) -> str:
-    found = switch_to_come(control)
-    return told(found, now_ms()) if found is not None else ""
+    show(status_view(application, control, progress, told_switch(control, now_ms())), as_json)
 
 
 @app.command()

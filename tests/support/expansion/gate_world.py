@@ -15,6 +15,9 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
+from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.expansion.prewarming import gate_group
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
@@ -63,6 +66,7 @@ class GateWorld:
     :param refuses: what the gate marks as refused in its group as soon as green runs.
     :param protocol: the group protocol. With ``streams``, each instance behind the gate has groups of its own.
     :param instances: how many instances start behind the gate with ``streams``. The running generation has two.
+    :param switch: what is said about the switch.
     :param dies_at: number of the call at which the process is killed, counting from 1. 0 is never.
     """
 
@@ -86,6 +90,7 @@ class GateWorld:
     heard: int = 0
     instances: int = 2
     shown: list[Any] = field(default_factory=list)
+    switch: Switch | None = None
     dies_at: int = 0
     calls: int = 0
     done: list[str] = field(default_factory=list)
@@ -119,6 +124,7 @@ class GateWorld:
         return SimpleNamespace(
             application=self.application,
             connection=None,
+            control=SimpleNamespace(read=self._call("", self._state)),
             lifecycle=lifecycle,
             admin=admin,
             journal=self._call("", lambda: self.journal),
@@ -135,6 +141,10 @@ class GateWorld:
             return body(*arguments, **named)
 
         return call
+
+    def _state(self) -> ControlState:
+        lease = Lease(owner="test", epoch=1, target=2, expires_at_ms=0)
+        return ControlState(journal=self.journal, lease=lease, switch=self.switch)
 
     def _start(self, _: Any) -> None:
         assert not self.members, "the start would wait for the session timeout of a member that is gone"

@@ -15,6 +15,7 @@ PASSED = [
     "the streams protocol is refused",
     "local state is deleted",
     "local state in use is left alone",
+    "local state is kept if the gate's group says so",
 ]
 
 

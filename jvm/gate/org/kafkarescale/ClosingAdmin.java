@@ -15,6 +15,7 @@ import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.ForwardingAdmin;
+import org.apache.kafka.common.metrics.KafkaMetric;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -55,6 +56,11 @@ final class ClosingAdmin extends ForwardingAdmin {
         deleteDoomed(directory);
         super.close(timeout);
     }
+
+    /** Without this, Kafka Streams 4.0 and newer logs an error for each metric of a client that it removes. */
+    public void registerMetricForSubscription(final KafkaMetric metric) {}
+
+    public void unregisterMetricFromSubscription(final KafkaMetric metric) {}
 
     /** Local state is only a copy, and Kafka Streams itself would delete it: to delete it is always safe. */
     private static void deleteDoomed(final Path directory) {

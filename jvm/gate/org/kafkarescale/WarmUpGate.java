@@ -52,7 +52,8 @@ import org.slf4j.LoggerFactory;
  * Lets a Kafka Streams application restore its stores, and nothing else: it reads, writes and commits nothing.
  *
  * <p>Set it by configuration alone: {@code default.client.supplier=org.kafkarescale.WarmUpGate} (KIP-884, Kafka Streams
- * 3.5), with this jar on the class path. The application begins without local state, and restores all of it.
+ * 3.5), with this jar on the class path. The application begins without local state, and restores all of it. A program
+ * that hands a client supplier of its own to {@code KafkaStreams} calls {@link #configure} itself.
  *
  * <p>It keeps the group {@code <application.id>-gate}. There it finds, as the "offset" of partition 0 of an input, how
  * many partitions that input is going to have; the assignor is shown these, because the internal topics have the
@@ -63,14 +64,20 @@ import org.slf4j.LoggerFactory;
  * a group {@code <application.id>-gate-<name>-members}, and commits its positions to {@code <application.id>-gate-<name>}.
  * Beside a position stands which instance has told it, and every second one of them counts on: the group would
  * count an instance that has died among its members until its session times out.
+ *
+ * <p>If "{@value #KEEP}" stands beside the counts, the application goes on with its local state: that is what it has
+ * restored of the same topics before.
  */
 public class WarmUpGate implements KafkaClientSupplier, Configurable {
     /** Appended to the {@code application.id}; a prefixed ACL on the application covers the group. */
     public static final String GROUP_SUFFIX = "-gate";
     /** Under the streams protocol, no process knows beforehand which tasks the brokers will give to an instance. */
     static final String EVERYTHING = "everything";
+    /** Local state stays: it was restored from the same topics. */
+    static final String KEEP = "keep";
 
     private static final Logger LOG = LoggerFactory.getLogger(WarmUpGate.class);
+    private static final String REFUSED = "refused: ";
     private static final long REPORT_MS = 300;
     private static final long BEAT_MS = 1000;
     private static final long ADMIN_SECONDS = 30;
@@ -90,7 +97,10 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
     private boolean everything;
     private boolean marked;
 
-    /** Deletes the application's local state: what an earlier attempt left may belong to topics that are gone. */
+    /**
+     * Deletes the application's local state, unless the gate's group says that it is to be kept: what an earlier attempt
+     * left may belong to topics that are gone.
+     */
     @Override
     public void configure(final Map<String, ?> config) {
         // There the brokers decide how many tasks there are, by the inputs as they are now.
@@ -103,9 +113,24 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
         directory = Path.of(parent.toString(), config.get(StreamsConfig.APPLICATION_ID_CONFIG).toString());
         exactlyOnce = String.valueOf(config.get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG)).startsWith("exactly_once");
         try {
-            deleteUnlessInUse(directory);
+            if (!keepsState(config)) {
+                deleteUnlessInUse(directory);
+            }
         } catch (final IOException error) {
             throw new UncheckedIOException(error);
+        }
+    }
+
+    /**
+     * Asks the brokers whether the application goes on with its local state.
+     *
+     * @param config that of the application
+     * @return whether it does
+     */
+    protected boolean keepsState(final Map<String, ?> config) {
+        final String gateGroup = config.get(StreamsConfig.APPLICATION_ID_CONFIG) + GROUP_SUFFIX;
+        try (Admin asking = Admin.create(new QuietConfig(config).getAdminConfigs(gateGroup))) {
+            return counts(asking, gateGroup).values().stream().anyMatch(count -> says(count, KEEP));
         }
     }
 
@@ -157,15 +182,10 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
         final Map<String, Object> config = new HashMap<>(adminConfig);
         config.put(AdminClientConfig.CLIENT_ID_CONFIG, group);
         admin = Admin.create(config);
-        final String own = group.substring(0, group.length() - GROUP_SUFFIX.length()) + "-";
         final Map<String, Integer> found = new HashMap<>();
-        answer(admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata()).forEach((partition, count) -> {
-            // Positions that a faster instance has committed are no counts.
-            final boolean changelog = partition.topic().startsWith(own) && partition.topic().endsWith("-changelog");
-            if (count != null && partition.partition() == 0 && !changelog) {
-                found.put(partition.topic(), Math.toIntExact(count.offset()));
-                everything |= EVERYTHING.equals(count.metadata());
-            }
+        counts(admin, group).forEach((input, count) -> {
+            found.put(input, Math.toIntExact(count.offset()));
+            everything |= says(count, EVERYTHING);
         });
         partitions = found;
         LOG.warn("The warm-up gate is shut: stores are restored, nothing is processed. Inputs seen as {}", partitions);
@@ -177,6 +197,24 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
         final Map<TopicPartition, Long> told = new HashMap<>();
         final String telling = everything ? ownGroup() : group;
         reporter.scheduleWithFixedDelay(() -> report(telling, told), REPORT_MS, REPORT_MS, TimeUnit.MILLISECONDS);
+    }
+
+    /** Returns what the gate's group says about each input. */
+    private static Map<String, OffsetAndMetadata> counts(final Admin admin, final String gateGroup) {
+        final String own = gateGroup.substring(0, gateGroup.length() - GROUP_SUFFIX.length()) + "-";
+        final Map<String, OffsetAndMetadata> found = new HashMap<>();
+        answer(admin.listConsumerGroupOffsets(gateGroup).partitionsToOffsetAndMetadata()).forEach((partition, count) -> {
+            // Positions that a faster instance has committed are no counts.
+            final boolean changelog = partition.topic().startsWith(own) && partition.topic().endsWith("-changelog");
+            if (count != null && partition.partition() == 0 && !changelog) {
+                found.put(partition.topic(), count);
+            }
+        });
+        return found;
+    }
+
+    private static boolean says(final OffsetAndMetadata count, final String word) {
+        return !count.metadata().startsWith(REFUSED) && List.of(count.metadata().split(" ")).contains(word);
     }
 
     private String ownGroup() {
@@ -245,7 +283,7 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
 
     /** Returns what is to be thrown, once it is known to whoever started the application: it may live on, or be gone. */
     private IllegalStateException refused(final String what) {
-        mark("refused: " + what);
+        mark(REFUSED + what);
         return new IllegalStateException("behind the warm-up gate nothing may be written or committed, but found "
             + what + ". Does the application write by itself, as a wall-clock punctuator does?");
     }
@@ -265,6 +303,13 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
         } catch (final RuntimeException error) {
             LOG.error("Delete the local state: it may hold what was {}, and group {} could not be told", text, group,
                 error);
+        }
+    }
+
+    /** The application's configuration once more, which Kafka Streams has logged already. */
+    private static final class QuietConfig extends StreamsConfig {
+        QuietConfig(final Map<String, ?> config) {
+            super(config, false);
         }
     }
 
@@ -306,6 +351,16 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
             final long position = super.position(changelog);
             positions.put(changelog, position);
             return position;
+        }
+
+        /**
+         * Called for a changelog that has been restored. If the copying goes on, records behind its end are buffered by
+         * then, and Kafka Streams does not ask for the position any more.
+         */
+        @Override
+        public void pause(final Collection<TopicPartition> restored) {
+            restored.stream().filter(positions::containsKey).forEach(this::position);
+            super.pause(restored);
         }
     }
 

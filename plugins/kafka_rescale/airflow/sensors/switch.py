@@ -22,7 +22,7 @@ class SwitchSensor(BaseSensorOperator):
     A window of the application file, the time in the approval, or a person's later order decides that moment
     (``switch_<application>``, or ``python -m kafka_rescale postpone|cut-over-now|cancel``). If the moment has
     come, the task succeeds at once. Otherwise it waits in the triggerer, and ``catch_up`` keeps the copies near
-    meanwhile.
+    meanwhile. Shortly before that moment, a pre-warmed generation restores what was copied since.
 
     :param application_file: path of the application file, read again when the task runs (templated)
     :param poll_seconds: pause between two readings in the triggerer
@@ -38,16 +38,18 @@ class SwitchSensor(BaseSensorOperator):
         self.poll_seconds = poll_seconds
 
     def execute(self, context: Context) -> str:
-        """Pass if the moment has come. Otherwise hand over to the triggerer.
+        """Let the new generation restore again if that is due. Pass if the moment has come, or defer.
 
         :returns: why the switch may begin.
         """
         from kafka_rescale.operations.application.load import load_application
+        from kafka_rescale.operations.expansion.rewarm import restore_again
         from kafka_rescale.operations.expansion.switch import let_through
 
         application = load_application(self.application_file)
-        hook = KafkaRescaleHook(kafka_config_id=application.kafka_conn_id_of(Role.ADMIN))
-        answer = let_through(application, hook.connection(), owner=owner_of(context))
+        connection = KafkaRescaleHook(kafka_config_id=application.kafka_conn_id_of(Role.ADMIN)).connection()
+        restore_again(application, connection, owner=owner_of(context))
+        answer = let_through(application, connection, owner=owner_of(context))
         self.log.info("%s", answer.told)
         if answer.proven_ms:
             self.log.info("The copies are proven as of %.0f s ago.", time.time() - answer.proven_ms / 1000)

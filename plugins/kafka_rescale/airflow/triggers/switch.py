@@ -16,6 +16,7 @@ from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.expansion.pacing_words import told_pause
+from kafka_rescale.core.expansion.rewarming import is_due
 from kafka_rescale.core.expansion.switch_wait import Standing, utc, wait_of
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ log = logging.getLogger(__name__)
 
 class SwitchTrigger(BaseTrigger):
     """
-    Fire when the switch may begin, or never will.
+    Fire when the switch may begin, or never will, or when the new generation has to restore again before it.
 
     The control topic says what the trigger waits for, so a restart of Airflow or of the triggerer loses nothing.
     The task decides again when the trigger has fired. During an outage the trigger waits. After any other error it
@@ -102,6 +103,8 @@ def is_over(state: ControlState, owner: str, now_ms: int) -> tuple[bool, str]:
     paused = told_pause(Pace.of(journal.plan.fingerprint, state.pace))
     if paused and wait.standing is Standing.OPEN:
         return False, f"the copy is {paused}"
+    if journal.warmth is not None and is_due(journal.warmth, switch, now_ms):
+        return True, "the switch is near: the new generation may have to restore again"
     named = f"{switch.order} by {switch.by}" if switch.by else switch.order
     opens = "opened by a person alone" if wait.opens_ms is None else f"opens {utc(wait.opens_ms)}"
     return wait.standing is not Standing.WAITS, f"{wait.standing}, order {named}, {opens}"

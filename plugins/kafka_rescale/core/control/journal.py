@@ -12,6 +12,7 @@ from hashlib import sha256
 
 from pydantic import Field
 
+from kafka_rescale.core.control.warmth import Warmth
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.prediction import Prediction
@@ -90,6 +91,9 @@ class Journal(Value):
     :param blue_ran: whether blue ran when it was about to be stopped; if not, no rollback waits for it to run.
     :param gate_ends: ends of green's topics when it was started behind the warm-up gate; empty when it is known to
         be stopped again.
+    :param beside_copy: whether the copying goes on while green is behind the gate. Then ends that have moved do
+        not say that green has written.
+    :param warmth: how far green has restored its stores; None if it was not pre-warmed, or by a person's hand.
     :param prewarmed: seconds per part of the pre-warming of this attempt; empty without a pre-warming.
     :param was_warm: green's id, if a pre-warming of this or an earlier attempt may have left local state of green.
         Rollbacks keep it until a person says that the state is deleted.
@@ -119,6 +123,8 @@ class Journal(Value):
     stopped_again: bool = False
     blue_ran: bool = True
     gate_ends: PartitionOffsets = Field(default_factory=dict)
+    beside_copy: bool = False
+    warmth: Warmth | None = None
     prewarmed: dict[str, float] = Field(default_factory=dict)
     was_warm: str = ""
     held: int = 0

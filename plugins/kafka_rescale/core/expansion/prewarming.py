@@ -18,8 +18,12 @@ from kafka_rescale.core.plan.plan import Plan
 REFUSED = "refused: "
 EVERYTHING = "everything"
 """As the metadata of an input's count, this tells the gate that each instance restores the stores of all tasks."""
+KEEP = "keep"
+"""Likewise, this tells the gate to keep local state: green has restored it from the same copies."""
 GIVEN_UP = "given up"
 """Key of the seconds that were lost when a pre-warming began anew because its members did not stay the same."""
+AGAIN = "again"
+"""Key of the seconds that green restored again behind the gate, shortly before the switch."""
 
 MEMBERS = "-members"
 """The end of the name of the group that an instance has for itself."""
@@ -42,9 +46,14 @@ def shown_inputs(inputs: Iterable[InputPlan]) -> PartitionOffsets:
     return {each.green_topic: {0: each.target} for each in inputs}
 
 
-def everything_shown(inputs: Iterable[InputPlan]) -> OffsetTexts:
-    """Return the metadata for the counts of ``shown_inputs`` if each instance has to restore all tasks."""
-    return {each.green_topic: {0: EVERYTHING} for each in inputs}
+def shown_texts(inputs: Iterable[InputPlan], *, everything: bool, keep: bool) -> OffsetTexts | None:
+    """Return the metadata for the counts of ``shown_inputs``; None without any.
+
+    :param everything: whether each instance has to restore the stores of all tasks.
+    :param keep: whether local state is kept.
+    """
+    text = " ".join([EVERYTHING] * everything + [KEEP] * keep)
+    return {each.green_topic: {0: text} for each in inputs} if text else None
 
 
 def instance_groups(green: str) -> str:
@@ -182,9 +191,12 @@ def remark(timings: Mapping[str, float], prewarmed: Mapping[str, float]) -> str:
 
 
 def _again(prewarmed: Mapping[str, float]) -> str:
-    if GIVEN_UP not in prewarmed:
-        return ""
-    return (
-        f" An instance ended or came late at first ({prewarmed[GIVEN_UP]:.1f} s were given up): all of it was "
-        "restored again, by members that stayed to the end; the log of `prewarm` says what had changed."
-    )
+    said = ""
+    if GIVEN_UP in prewarmed:
+        said += (
+            f" An instance ended or came late at first ({prewarmed[GIVEN_UP]:.1f} s were given up): all of it was "
+            "restored again, by members that stayed to the end; the log of `prewarm` says what had changed."
+        )
+    if AGAIN in prewarmed:
+        said += f" Shortly before the switch, it restored for {prewarmed[AGAIN]:.1f} s what was copied since."
+    return said

@@ -191,7 +191,8 @@ RUN: tuple[Step, ...] = (
     ),
     Step(
         "await_window",
-        "Wait for the window of the file or the time that a person has named, while the copies are kept near.",
+        "Wait for the window of the file or the time that a person has named, while the copies are kept near; "
+        "before it, let a pre-warmed generation restore what was copied since.",
         waits_for=("approve_cutover",),
         if_it_fails=IfItFails.COPIES_STAY,
         tries=Tries.MINUTES,

@@ -76,6 +76,18 @@ def opening(switch: Switch, now_ms: int) -> int | None:
     return switch.windows.opens_ms(earliest)
 
 
+def told_switch(control: ControlState, now_ms: int) -> str:
+    """Return what the switch of the expansion in progress waits for; empty if no switch is to come."""
+    switch = switch_to_come(control)
+    if switch is None:
+        return ""
+    restoring = control.journal is not None and control.journal.beside_copy
+    first = (
+        "The new generation restores what was copied since it was warm, before its switch. " if restoring else ""
+    )
+    return first + told(switch, now_ms)
+
+
 def told(switch: Switch, now_ms: int) -> str:
     """Return the wait in a few sentences, for the page, the status and the log."""
     wait = wait_of(switch, now_ms)

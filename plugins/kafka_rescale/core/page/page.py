@@ -10,7 +10,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.cutover_steps import CutoverStep, steps_to_come
 from kafka_rescale.core.expansion.downtime import Downtime, downtime
 from kafka_rescale.core.expansion.pacing_words import told_pace
-from kafka_rescale.core.expansion.switch_wait import switch_to_come, told
+from kafka_rescale.core.expansion.switch_wait import told_switch
 from kafka_rescale.core.page.autoscaling import AutoscalingState, autoscaling_state
 from kafka_rescale.core.page.carried import carried_inputs
 from kafka_rescale.core.page.copy_estimate import BRIDGE, PROVE, JobProgress, Work, in_order, job_progress, work_of
@@ -163,7 +163,7 @@ def application_page(
         is_gated=measured is not None and measured.lags.threshold is not None,
         pace=told_pace(control),
         cutover=steps_to_come(control, application),
-        switch=told(switch, now_ms) if (switch := switch_to_come(control)) is not None else "",
+        switch=told_switch(control, now_ms),
         downtime=downtime(journal),
         proof=_proof(report, journal.plan.fingerprint if journal else "") if report else None,
         proven=_proven_before(control),

@@ -4,53 +4,34 @@ At the cutover, green then only has to restore the records that were copied sinc
 
 1. Stop whatever an earlier attempt left behind the gate, and fence every writer of the copies. From here on, the
    ends of green's topics move only if green itself writes. The journal keeps these ends.
-2. Start green by ``start_gated``. The gate reports the restore consumer's position in every changelog. If an
-   instance ends meanwhile, or joins late, the restored state is not on the disk where it is needed: begin anew.
-   If blue's group uses the streams protocol, each instance restores the stores of all tasks. Then an instance may
-   join late.
-3. Stop green, and remove its members from its group, so that no start waits for a session timeout.
-4. Prove that green committed nothing and wrote nothing. If it did, undo that: blue was never touched.
+2. Let green restore (``behind_gate``), and stop it. Remove its members from its group, so that no start waits for
+   a session timeout.
+3. Prove that green committed nothing and wrote nothing. If it did, undo that: blue was never touched.
+
+If the switch is waited for, green restores again shortly before it (``rewarm``).
 """
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable
 
+from kafka_rescale.core.application.lifecycles import ManualLifecycle
 from kafka_rescale.core.application.streams import Application
-from kafka_rescale.core.cluster import GroupDescription
-from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
-from kafka_rescale.core.errors import Outage, Refused, TimedOut, UnsafeState
-from kafka_rescale.core.expansion.prewarming import (
-    GIVEN_UP,
-    everything_shown,
-    gate_group,
-    restored_anew,
-    shown_inputs,
-)
-from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.warmth import Warmth
+from kafka_rescale.core.errors import Refused
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.client.waiting import poll_until
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.reset import fence
 from kafka_rescale.lifecycle.factory import gated_start
-from kafka_rescale.lifecycle.instance import Instance
+from kafka_rescale.operations.expansion.behind_gate import changelog_ends, restore_behind_gate, total
 from kafka_rescale.operations.expansion.compaction import hold_compaction
-from kafka_rescale.operations.expansion.rescale import Rescale, green
-from kafka_rescale.operations.expansion.restoring import Changed, Restoring
-from kafka_rescale.operations.expansion.restoring_everything import RestoringEverything
-from kafka_rescale.operations.expansion.timings import Timings
-from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed, close_gate
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed, close_or_refuse
 
 log = logging.getLogger(__name__)
 
-Watch = Restoring | RestoringEverything
-
-POLL_SECONDS = 1.0
-TELL_SECONDS = 10.0
-TRIES = 2
 NOT_DECLARED = "the application file declares no `start_gated` in its `lifecycle:`"
 NO_STORES = "the application has no store of its own to restore"
 
@@ -82,52 +63,15 @@ def prewarm(
     if journal.phase is not Phase.WARMING:
         log.info("nothing to pre-warm in phase %s", journal.phase)
         return dict(journal.prewarmed)
-    _close(rescale, journal)
-    timings = _restore(rescale, journal, start)
-    rescale.advance(Phase.WARMING, prewarmed=dict(timings))
+    close_or_refuse(rescale, journal)
+    timings = restore_behind_gate(rescale, start, lambda: _opened(rescale, journal), keep=False)
+    warmth = None
+    # A person who starts and stops it by hand is not asked to do that again at night.
+    if not isinstance(application.lifecycle, ManualLifecycle):
+        warmth = _warmth(rescale, journal, timings["restore"])
+    rescale.advance(Phase.WARMING, prewarmed=dict(timings), warmth=warmth)
     log.info("green has restored its stores ahead of the pause: %s", timings)
     return dict(timings)
-
-
-def _restore(rescale: Rescale, journal: Journal, start: Callable[[Instance], object]) -> Timings:
-    """Let green restore its stores, and return the seconds per part. Its instances must stay the same to the end.
-
-    :raises Outage: the members have changed in every try.
-    """
-    given_up = 0.0
-    blue = rescale.admin.describe_group(journal.plan.blue)
-    for left in reversed(range(TRIES)):
-        timings = Timings({GIVEN_UP: round(given_up, 3)} if given_up else {})
-        journal = _open_gate(rescale, journal, blue)
-        began = time.monotonic()
-        try:
-            with timings.part("restore"):
-                start(green(journal.plan))
-                stable_at = _await_restored(rescale, journal, blue)
-            timings.split("restore", "start", stable_at - began)
-        except Changed as error:
-            if not left:
-                raise _not_the_same(journal.plan, str(error)) from None
-            log.warning("%s: %s; it restores all its stores again", journal.plan.green, error)
-        else:
-            return timings
-        finally:
-            with timings.part("stop"):
-                _close(rescale, journal)
-        given_up += time.monotonic() - began
-    raise AssertionError(TRIES)
-
-
-def _not_the_same(plan: Plan, found: str) -> Outage:
-    return Outage(
-        f"pre-warming of {plan.green}",
-        found=f"{found}, {TRIES} times",
-        expected="the members and tasks of the first assignment until everything is restored",
-        remedy="The restored state is not on the instances where the start will need it, so green would restore "
-        "it again within the pause. Look in the instances' logs for why an instance has ended. If the instances "
-        "are started one after the other, start all of them within the brokers' group.initial.rebalance.delay.ms. "
-        "Then clear the `prewarm` task.",
-    )
 
 
 def _assert_cold(rescale: Rescale, journal: Journal, *, deleted: bool) -> None:
@@ -148,31 +92,11 @@ def _assert_cold(rescale: Rescale, journal: Journal, *, deleted: bool) -> None:
             remedy=f"Delete the directory `{journal.was_warm}` below `state.dir` of every instance, and trigger "
             "the expansion again with `local_state_deleted` on; its copies stay. Or declare `start_gated` again.",
         )
-    rescale.advance(journal.phase, was_warm="", prewarmed={})
+    rescale.advance(journal.phase, was_warm="", prewarmed={}, warmth=None)
 
 
-def _close(rescale: Rescale, journal: Journal) -> None:
-    """Close the gate.
-
-    :raises UnsafeState: green has done more than restore.
-    """
-    trespass = close_gate(rescale, journal)
-    if trespass:
-        raise UnsafeState(
-            f"pre-warming of {journal.plan.green}",
-            found=trespass,
-            expected="neither offsets nor records of it: behind the gate it only restores its stores",
-            remedy="Its offsets are deleted now, and the copies that it wrote to are empty. Blue was not touched. "
-            "If the gate has refused a write, the application writes by itself, as a wall-clock punctuator does, "
-            "and can't be pre-warmed: remove `start_gated`, delete its local state, and trigger the expansion "
-            "again with `local_state_deleted` on. If the gate has refused nothing, let `start_gated` set "
-            "default.client.supplier to the warm-up gate, and look for what the application may have written to "
-            "output topics.",
-        )
-
-
-def _open_gate(rescale: Rescale, journal: Journal, blue: GroupDescription) -> Journal:
-    """Prepare everything that the gate and the proof need, and note in the journal that green may run."""
+def _opened(rescale: Rescale, journal: Journal) -> Journal:
+    """Prepare everything that the proof needs, and note in the journal that green may run."""
     plan, admin = journal.plan, rescale.admin
     targets = [m.target for m in plan.moves]
     assert_nothing_committed(rescale, plan)
@@ -182,68 +106,12 @@ def _open_gate(rescale: Rescale, journal: Journal, blue: GroupDescription) -> Jo
     # before that, the entry would live on in green's store.
     hold_compaction(rescale, journal)
     ends = admin.end_offsets(targets, read_committed=False)
-    journal = rescale.advance(Phase.WARMING, gate_ends=ends, prewarmed={}, was_warm=plan.green)
-    texts = everything_shown(plan.inputs) if blue.protocol == "streams" else None
-    admin.commit(gate_group(plan.green), shown_inputs(plan.inputs), texts)
-    return journal
+    return rescale.advance(Phase.WARMING, gate_ends=ends, prewarmed={}, warmth=None, was_warm=plan.green)
 
 
-def _watch(admin: ClusterAdmin, plan: Plan, ends: PartitionOffsets, blue: GroupDescription) -> Watch:
-    begins = admin.begin_offsets(ends)
-    if again := restored_anew(plan, begins, ends):
-        log.warning(
-            "with exactly-once, tasks %s will restore again within the pause: some of their windowed stores are "
-            "empty",
-            again,
-        )
-    if blue.protocol == "streams":
-        return RestoringEverything(admin, plan.green, begins, ends, blue.processes)
-    return Restoring(admin, plan.green, begins, ends)
-
-
-def _await_restored(rescale: Rescale, journal: Journal, blue: GroupDescription) -> float:
-    """Wait until green has restored everything, and return when its instances were complete (monotonic clock)."""
-    plan, admin, seconds = journal.plan, rescale.admin, rescale.application.max_restore_seconds
-    ends: PartitionOffsets = {m.target: journal.gate_ends[m.target] for m in plan.changelogs}
-    told = time.monotonic()
-    watch = _watch(admin, plan, ends, blue)
-
-    def restored() -> bool:
-        nonlocal told
-        decision = watch.look()
-        # The group keeps the members of an ended instance until their session times out. So ask the deployment.
-        _assert_alive(rescale, plan)
-        if decision.is_open and watch.is_stable:
-            return watch.all_live()
-        if time.monotonic() - told > TELL_SECONDS:
-            told = time.monotonic()
-            log.info("restoring: %s", ", ".join(map(str, decision.holding[:5])) or "the group is not stable yet")
-        return False
-
-    poll_until(
-        restored,
-        seconds=seconds,
-        otherwise=lambda: TimedOut(
-            f"{plan.green} to restore its stores: its restore consumers have to commit the ends of its changelogs "
-            f"in group {gate_group(plan.green)}",
-            seconds=seconds,
-            remedy="Look at its log. Is the warm-up gate of this version on its class path, and is it set as "
-            "default.client.supplier? May the application use all groups whose names begin with that group's? "
-            "If all of this is so, raise max_restore_seconds.",
-        ),
-        longest_pause=POLL_SECONDS,
-    )
-    return watch.first_at
-
-
-def _assert_alive(rescale: Rescale, plan: Plan) -> None:
-    if not rescale.lifecycle.is_running(green(plan)):
-        raise Outage(
-            f"pre-warming of {plan.green}",
-            found="an application that has ended by itself",
-            expected="an application that restores its stores behind the warm-up gate",
-            remedy="Look at its log. If it says that group.protocol has to be classic, let `start_gated` set "
-            "that. If it writes by itself, as a wall-clock punctuator does, it can't be pre-warmed: remove "
-            "`start_gated`, delete its local state, and trigger the expansion again with `local_state_deleted` "
-            "on.",
-        )
+def _warmth(rescale: Rescale, journal: Journal, seconds: float) -> Warmth:
+    """Return how far green has restored: nothing has been copied meanwhile."""
+    ends = changelog_ends(rescale, journal)
+    restored = total(ends) - total(rescale.admin.begin_offsets(ends))
+    pace = max(restored, 1) / max(seconds, 0.001)
+    return Warmth(offsets=total(ends), per_second=pace, seconds=seconds, checked_ms=now_ms())

@@ -30,7 +30,7 @@ def close_gate(rescale: Rescale, journal: Journal) -> str:
     trespass = " and ".join([*_undone(rescale, journal), *refused])
     if trespass:
         log.error("behind the warm-up gate, %s left %s", journal.plan.green, trespass)
-    rescale.advance(rescale.journal().phase, gate_ends={})
+    rescale.advance(rescale.journal().phase, gate_ends={}, beside_copy=False)
     return trespass
 
 
@@ -74,10 +74,30 @@ def assert_nothing_committed(rescale: Rescale, plan: Plan) -> None:
         )
 
 
+def close_or_refuse(rescale: Rescale, journal: Journal) -> None:
+    """Close the gate.
+
+    :raises UnsafeState: green has done more than restore. That is undone by then.
+    """
+    trespass = close_gate(rescale, journal)
+    if trespass:
+        raise UnsafeState(
+            f"pre-warming of {journal.plan.green}",
+            found=trespass,
+            expected="neither offsets nor records of it: behind the gate it only restores its stores",
+            remedy="Its offsets are deleted now, and the copies that it wrote to are empty. Blue was not touched. "
+            "If the gate has refused a write, the application writes by itself, as a wall-clock punctuator does, "
+            "and can't be pre-warmed: remove `start_gated`, delete its local state, and trigger the expansion "
+            "again with `local_state_deleted` on. If the gate has refused nothing, let `start_gated` set "
+            "default.client.supplier to the warm-up gate, and look for what the application may have written to "
+            "output topics.",
+        )
+
+
 def _undone(rescale: Rescale, journal: Journal) -> list[str]:
     admin, plan = rescale.admin, journal.plan
     committed = admin.committed(plan.green)
-    written = moved(journal.gate_ends, admin.end_offsets(journal.gate_ends, read_committed=False))
+    written = _written(rescale, journal)
     # With its offsets, green would skip records at its start; with its records, the copies would not be copies.
     if committed:
         admin.delete_group(plan.green)
@@ -86,3 +106,14 @@ def _undone(rescale: Rescale, journal: Journal) -> list[str]:
             restart(rescale.connection, plan, move, Mark(as_of_ms=now_ms(), attempt=journal.attempt))
     found = [f"committed offsets of {', '.join(sorted(committed))}"] if committed else []
     return [*found, f"records in {', '.join(written)}"] if written else found
+
+
+def _written(rescale: Rescale, journal: Journal) -> tuple[str, ...]:
+    """Return the topics that green has written to; none can be told from their ends while they are copied.
+
+    By then a pre-warming has proven that its gate lets nothing through. And whatever green were to write, the
+    comparison of what is copied would find, and no promotion would follow.
+    """
+    if journal.beside_copy:
+        return ()
+    return moved(journal.gate_ends, rescale.admin.end_offsets(journal.gate_ends, read_committed=False))

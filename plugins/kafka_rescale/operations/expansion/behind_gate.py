@@ -1,0 +1,172 @@
+"""Green behind the warm-up gate: it is started there, restores its stores, and is stopped again.
+
+The gate reports the restore consumer's position in every changelog. If an instance ends meanwhile, or joins late,
+the restored state is not on the disk where it is needed: begin anew. If blue's group uses the streams protocol,
+each instance restores the stores of all tasks. Then an instance may join late.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
+from kafka_rescale.core.errors import Outage, TimedOut
+from kafka_rescale.core.expansion.prewarming import (
+    GIVEN_UP,
+    gate_group,
+    restored_anew,
+    shown_inputs,
+    shown_texts,
+)
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.waiting import poll_until
+from kafka_rescale.lifecycle.instance import Instance
+from kafka_rescale.operations.expansion.rescale import Rescale, green
+from kafka_rescale.operations.expansion.restoring import Changed, Restoring
+from kafka_rescale.operations.expansion.restoring_everything import RestoringEverything
+from kafka_rescale.operations.expansion.timings import Timings
+from kafka_rescale.operations.expansion.warm_up_gate import close_or_refuse
+
+log = logging.getLogger(__name__)
+
+Watch = Restoring | RestoringEverything
+
+POLL_SECONDS = 1.0
+TELL_SECONDS = 10.0
+TRIES = 2
+
+
+def restore_behind_gate(
+    rescale: Rescale,
+    start: Callable[[Instance], object],
+    opened: Callable[[], Journal],
+    *,
+    keep: bool,
+    is_given_up: Callable[[], bool] = lambda: False,
+) -> Timings:
+    """Let green restore its stores, and return the seconds per part. Its instances must stay the same to the end.
+
+    :param start: starts green behind the gate.
+    :param opened: prepares what the gate needs, and returns the journal, which says that green may run.
+    :param keep: whether green goes on with its local state. Otherwise the gate deletes it.
+    :param is_given_up: whether nobody waits for it any more; asked about once a second.
+    :raises Outage: green could not be started, did not restore in time, or its members have changed in every try.
+    :raises UnsafeState: green committed or wrote something. That has been undone, and blue was never touched.
+    """
+    given_up = 0.0
+    blue = rescale.admin.describe_group(rescale.journal().plan.blue)
+    for left in reversed(range(TRIES)):
+        timings = Timings({GIVEN_UP: round(given_up, 3)} if given_up else {})
+        journal = opened()
+        _show_inputs(rescale, journal.plan, blue, keep=keep)
+        began = time.monotonic()
+        try:
+            with timings.part("restore"):
+                start(green(journal.plan))
+                stable_at = _await_restored(rescale, journal, blue, is_given_up)
+            timings.split("restore", "start", stable_at - began)
+        except Changed as error:
+            if not left:
+                raise _not_the_same(journal.plan, str(error)) from None
+            log.warning("%s: %s; it restores its stores again", journal.plan.green, error)
+        else:
+            return timings
+        finally:
+            with timings.part("stop"):
+                close_or_refuse(rescale, journal)
+        given_up += time.monotonic() - began
+    raise AssertionError(TRIES)
+
+
+def changelog_ends(rescale: Rescale, journal: Journal) -> PartitionOffsets:
+    """Return the ends of green's changelogs, as its restore consumers see them."""
+    return rescale.admin.end_offsets([move.target for move in journal.plan.changelogs])
+
+
+def total(offsets: PartitionOffsets) -> int:
+    """Return the sum of some offsets."""
+    return sum(sum(by_partition.values()) for by_partition in offsets.values())
+
+
+def _show_inputs(rescale: Rescale, plan: Plan, blue: GroupDescription, *, keep: bool) -> None:
+    texts = shown_texts(plan.inputs, everything=blue.protocol == "streams", keep=keep)
+    rescale.admin.commit(gate_group(plan.green), shown_inputs(plan.inputs), texts)
+
+
+def _not_the_same(plan: Plan, found: str) -> Outage:
+    return Outage(
+        f"pre-warming of {plan.green}",
+        found=f"{found}, {TRIES} times",
+        expected="the members and tasks of the first assignment until everything is restored",
+        remedy="The restored state is not on the instances where the start will need it, so green would restore "
+        "it again within the pause. Look in the instances' logs for why an instance has ended. If the instances "
+        "are started one after the other, start all of them within the brokers' group.initial.rebalance.delay.ms. "
+        "Then clear the task.",
+    )
+
+
+def _watch(admin: ClusterAdmin, plan: Plan, ends: PartitionOffsets, blue: GroupDescription) -> Watch:
+    begins = admin.begin_offsets(ends)
+    if again := restored_anew(plan, begins, ends):
+        log.warning(
+            "with exactly-once, tasks %s will restore again within the pause: some of their windowed stores are "
+            "empty",
+            again,
+        )
+    if blue.protocol == "streams":
+        return RestoringEverything(admin, plan.green, begins, ends, blue.processes)
+    return Restoring(admin, plan.green, begins, ends)
+
+
+def _await_restored(
+    rescale: Rescale, journal: Journal, blue: GroupDescription, is_given_up: Callable[[], bool]
+) -> float:
+    """Wait until green has restored everything, and return when its instances were complete (monotonic clock)."""
+    plan, admin, seconds = journal.plan, rescale.admin, rescale.application.max_restore_seconds
+    ends: PartitionOffsets = {m.target: journal.gate_ends[m.target] for m in plan.changelogs}
+    told = time.monotonic()
+    watch = _watch(admin, plan, ends, blue)
+
+    def restored() -> bool:
+        nonlocal told
+        decision = watch.look()
+        # The group keeps the members of an ended instance until their session times out. So ask the deployment.
+        _assert_alive(rescale, plan)
+        if decision.is_open and watch.is_stable:
+            return watch.all_live()
+        if time.monotonic() - told > TELL_SECONDS:
+            told = time.monotonic()
+            log.info("restoring: %s", ", ".join(map(str, decision.holding[:5])) or "the group is not stable yet")
+        return is_given_up()
+
+    poll_until(
+        restored,
+        seconds=seconds,
+        otherwise=lambda: TimedOut(
+            f"{plan.green} to restore its stores: its restore consumers have to commit the ends of its changelogs "
+            f"in group {gate_group(plan.green)}",
+            seconds=seconds,
+            remedy="Look at its log. Is the warm-up gate of this version on its class path, and is it set as "
+            "default.client.supplier? May the application use all groups whose names begin with that group's? "
+            "If all of this is so, raise max_restore_seconds.",
+        ),
+        longest_pause=POLL_SECONDS,
+    )
+    return watch.first_at
+
+
+def _assert_alive(rescale: Rescale, plan: Plan) -> None:
+    if not rescale.lifecycle.is_running(green(plan)):
+        raise Outage(
+            f"pre-warming of {plan.green}",
+            found="an application that has ended by itself",
+            expected="an application that restores its stores behind the warm-up gate",
+            remedy="Look at its log. If it says that group.protocol has to be classic, let `start_gated` set "
+            "that. If it writes by itself, as a wall-clock punctuator does, it can't be pre-warmed: remove "
+            "`start_gated`, delete its local state, and trigger the expansion again with `local_state_deleted` "
+            "on.",
+        )
