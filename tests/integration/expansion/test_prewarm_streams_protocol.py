@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from kafka_rescale.core.expansion.prewarming import EVERYTHING, gate_group, instance_groups
+from kafka_rescale.core.expansion.prewarming import EVERYTHING, KEEP, gate_group, instance_groups
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.expansion import restoring_everything
@@ -48,14 +48,43 @@ def watch_of(client: dict[str, str], unique: str) -> RestoringEverything:
     for topic in (unique, f"{unique}-counts"):
         admin.ensure_topic(topic, PARTITIONS, 1, {})
     admin.ensure_topic(changelog, PARTITIONS, 1, {"cleanup.policy": "compact"})
+    copy_entries(client, changelog, 0)
+    return watched(admin, unique, EVERYTHING)
+
+
+def copy_entries(client: dict[str, str], changelog: str, first: int) -> None:
+    """Write records of so many keys into each partition of a changelog."""
     producer = Producer(client)
     for partition in range(PARTITIONS):
-        for entry in range(ENTRIES):
+        for entry in range(first, first + ENTRIES):
             producer.produce(changelog, bytes(8) + (7).to_bytes(8, "big"), f"key-{entry}".encode(), partition)
     assert producer.flush(20) == 0
-    admin.commit(gate_group(unique), {unique: {0: PARTITIONS}}, {unique: {0: EVERYTHING}})
+
+
+def watched(admin: ClusterAdmin, unique: str, text: str) -> RestoringEverything:
+    """Tell the gate what to do, and look at how far it is."""
+    changelog = f"{unique}-counts-changelog"
+    for group in (*admin.groups_like(instance_groups(unique)), gate_group(unique)):
+        admin.remove_members(group)
+        admin.delete_group(group)
+    admin.commit(gate_group(unique), {unique: {0: PARTITIONS}}, {unique: {0: text}})
     begins, ends = admin.begin_offsets([changelog]), admin.end_offsets([changelog])
     return RestoringEverything(admin, unique, begins, ends, expected=2)
+
+
+def restore_behind_gate(
+    client: dict[str, str], unique: str, directory: Path, settings: dict[str, str], watch: RestoringEverything
+) -> None:
+    """Start both behind the gate, and stop them when each has restored."""
+    with two_instances(client, unique, directory, settings | GATE) as members:
+        wait_until(lambda: watch.look().is_open and watch.is_stable, timeout=90, what="both to have restored")
+        wait_until(
+            lambda: watch.look().is_open and watch.all_live(), timeout=30, what="both to tell that they live"
+        )
+        assert len(watch.admin.groups_like(instance_groups(unique))) == 4
+        assert watch.admin.describe_group(unique).state == "Dead"
+        for member in members:
+            member.close()
 
 
 def restored_by(directory: Path, since: int = 0) -> list[tuple[str, int]]:
@@ -76,16 +105,15 @@ def test_whichever_tasks_they_get_nothing_is_restored_again(
     all_of_it = [(f"{unique}-counts-changelog-{p}", ENTRIES) for p in range(PARTITIONS)]
 
     # When both are pre-warmed, then each restores all tasks, alone in a group, and nothing joins the real group
-    with two_instances(client, unique, tmp_path, settings | GATE) as members:
-        wait_until(lambda: watch.look().is_open and watch.is_stable, timeout=90, what="both to have restored")
-        wait_until(
-            lambda: watch.look().is_open and watch.all_live(), timeout=30, what="both to tell that they live"
-        )
-        assert len(watch.admin.groups_like(instance_groups(unique))) == 4
-        assert watch.admin.describe_group(unique).state == "Dead"
-        for member in members:
-            member.close()
+    restore_behind_gate(client, unique, tmp_path, settings, watch)
     assert restored_by(tmp_path / "a") == restored_by(tmp_path / "b") == all_of_it
+
+    # When they restore once more, because their switch was waited for, then each restores what was copied since
+    copy_entries(client, f"{unique}-counts-changelog", ENTRIES)
+    again = watched(watch.admin, unique, f"{EVERYTHING} {KEEP}")
+    since = {name: len(log_of(tmp_path / name)) for name in ("a", "b")}
+    restore_behind_gate(client, unique, tmp_path, settings, again)
+    assert all(restored_by(tmp_path / name, since[name]) == all_of_it for name in since)
 
     # When they start for good, the brokers assign the tasks, and no record is restored again
     since = {name: len(log_of(tmp_path / name)) for name in ("a", "b")}
