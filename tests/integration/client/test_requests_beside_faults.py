@@ -87,11 +87,15 @@ def test_the_others_answer(cluster: EmbeddedCluster, role: str, harm: str, uniqu
     writer = TransactionalWriter(connection, OTHER)
     number = left(control, control.read().report["number"] + 1) + 1
     admin.describe_topics([DATA])
+    many = ClusterAdmin(connection)
+    many._has_many = True
+    before = many.end_offsets([DATA])
     with away(cluster, ROLES[role](ClusterRoles(connection), admin), harm):
         assert admin.describe_topics([DATA])[DATA].partitions == 6
         assert left(control, number) == number
         assert control.read().report == {"number": number}
         assert admin.end_offsets([DATA])[DATA].keys() == set(range(6))
+        assert many.end_offsets([DATA]) == before
         writer.write(DATA, {"key": b"value"})
         admin.commit(GROUP, {DATA: {0: number}})
         assert admin.committed(GROUP) == {DATA: {0: number}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -60,8 +59,9 @@ def kafka_connection(extra: Mapping[str, Any], conn_id: str) -> KafkaConnection:
         can't be read.
     """
     from kafka_rescale.kafka.client.connection import KafkaConnection
+    from kafka_rescale.kafka.client.library_logs import quieten_kafka_python
 
-    logging.getLogger("kafka").setLevel(logging.WARNING)  # kafka-python logs every connection at INFO
+    quieten_kafka_python()
     for key, value in extra.items():
         if any(word in key for word in SECRET_WORDS):
             mask_secret(str(value))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
@@ -16,9 +17,19 @@ from kafka_rescale.kafka.admin.group_commit import GroupCommit
 from kafka_rescale.kafka.admin.topic_reader import ABSENT, TopicReader, not_known
 from kafka_rescale.kafka.client.waiting import poll_until
 
+if TYPE_CHECKING:
+    from kafka_rescale.kafka.admin.offset_lists import OffsetLists
+
 PARTITIONS_AT_ONCE = 500
 """The most partitions in one request. librdkafka's time for a request grows faster than the number of partitions:
 5,000 partitions took 0.15 s in one request and 0.06 s in ten requests."""
+
+MANY_PARTITIONS = 1000
+"""From so many on, a listing is asked for by one request for each leader first (``offset_lists``)."""
+
+EARLIEST, LATEST = -2, -1
+SPECS = {EARLIEST: OffsetSpec.earliest(), LATEST: OffsetSpec.latest()}
+"""By the timestamps that stand for them in a request."""
 
 NO_SUCH_RECORD = -1
 """What brokers answer if no record has a timestamp at or after the moment that is asked for."""
@@ -27,13 +38,16 @@ NO_SUCH_RECORD = -1
 class OffsetAdmin(TopicReader):
     """The part of ``ClusterAdmin`` that is about offsets."""
 
+    _has_many = False
+    _lists: OffsetLists | None = None
+
     def begin_offsets(self, topics: Iterable[str], *, if_present: bool = False) -> PartitionOffsets:
         """Return the log start offsets of every partition.
 
         :param if_present: leave out topics that the broker doesn't know, instead of raising an error.
         :raises ClusterOutage: for ``SETTLE_SECONDS``, brokers don't know one of the topics, or give no offset.
         """
-        return self._list_offsets(topics, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED, if_present)
+        return self._list_offsets(topics, EARLIEST, IsolationLevel.READ_UNCOMMITTED, if_present)
 
     def end_offsets(
         self, topics: Iterable[str], read_committed: bool = True, *, if_present: bool = False
@@ -48,7 +62,7 @@ class OffsetAdmin(TopicReader):
         :raises ClusterOutage: for ``SETTLE_SECONDS``, brokers don't know one of the topics, or give no offset.
         """
         isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
-        return self._list_offsets(topics, OffsetSpec.latest(), isolation, if_present)
+        return self._list_offsets(topics, LATEST, isolation, if_present)
 
     def ends_of(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Return the end offsets (exclusive) of some partitions, as a ``read_committed`` reader sees them.
@@ -68,8 +82,8 @@ class OffsetAdmin(TopicReader):
             returned offset may have an earlier timestamp.
         """
         names = list(topics)
-        spec, isolation = OffsetSpec.for_timestamp(at_ms), IsolationLevel.READ_COMMITTED
-        found, ends = self._list_offsets(names, spec, isolation, least=NO_SUCH_RECORD), self.end_offsets(names)
+        found = self._list_offsets(names, at_ms, IsolationLevel.READ_COMMITTED, least=NO_SUCH_RECORD)
+        ends = self.end_offsets(names)
         return {
             topic: {p: ends[topic][p] if offset < 0 else offset for p, offset in by_partition.items()}
             for topic, by_partition in found.items()
@@ -142,14 +156,17 @@ class OffsetAdmin(TopicReader):
     def _list_offsets(
         self,
         topics: Iterable[str],
-        spec: OffsetSpec,
+        at: int,
         isolation: IsolationLevel,
         if_present: bool = False,
         least: int = 0,
     ) -> PartitionOffsets:
         names = set(topics)
+        if (listed := self._listed(names, at, isolation)) is not None:
+            return listed
         found: dict[TopicPartition, ListOffsetsResultInfo] = {}
         unknown: set[str] = set()
+        spec = SPECS.get(at) or OffsetSpec.for_timestamp(at)
 
         def complete() -> bool:
             counts = self.partition_counts(names)
@@ -168,10 +185,21 @@ class OffsetAdmin(TopicReader):
             return not_known(unknown) if unknown else _without_offset(_unanswered(found, least))
 
         poll_until(complete, seconds=SETTLE_SECONDS, otherwise=outage)
+        self._has_many = self._has_many or len(found) >= MANY_PARTITIONS
         offsets: PartitionOffsets = {}
         for partition, result in sorted(found.items(), key=lambda item: (item[0].topic, item[0].partition)):
             offsets.setdefault(partition.topic, {})[partition.partition] = result.offset
         return offsets
+
+    def _listed(self, names: set[str], at: int, isolation: IsolationLevel) -> PartitionOffsets | None:
+        """Return a listing by one request for each leader, once there were many partitions; None without one."""
+        if not self._has_many or at not in SPECS or not names:
+            return None
+        if self._lists is None:
+            from kafka_rescale.kafka.admin.offset_lists import OffsetLists
+
+            self._lists = OffsetLists(self.connection)
+        return self._lists.listed(names, at, read_committed=isolation is IsolationLevel.READ_COMMITTED)
 
     def _answers(
         self, wanted: Sequence[TopicPartition], spec: OffsetSpec, isolation: IsolationLevel
