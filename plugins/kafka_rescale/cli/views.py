@@ -24,7 +24,7 @@ from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.values import moment
 from kafka_rescale.core.verify.promotable import proven_until
 from kafka_rescale.core.verify.proof import Proof, is_of
-from kafka_rescale.core.verify.report import Report
+from kafka_rescale.core.verify.report import Report, is_about
 
 
 def cluster_view(
@@ -192,7 +192,7 @@ def _summary(application: Application, control: ControlState, switch: str) -> st
             lines += [f"finding {name}" for name in rolling.unaccepted(control.acceptances)]
     if control.report:
         report = Report.model_validate(control.report)
-        lines += _verification(report, is_older=bool(journal and report.plan != journal.plan.fingerprint))
+        lines += _verification(report, is_older=bool(journal and not is_about(control.report, journal)))
     return "\n".join(lines)
 
 

@@ -55,7 +55,7 @@ def only_for_snapshots(shop: Secured) -> list[Acl]:
 
 def taken(shop: Secured, monkeypatch: pytest.MonkeyPatch) -> int:
     """Take the snapshot of yesterday, and return the exit code."""
-    monkeypatch.setattr(snapshot_tasks, "exit_with_parent", lambda: None)
+    monkeypatch.setattr(snapshot_tasks, "begin_process", lambda: None)
     request: Any = request_of(shop.application, shop.topology, YESTERDAY)
     return run_job(shop.connections[Role.COPY], "shop", "snapshot_shop/run-1", 1, request, snapshot)
 

@@ -91,7 +91,7 @@ class Stopped:
 
 @pytest.fixture
 def stopped(broker: EmbeddedBroker, unique: str, monkeypatch: pytest.MonkeyPatch) -> Stopped:
-    monkeypatch.setattr(copy_tasks, "exit_with_parent", lambda: None)
+    monkeypatch.setattr(copy_tasks, "begin_process", lambda: None)
     connection = KafkaConnection(broker.client_config())
     downstream = changelog(f"{unique}-b", 4, 6), repartition(unique, 4, 6)
     upstream = (changelog(f"{unique}-a", 4, 6),)

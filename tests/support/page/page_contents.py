@@ -157,7 +157,8 @@ def complete(name: str, current: int = 4, target: int = 8, *, passed: bool = Tru
     found = control(world, phase, results, timings=TIMINGS, prewarmed={"restore": 21.0}, begun_ms=NOW_MS - 95_000)
     assert found.journal is not None
     changes: dict[str, Any] = {"generations": promoted_generations(found.journal)}
-    changes["report"] = report(world, passed).model_dump(mode="json")
+    promotion = {"promotion": found.journal.promotion}
+    changes["report"] = report(world, passed).model_dump(mode="json") | promotion
     kept = found.model_copy(update=changes)
     if passed:
         past = past_of(kept, found.journal, phase, NOW_MS - 5_000)

@@ -32,6 +32,7 @@ from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.operations.application.load import load_application, topology_of
+from kafka_rescale.operations.expansion import rewarm
 from kafka_rescale.operations.expansion import switch as operation
 
 from tests.support.application_files import write_application
@@ -49,6 +50,7 @@ WORDS = {"found": "a", "expected": "b", "remedy": "c"}
 def _no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (sensor_module, approval_module):
         monkeypatch.setattr(module.KafkaRescaleHook, "connection", lambda _: None)
+    monkeypatch.setattr(rewarm, "restore_again", lambda *_, owner: None)
 
 
 @pytest.fixture
@@ -80,6 +82,21 @@ OPEN, WAITS = operation.Answer(True, "a window is open"), operation.Answer(False
 def test_an_open_gate_is_passed_at_once(answers: Callable[..., None], tmp_path: Path) -> None:
     answers(OPEN)
     assert sensor(tmp_path).execute(CONTEXT) == "a window is open"
+
+
+def test_what_was_copied_is_restored_before_the_gate_is_asked(
+    answers: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were it asked first, the switch would be let through with a green that has aged."""
+
+    def restore_again(application: Any, _: Any, *, owner: str) -> None:
+        assert (application.application_id, owner) == ("orders-app", OWNER)
+        raise Outage("pre-warming of orders-app-g2", **WORDS)
+
+    monkeypatch.setattr(rewarm, "restore_again", restore_again)
+    answers()
+    with pytest.raises(Outage, match="pre-warming of orders-app-g2"):
+        sensor(tmp_path).execute(CONTEXT)
 
 
 def test_a_closed_gate_is_left_to_the_triggerer_which_holds_no_slot(

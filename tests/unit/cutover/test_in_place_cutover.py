@@ -149,6 +149,7 @@ def test_a_job_that_has_died_since_the_stop_is_found_while_there_is_a_way_back(
 ) -> None:
     """After the promotion, the application would be down until Spark is back."""
     monkeypatch.setattr(jobs_beside, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(jobs_beside, "DOUBT_SECONDS", 0.1)
     monkeypatch.setattr(jobs_beside, "CONTROL_TOPIC", OUTPUT)
     world = use(GrowingWorld(), monkeypatch)
 

@@ -136,14 +136,14 @@ def test_so_does_its_silence_while_the_brokers_answer(clock: Clock) -> None:
     world = World(clock, (0, "ready", ""), signs_until=10)
     with pytest.raises(Outage, match=r"found no sign of life for 4 s \(its last was 'ready'\)"):
         waited(world)
-    assert world.now == pytest.approx(14, abs=0.6)
+    assert world.now == pytest.approx(15, abs=0.6)
 
 
 def test_a_busy_machine_does_not_make_its_silence_mute(clock: Clock) -> None:
     world = World(clock, (0, "ready", ""), signs_until=10, slow=(0.0, 300.0), seconds=1.5)
     with pytest.raises(Outage, match="found no sign of life for 4 s"):
         waited(world)
-    assert world.now == pytest.approx(15, abs=1.0)
+    assert world.now == pytest.approx(17, abs=1.5)
 
 
 def test_a_sign_that_arrives_while_brokers_are_asked_counts(clock: Clock) -> None:
@@ -196,8 +196,15 @@ def test_after_an_outage_it_doubts_its_own_reading_first(clock: Clock) -> None:
     dead = World(clock, (0.0, "ready", ""), signs_until=5, slow=(5, 40))
     with pytest.raises(Outage, match="no sign of life for 4 s"):
         waited(dead)
-    assert dead.followers == 2
+    assert dead.followers == 3, "after the outage, and before it is given up"
     assert dead.now < 90
+
+
+def test_its_own_client_may_stand_still_without_an_outage(clock: Clock) -> None:
+    world = World(clock, (0.0, "ready", ""), (30, "done", "attempt 1"), signs_until=100)
+    world.deaf_from = 10.0
+    assert waited(world) == pytest.approx(30, abs=0.2)
+    assert world.followers == 2
 
 
 def test_a_process_that_stood_still_itself_blames_nobody(clock: Clock) -> None:

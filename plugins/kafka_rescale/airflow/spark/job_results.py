@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kafka_rescale.core.errors import Fenced, InvalidInput, Refused, RescaleError, UnsafeState
+from kafka_rescale.core.verify.report import is_about
 
 if TYPE_CHECKING:
     from kafka_rescale.core.control.state import ControlState
@@ -54,7 +55,7 @@ def _findings(application_id: str, state: ControlState) -> RescaleError | None:
     journal = state.journal
     if journal is None or state.report.get("passed") is not False:
         return None
-    if state.report.get("plan") != journal.plan.fingerprint:
+    if not is_about(state.report, journal):
         return None
     return UnsafeState(
         f"verification of {application_id}",

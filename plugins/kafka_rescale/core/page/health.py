@@ -8,6 +8,7 @@ from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.values import Value
+from kafka_rescale.core.verify.report import is_about
 
 
 class State(StrEnum):
@@ -87,7 +88,7 @@ def _wrong(control: ControlState) -> tuple[Level, str] | None:
     if journal is None:
         return None
     plan = journal.plan
-    if control.report.get("passed") is False and control.report.get("plan") == plan.fingerprint:
+    if control.report.get("passed") is False and is_about(control.report, journal):
         return Level.BAD, f"The verification has findings: stop {plan.green}, and look at its report."
     if journal.phase is Phase.ROLLED_BACK:
         text = "The last expansion was rolled back; trigger it again to go on with its copies."

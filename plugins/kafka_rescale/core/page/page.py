@@ -23,7 +23,7 @@ from kafka_rescale.core.verify.key_distribution import KeyDistribution, key_dist
 from kafka_rescale.core.verify.promotable import proven_until
 from kafka_rescale.core.verify.proof import Proof as CopiesProof
 from kafka_rescale.core.verify.proof import is_of
-from kafka_rescale.core.verify.report import Report
+from kafka_rescale.core.verify.report import Report, is_about
 
 
 class JobLags(Value):
@@ -165,7 +165,7 @@ def application_page(
         cutover=steps_to_come(control, application),
         switch=told_switch(control, now_ms),
         downtime=downtime(journal),
-        proof=_proof(report, journal.plan.fingerprint if journal else "") if report else None,
+        proof=_proof(report, is_current=bool(journal and is_about(control.report, journal))) if report else None,
         proven=_proven_before(control),
         distributions=key_distributions(report) if report else (),
         autoscaling=autoscaling_state(application, topology, control, found),
@@ -205,11 +205,11 @@ def _lags_now(result: JobResult) -> tuple[TopicLags, ...]:
     return tuple(TopicLags(topic=topic, lags=tuple(of[p] for p in sorted(of))) for topic, of in topics.items())
 
 
-def _proof(report: Report, fingerprint: str) -> Proof:
+def _proof(report: Report, *, is_current: bool) -> Proof:
     failures = sum(sum(s.failures.values()) for s in report.stores)
     return Proof(
         passed=report.passed,
-        current=report.plan == fingerprint,
+        current=is_current,
         as_of_ms=report.as_of_ms,
         seconds=report.seconds,
         stores=len(report.stores),

@@ -25,6 +25,7 @@ def with_texts(data: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], lis
     :param data: the fields of the file, unchecked.
     :param path: path of the file; files that it names are looked up next to it.
     :return: the fields with the texts, and the mistakes in the texts. If there is no text, the name stays.
+    :raises Unreadable: a file that is named there can't be read, at the moment or at all.
     """
     mistakes: list[Mistake] = []
     fields = dict(data)
@@ -64,6 +65,8 @@ def _resolve_topology(fields: dict[str, Any], path: Path, mistakes: list[Mistake
     if "Sub-topology:" not in given and "\n" not in given.strip():
         try:
             fields["topology"], where = _text_beside(path, given, _SAVE_IT), given
+        except Unreadable:
+            raise
         except InvalidInput as error:
             mistakes.append(Mistake.of(("topology",), error.complaint))
             return
@@ -97,6 +100,8 @@ def _resolve_schemas(fields: dict[str, Any], path: Path, mistakes: list[Mistake]
             if separator and kind in {AVRO, AVRO_CONFLUENT} and named.strip():
                 try:
                     store[field] = f"{kind}:{_with_schemas(path, named)}"
+                except Unreadable:
+                    raise
                 except InvalidInput as error:
                     mistakes.append(Mistake.of(("snapshots", "stores", index, field), error.complaint))
     fields["snapshots"] = {**section, "stores": resolved}

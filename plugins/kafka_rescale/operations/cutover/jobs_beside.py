@@ -18,6 +18,9 @@ from kafka_rescale.operations.expansion.rescale import Rescale
 
 SILENT_SECONDS = 4.0
 """The time of eight signs. Only this process's clock measures it: clocks of two machines are never compared."""
+DOUBT_SECONDS = 1.0
+"""Then a new client listens, for the time of two signs: this process's own client may stand still."""
+LISTEN_SECONDS = 0.05
 SLOW_SECONDS = 1.0
 SLOW_PROBE_SECONDS = 2.0
 """If brokers take longer to answer, one of them may be frozen. A busy machine alone takes less."""
@@ -72,6 +75,8 @@ class JobsBeside:
         if self._unwell_at > self._renewed_at:
             self._read_anew()
             return
+        if self._is_heard_anew(job):
+            return
         last = f"its last was {result.state!r}" if result else "there was none before"
         raise self._gone(job, f"no sign of life for {SILENT_SECONDS:.0f} s ({last})", remedy)
 
@@ -106,6 +111,15 @@ class JobsBeside:
         self._follower.close()
         self._follower = fresh
         self._heard.clear()
+
+    def _is_heard_anew(self, job: str) -> bool:
+        """Whether a new client hears of the job at once or within ``DOUBT_SECONDS``."""
+        before, _ = self._look(job)
+        self._read_anew()
+        until = time.monotonic() + DOUBT_SECONDS
+        while self._look(job)[0] == before and time.monotonic() < until:
+            time.sleep(LISTEN_SECONDS)
+        return self._look(job)[0] != before
 
     def _is_cluster_well(self) -> bool:
         """Whether every broker is up, and all leaders of this expansion's partitions have answered for a while.

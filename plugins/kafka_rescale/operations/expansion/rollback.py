@@ -99,7 +99,13 @@ def roll_back(
 
 
 def _resume(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[[], str]]) -> None:
-    """Let blue's producers go on, and start blue if it was stopped."""
+    """Let blue's producers go on, and start blue if it was stopped.
+
+    :raises Fenced: another run has gone on meanwhile. It may hold the producers by now.
+    """
+    started = told(f"{journal.plan.blue} to be started again")
+    if journal.pause_started_ms:
+        _assert_not_overtaken(rescale, blue(journal.plan), started)
     unanswered = False
     try:
         # Release them at once: their sources may not be able to wait, and blue reads their records once it is up.
@@ -110,7 +116,7 @@ def _resume(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[[
         unanswered = True
     finally:
         if journal.stop_asked:
-            _restart_blue(rescale, journal, told(f"{journal.plan.blue} to be started again"))
+            _restart_blue(rescale, journal, started)
     if unanswered:
         insist(lambda: producers.release(rescale), told("the producers to be released"))
 

@@ -18,7 +18,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused, UnsafeState
 from kafka_rescale.core.verify.parts import Part, together, whole_stores
 from kafka_rescale.core.verify.promotable import compared_before
-from kafka_rescale.core.verify.report import Report, StoreReport, to_be_verified
+from kafka_rescale.core.verify.report import Report, StoreReport, is_about, to_be_verified
 from kafka_rescale.core.verify.start_offsets import check_start_offsets
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -155,12 +155,11 @@ def _captured(journal: Journal) -> Captured:
 
 def _former(journal: Journal, state: ControlState) -> Report:
     """Return the report of a finished expansion: compaction may have removed green's records since."""
-    report = Report.model_validate(state.report) if state.report else None
-    if report is None or report.plan != journal.plan.fingerprint:
+    if not is_about(state.report, journal):
         raise Refused(
             f"verification of {journal.plan.application}",
             found=f"an expansion in phase {journal.phase} without its report",
             expected="an expansion that has not been finished",
             remedy="Nothing can be compared any more: green's changelogs are compacted again.",
         )
-    return report
+    return Report.model_validate(state.report)

@@ -11,9 +11,8 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.spark.copy.paced import Paced
-from kafka_rescale.spark.jobs.logs import log_with_time
+from kafka_rescale.spark.jobs.begin import begin_process
 from kafka_rescale.spark.jobs.task_errors import as_text
-from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,7 @@ class JournalTask(ABC):
 
     def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[str]:
         """Yield the last verdict of the journal for each list."""
-        exit_with_parent()
-        log_with_time()
+        begin_process()
         for units in lists:
             with as_text(), self._follower() as follower:
                 yield self.work(units, follower)

@@ -20,9 +20,9 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.copy.rehearsal import record_limits, rehearse_unit
 from kafka_rescale.kafka.copy.units import CopyUnit, units_of
 from kafka_rescale.kafka.reading.progress import Snapshot
+from kafka_rescale.spark.jobs.begin import begin_process
 from kafka_rescale.spark.jobs.job import Job, say
 from kafka_rescale.spark.jobs.task_errors import as_text
-from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 
 WRITTEN_WITHIN_MS = 24 * 3600 * 1000
 """How long it may take until the records are written: a person may approve the cutover only tomorrow."""
@@ -42,7 +42,7 @@ class Rehearse:
 
     def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[PartitionProgress]:
         """Yield for each unit how many records would be written."""
-        exit_with_parent()
+        begin_process()
         for unit in (unit for units in lists for unit in units):
             with as_text():
                 start, end = self.ranges[unit.source]

@@ -24,9 +24,8 @@ from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer
 from kafka_rescale.spark.copy.journal_task import JournalTask
 from kafka_rescale.spark.copy.paced import Paced
-from kafka_rescale.spark.jobs.logs import log_with_time
+from kafka_rescale.spark.jobs.begin import begin_process
 from kafka_rescale.spark.jobs.task_errors import as_text
-from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 from kafka_rescale.spark.snapshots.seed import SnapshotSeed, seeding_of
 
 log = logging.getLogger(__name__)
@@ -60,8 +59,7 @@ class CopyToEnds:
 
     def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[Begun]:
         """Copy each list, and yield how its copies were begun."""
-        exit_with_parent()
-        log_with_time()
+        begin_process()
         share = self.paced.here(self.connection, self.plan.application) if self.paced else unlimited
         for units in lists:
             with as_text():

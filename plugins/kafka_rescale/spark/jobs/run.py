@@ -14,10 +14,9 @@ from kafka_rescale.core.errors import Fenced, Outage, RescaleError
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.spark.jobs.arguments import parse
+from kafka_rescale.spark.jobs.begin import begin_process
 from kafka_rescale.spark.jobs.exit_codes import DONE, FAILED, SUPERSEDED
 from kafka_rescale.spark.jobs.job import Job, say
-from kafka_rescale.spark.jobs.logs import log_with_time
-from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 
 log = logging.getLogger("kafka_rescale.job")
 
@@ -31,8 +30,7 @@ def run(name: str, body: Callable[[Job], None], *options: str, arguments: Sequen
     :param options: the optional arguments that this job has.
     :param arguments: command line without the program's name.
     """
-    exit_with_parent()
-    log_with_time()
+    begin_process()
     parsed = parse(name, options, arguments)
     job: Job | None = None
     try:

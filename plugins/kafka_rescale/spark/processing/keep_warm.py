@@ -15,9 +15,9 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.processing.changelogs import known_state
+from kafka_rescale.spark.jobs.begin import begin_process
 from kafka_rescale.spark.jobs.job import Job, say
 from kafka_rescale.spark.jobs.task_errors import as_text
-from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 from kafka_rescale.spark.processing.standby_task import StandbyWork, Warmed, run_standby, works_due
 
 
@@ -33,7 +33,7 @@ class RunStandbys:
 
     def __call__(self, works: Iterable[StandbyWork]) -> Iterator[Warmed]:
         """Run each standby, and yield what it has read."""
-        exit_with_parent()
+        begin_process()
         for work in works:
             with as_text():
                 parts = {part.id: part for part in pipeline_named(self.pipeline).sub_topologies()}

@@ -16,8 +16,8 @@ from kafka_rescale.kafka.client.failures import Rewound
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.processing.task_producer import RefusedRecord, TaskProducer
 from kafka_rescale.kafka.reading.committed import copy_consumer
+from kafka_rescale.spark.jobs.begin import begin_process
 from kafka_rescale.spark.jobs.task_errors import as_text
-from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 from kafka_rescale.spark.processing.stream_task import StreamTask
 from kafka_rescale.spark.processing.task_work import TaskDone, TaskWork
 
@@ -87,7 +87,7 @@ class RunTasks:
 
     def __call__(self, works: Iterable[TaskWork]) -> Iterator[TaskDone]:
         """Run each task, and yield what it has done."""
-        exit_with_parent()
+        begin_process()
         for work in works:
             with as_text():
                 parts = {part.id: part for part in pipeline_named(self.pipeline).sub_topologies()}

@@ -17,9 +17,9 @@ from kafka_rescale.core.processing.run_end import RunEnd, jobs_of
 from kafka_rescale.core.processing.state_copies import NewTask
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.spark.jobs.begin import begin_process
 from kafka_rescale.spark.jobs.job import Job, say
 from kafka_rescale.spark.jobs.task_errors import as_text
-from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 from kafka_rescale.spark.processing.job import assigned
 from kafka_rescale.spark.processing.processor_warm_up import WarmedUp, warm_up
 from kafka_rescale.spark.processing.work import expansion_of
@@ -37,7 +37,7 @@ class WarmUps:
 
     def __call__(self, tasks: Iterable[NewTask]) -> Iterator[WarmedUp]:
         """Warm each processor up, and yield its result."""
-        exit_with_parent()
+        begin_process()
         for task in tasks:
             with as_text():
                 done = warm_up(self.connection, task, self.state_dir)

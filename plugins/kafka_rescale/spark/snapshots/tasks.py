@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.spark.jobs.begin import begin_process
 from kafka_rescale.spark.jobs.task_errors import as_text
-from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 from kafka_rescale.spark.snapshots.partition import PartitionBuild, PartitionResult, StoreWork, Unit
 
 
@@ -20,7 +20,7 @@ class BuildPartitions:
 
     def __call__(self, lists: Iterable[list[Unit]]) -> Iterator[PartitionResult]:
         """Yield the result of every partition."""
-        exit_with_parent()
+        begin_process()
         for units in lists:
             for store, partition in units:
                 with as_text():
@@ -37,7 +37,7 @@ class AssessPartitions:
 
     def __call__(self, lists: Iterable[list[Unit]]) -> Iterator[tuple[Unit, int | None]]:
         """Yield per partition the first exact moment in ms; None if there is no such moment."""
-        exit_with_parent()
+        begin_process()
         for units in lists:
             for store, partition in units:
                 with as_text():

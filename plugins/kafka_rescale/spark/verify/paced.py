@@ -17,8 +17,8 @@ from pyspark.sql import functions as sf
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.copy.throttle import Throttle
 from kafka_rescale.spark.copy.paced import Paced
+from kafka_rescale.spark.jobs.begin import begin_process
 from kafka_rescale.spark.jobs.task_errors import as_text
-from kafka_rescale.spark.jobs.watchdog import exit_with_parent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +54,7 @@ class PacedReading:
         return rows.mapInArrow(self._at_pace, rows.schema).drop(SIZE)
 
     def _at_pace(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        exit_with_parent()
+        begin_process()
         with as_text():
             throttle = Throttle(self.paced.here(self.connection, self.application))
             for batch in batches:
