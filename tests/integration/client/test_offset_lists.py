@@ -37,18 +37,18 @@ def test_they_are_the_same_as_those_of_librdkafka(
     assert expected[0][topics[1]][5] == 1
     assert (expected[1][topics[0]][2], expected[2][topics[0]][2]) == (0, 1)
 
-    lists = OffsetLists(KafkaConnection(client))
+    lists, connection = OffsetLists(), KafkaConnection(client)
     found = (
-        lists.listed(topics, offsets.EARLIEST, read_committed=False),
-        lists.listed(topics, offsets.LATEST, read_committed=True),
-        lists.listed(topics, offsets.LATEST, read_committed=False),
+        lists.listed(connection, topics, offsets.EARLIEST, read_committed=False),
+        lists.listed(connection, topics, offsets.LATEST, read_committed=True),
+        lists.listed(connection, topics, offsets.LATEST, read_committed=False),
     )
     assert found == expected
     assert [list(of.items()) for of in expected] == [list(of.items()) for of in found if of]
 
-    # After a listing of many partitions, that is how the same client asks.
+    # After a listing of many partitions, that is how the same connection is asked.
     monkeypatch.setattr(offsets, "MANY_PARTITIONS", 40)
-    admin.end_offsets(topics)
+    ClusterAdmin(admin.connection).end_offsets(topics)
     monkeypatch.setattr(admin, "_answers", lambda *_: pytest.fail("librdkafka was asked"))
     assert admin.begin_offsets(topics) == expected[0]
     assert admin.end_offsets(topics) == expected[1]
@@ -61,12 +61,12 @@ def test_without_a_complete_answer_there_is_none_and_it_rests(
 ) -> None:
     admin = ClusterAdmin(KafkaConnection(client))
     admin.ensure_topic(unique, 2, 1, {})
-    lists = OffsetLists(KafkaConnection(client))
-    assert lists.listed([unique, f"{unique}-absent"], offsets.LATEST, read_committed=True) is None
-    assert lists.listed([unique], offsets.LATEST, read_committed=True) is None, "it rests"
+    lists, connection = OffsetLists(), KafkaConnection(client)
+    assert lists.listed(connection, [unique, f"{unique}-absent"], offsets.LATEST, read_committed=True) is None
+    assert lists.listed(connection, [unique], offsets.LATEST, read_committed=True) is None, "it rests"
     lists._rests_until = 0.0
-    assert lists.listed([unique], offsets.LATEST, read_committed=True) == {unique: {0: 0, 1: 0}}
+    assert lists.listed(connection, [unique], offsets.LATEST, read_committed=True) == {unique: {0: 0, 1: 0}}
 
-    nobody = OffsetLists(KafkaConnection({"bootstrap.servers": "127.0.0.1:1"}))
+    nobody = KafkaConnection({"bootstrap.servers": "127.0.0.1:1"})
     monkeypatch.setattr(offset_lists, "SECONDS", 0.5)
-    assert nobody.listed([unique], offsets.LATEST, read_committed=True) is None
+    assert OffsetLists().listed(nobody, [unique], offsets.LATEST, read_committed=True) is None

@@ -10,6 +10,7 @@ import pytest
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.disk_need import TopicNeed
+from kafka_rescale.kafka.admin import offsets
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.group_members import describe_unseen
 from kafka_rescale.kafka.admin.log_dirs import read_disks
@@ -81,15 +82,18 @@ def away(cluster: EmbeddedCluster, node: int, harm: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("role", "harm"), CASES)
-def test_the_others_answer(cluster: EmbeddedCluster, role: str, harm: str, unique: str) -> None:
+def test_the_others_answer(
+    cluster: EmbeddedCluster, role: str, harm: str, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     connection = KafkaConnection(cluster.client_config())
     admin, control = ClusterAdmin(connection), ControlTopic(connection, APPLICATION)
     writer = TransactionalWriter(connection, OTHER)
     number = left(control, control.read().report["number"] + 1) + 1
     admin.describe_topics([DATA])
-    many = ClusterAdmin(connection)
-    many._has_many = True
+    monkeypatch.setattr(offsets, "MANY_PARTITIONS", 6)
+    many = ClusterAdmin(KafkaConnection({**cluster.client_config(), "client.id": "many"}))
     before = many.end_offsets([DATA])
+    assert many.connection in offsets._LISTS
     with away(cluster, ROLES[role](ClusterRoles(connection), admin), harm):
         assert admin.describe_topics([DATA])[DATA].partitions == 6
         assert left(control, number) == number

@@ -7,6 +7,7 @@ leaders that have moved.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import weakref
@@ -22,6 +23,8 @@ from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.kafka.admin.group_members import admin_client
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
+log = logging.getLogger(__name__)
+
 SECONDS = 2.0
 """How long the brokers may take for all of it."""
 REST_SECONDS = 30.0
@@ -33,43 +36,49 @@ _Partition = _Offsets.ListOffsetsPartition
 
 
 class OffsetLists:
-    """The listings of one connection. Several threads may ask at the same time.
+    """The listings of one cluster. Several threads may ask at the same time. It does not keep the connection."""
 
-    :param connection: how to reach the cluster; the client is started at the first listing.
-    """
-
-    def __init__(self, connection: KafkaConnection) -> None:
-        self._connection = connection
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._started: Any = None
         self._rests_until = 0.0
 
-    def listed(self, topics: Collection[str], at: int, *, read_committed: bool) -> PartitionOffsets | None:
+    def listed(
+        self, connection: KafkaConnection, topics: Collection[str], at: int, *, read_committed: bool
+    ) -> PartitionOffsets | None:
         """Return an offset of every partition; None if brokers have not told all of them at once.
 
+        :param connection: how to reach the cluster; the first listing starts the client.
         :param at: -1 for the ends, -2 for the log starts (``ListOffsetsRequest``, KIP-79).
         :param read_committed: return the ends that a ``read_committed`` reader sees.
         """
         if time.monotonic() < self._rests_until:
             return None
+        found: PartitionOffsets | None = None
         try:
-            client = self._client()
+            client = self._client(connection)
             found = client._manager.run(_in_time, client, sorted(topics), at, read_committed)
-        except (KafkaError, RescaleError, RuntimeError, OSError):
-            found = None
+        except (KafkaError, RescaleError, RuntimeError, OSError) as error:
+            log.debug("offsets are asked for by librdkafka: %s", error)
         if found is None:
             self._rests_until = time.monotonic() + REST_SECONDS
-            with self._lock:
-                self._started = None
+            self._close()
         return found
 
-    def _client(self) -> Any:
+    def _client(self, connection: KafkaConnection) -> Any:
         with self._lock:
             if self._started is None:
-                self._started = admin_client(self._connection, SECONDS)
-                # Its thread would live as long as the process.
-                weakref.finalize(self, self._started.close)
+                self._started = admin_client(connection, SECONDS)
+                # Its thread would live as long as the process. At the end of the process, it ends by itself.
+                weakref.finalize(self, self._started.close).atexit = False
             return self._started
+
+    def _close(self) -> None:
+        """End the client, which would look for brokers for ever. Another thread that asks by it has no answer."""
+        with self._lock:
+            client, self._started = self._started, None
+        if client is not None:
+            client.close()
 
 
 async def _in_time(client: Any, topics: list[str], at: int, read_committed: bool) -> PartitionOffsets | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
@@ -15,6 +16,7 @@ from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
 from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS, has_code, value_of
 from kafka_rescale.kafka.admin.group_commit import GroupCommit
 from kafka_rescale.kafka.admin.topic_reader import ABSENT, TopicReader, not_known
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ PARTITIONS_AT_ONCE = 500
 MANY_PARTITIONS = 1000
 """From so many on, a listing is asked for by one request for each leader first (``offset_lists``)."""
 
+_LISTS: WeakKeyDictionary[KafkaConnection, OffsetLists] = WeakKeyDictionary()
+"""By the connections of this process that have listed many partitions: a new client would cost what it saves."""
+
 EARLIEST, LATEST = -2, -1
 SPECS = {EARLIEST: OffsetSpec.earliest(), LATEST: OffsetSpec.latest()}
 """By the timestamps that stand for them in a request."""
@@ -37,9 +42,6 @@ NO_SUCH_RECORD = -1
 
 class OffsetAdmin(TopicReader):
     """The part of ``ClusterAdmin`` that is about offsets."""
-
-    _has_many = False
-    _lists: OffsetLists | None = None
 
     def begin_offsets(self, topics: Iterable[str], *, if_present: bool = False) -> PartitionOffsets:
         """Return the log start offsets of every partition.
@@ -185,7 +187,10 @@ class OffsetAdmin(TopicReader):
             return not_known(unknown) if unknown else _without_offset(_unanswered(found, least))
 
         poll_until(complete, seconds=SETTLE_SECONDS, otherwise=outage)
-        self._has_many = self._has_many or len(found) >= MANY_PARTITIONS
+        if len(found) >= MANY_PARTITIONS and self.connection not in _LISTS:
+            from kafka_rescale.kafka.admin.offset_lists import OffsetLists
+
+            _LISTS[self.connection] = OffsetLists()
         offsets: PartitionOffsets = {}
         for partition, result in sorted(found.items(), key=lambda item: (item[0].topic, item[0].partition)):
             offsets.setdefault(partition.topic, {})[partition.partition] = result.offset
@@ -193,13 +198,11 @@ class OffsetAdmin(TopicReader):
 
     def _listed(self, names: set[str], at: int, isolation: IsolationLevel) -> PartitionOffsets | None:
         """Return a listing by one request for each leader, once there were many partitions; None without one."""
-        if not self._has_many or at not in SPECS or not names:
+        lists = _LISTS.get(self.connection)
+        if lists is None or at not in SPECS or not names:
             return None
-        if self._lists is None:
-            from kafka_rescale.kafka.admin.offset_lists import OffsetLists
-
-            self._lists = OffsetLists(self.connection)
-        return self._lists.listed(names, at, read_committed=isolation is IsolationLevel.READ_COMMITTED)
+        is_committed = isolation is IsolationLevel.READ_COMMITTED
+        return lists.listed(self.connection, names, at, read_committed=is_committed)
 
     def _answers(
         self, wanted: Sequence[TopicPartition], spec: OffsetSpec, isolation: IsolationLevel

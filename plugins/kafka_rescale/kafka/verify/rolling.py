@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import time
-from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock, Thread
 
+from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.errors import Outage, RescaleError
 from kafka_rescale.core.verify.fences import Fences
@@ -41,6 +41,7 @@ class RollingComparison:
         self._latest: RollingProof | None = None
         self._taken: RollingProof | None = None
         self._taken_at = -math.inf
+        self._topics: dict[str, TopicDescription] = {}
 
     def start(self) -> None:
         """Begin to compare. The thread ends with ``finish``, ``end``, or the process."""
@@ -79,12 +80,10 @@ class RollingComparison:
 
     def _last(self, ends: PartitionOffsets) -> RollingProof:
         began = time.monotonic()
-        # Within the pause: side by side.
-        with ThreadPoolExecutor(1) as beside:
-            described = beside.submit(compared_topics, self._connection, self._plan)
-            now = last_fences(self._connection, self._plan, ends)
-            before = self._before(now, self._latest)
-            topics = described.result()
+        now = last_fences(self._connection, self._plan, ends)
+        before = self._before(now, self._latest)
+        # Described some seconds ago. This is within the pause, and many partitions take long.
+        topics = self._topics or compared_topics(self._connection, self._plan)
         stretch = Stretch(before.fences, now, is_last=True)
         stores = compare_stretch(self._connection, self._plan, stretch, topics)
         return before.extended(now, stores, time.monotonic() - began, is_complete=True)
@@ -112,7 +111,7 @@ class RollingComparison:
         if self._latest is None:
             self._keep(before)
         stretch = Stretch(before.fences, now, over=self._over)
-        topics = compared_topics(self._connection, self._plan)
+        self._topics = topics = compared_topics(self._connection, self._plan)
         stores = compare_stretch(self._connection, self._plan, stretch, topics)
         self._keep(before.extended(now, stores, time.monotonic() - began))
 
