@@ -131,12 +131,20 @@ def test_a_live_expansion_is_followed_from_the_trigger_to_the_proof(world: World
 
     world.client.wait_for_task(DAG, run, "approve_cutover", states={"awaiting_input"}, timeout=LIMIT)
     body = world.client.hitl(DAG, run, "approve_cutover")["body"]
-    assert "within 10,000 offsets of the end; the largest lag is" in body.partition("\n")[0]
+    assert body.startswith("**The whole state was proven ")
+    assert "within 10,000 offsets of the end; the largest lag is" in body
     assert "Copied: " in body
     assert "/plugin/kafka-rescale/kafka-rescale/?application=flights" in body
     assert framed(page).locator("#progress tr", has_text="gate all").count() == 1
     framed(page).locator("#lag").scroll_into_view_if_needed()
     picture(page, "page-lag")
+    framed(page).locator("#verification").get_by_text("Proven").wait_for()
+    framed(page).locator("#verification").scroll_into_view_if_needed()
+    picture(page, "page-proven")
+    approval = world.page(ADMIN, f"/dags/{DAG}/runs/{run}/tasks/approve_cutover/required_actions")
+    approval.get_by_text("The whole state was proven").wait_for()
+    picture(approval, "approval")
+    approval.context.close()
 
     world.client.approve(DAG, run, "approve_cutover")
     assert world.client.wait_for_run(DAG, run, timeout=LIMIT) == "success"
