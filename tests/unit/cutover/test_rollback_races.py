@@ -231,6 +231,24 @@ def test_a_rollback_that_was_frozen_does_not_stop_what_another_run_has_started(
     assert world.running
 
 
+@pytest.mark.parametrize("stop_asked", [True, False])
+def test_a_rollback_that_was_frozen_does_not_release_producers_that_another_run_holds(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch, stop_asked: bool
+) -> None:
+    def frozen(*_: Any) -> None:
+        journal = world.journal.model_copy(update={"phase": Phase.QUIESCED, "attempt": 2})
+        world.state = world.state.model_copy(update={"journal": journal})
+
+    released: list[Rescale] = []
+    world.rescale.advance(Phase.QUIESCING, pause_started_ms=1, stop_asked=stop_asked)
+    monkeypatch.setattr(rollback.log, "warning", frozen)
+    monkeypatch.setattr(rollback.producers, "release", released.append)
+    monkeypatch.setattr(Rescale, "open", lambda *_: world.rescale)
+    with pytest.raises(Fenced, match="found phase quiesced"):
+        roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a failure")
+    assert released == []
+
+
 def test_a_change_of_the_journal_that_loses_a_race_is_made_again_while_the_lease_is_ours(
     world: GrowingWorld,
 ) -> None:
