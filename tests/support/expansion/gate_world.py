@@ -124,11 +124,13 @@ class GateWorld:
         return SimpleNamespace(
             application=self.application,
             connection=None,
+            owner="test",
             control=SimpleNamespace(read=self._call("", self._state)),
             lifecycle=lifecycle,
             admin=admin,
             journal=self._call("", lambda: self.journal),
             advance=self._call("advance", self._advance),
+            change=self._call("change", self._change),
         )
 
     def _call(self, name: str, body: Callable[..., Any]) -> Callable[..., Any]:
@@ -137,7 +139,8 @@ class GateWorld:
             if self.dies_at and self.calls >= self.dies_at:
                 raise Killed
             if name:
-                self.done.append(f"{name} {getattr(arguments[0], 'application_id', arguments[0])}")
+                what = "" if callable(arguments[0]) else arguments[0]
+                self.done.append(f"{name} {getattr(what, 'application_id', what)}")
             return body(*arguments, **named)
 
         return call
@@ -190,6 +193,10 @@ class GateWorld:
         assigned = _next(self.pictures) if members and self.pictures else {}
         processes = 2 if self.protocol == "streams" else 0
         return GroupDescription(group, state, members, self.protocol, assigned, processes)
+
+    def _change(self, change: Callable[[Journal], Journal]) -> Journal:
+        self.journal = change(self.journal)
+        return self.journal
 
     def _advance(self, phase: Phase, **changes: Any) -> Journal:
         self.journal = self.journal.advanced(phase, now_ms=1, **changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,13 +15,14 @@ from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.control.warmth import Warmth
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.expansion.prewarming import AGAIN, EVERYTHING, KEEP, gate_group, remark
-from kafka_rescale.core.expansion.rewarming import AHEAD_MS, is_due
+from kafka_rescale.core.expansion.rewarming import AHEAD_MS, MARGIN_MS, is_due
 from kafka_rescale.core.expansion.switch_wait import told_switch
-from kafka_rescale.operations.expansion import prewarm, rewarm
+from kafka_rescale.operations.expansion import behind_gate, prewarm, rewarm
 from kafka_rescale.operations.expansion import warm_up_gate as gate
 from kafka_rescale.operations.expansion.rescale import Rescale
 
 from tests.support.expansion.gate_world import ENDS, GREEN, PLAN, TOPIC, GateWorld, Killed
+from tests.support.small_application import application
 
 NOON = 1_795_608_000_000
 """25 November 2026, 12:00 UTC."""
@@ -65,7 +67,7 @@ class TestWhenItIsDue:
         waiting = switch(windows=NIGHTLY, since_ms=NOON, until_ms=NOON + 48 * HOUR)
         assert not is_due(COLD, waiting, tonight - AHEAD_MS - 1)
         assert is_due(COLD, waiting, tonight - AHEAD_MS)
-        assert not is_due(COLD.checked(tonight - AHEAD_MS), waiting, tonight)
+        assert not is_due(COLD.checked(tonight - AHEAD_MS, 20.0), waiting, tonight)
 
     def test_earlier_if_the_last_restoring_took_long(self) -> None:
         named = switch(Order.NOW, not_before_ms=NOON + 2 * HOUR)
@@ -74,7 +76,7 @@ class TestWhenItIsDue:
 
     def test_at_once_if_the_approval_has_come_late(self) -> None:
         assert is_due(COLD, switch(), NOON)
-        assert not is_due(COLD.checked(NOON - AHEAD_MS), switch(), NOON)
+        assert not is_due(COLD.checked(NOON - AHEAD_MS, 20.0), switch(), NOON)
 
     @pytest.mark.parametrize("order", [Order.NOW, Order.HOLD, Order.CANCEL])
     def test_not_if_a_person_says_now_or_not_now(self, order: Order) -> None:
@@ -130,7 +132,7 @@ def test_too_little_is_left_to_the_pause(monkeypatch: pytest.MonkeyPatch) -> Non
     world = world_of(COLD.restored(26, 2.0))
     run(world, monkeypatch)
     assert started(world) == 0
-    assert world.journal.warmth == COLD.restored(26, 2.0).checked(NOON)
+    assert world.journal.warmth == COLD.restored(26, 2.0).checked(NOON, 4.0)
 
 
 def test_without_a_pre_warming_nothing_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +183,7 @@ def test_a_person_who_says_now_is_not_kept_waiting(monkeypatch: pytest.MonkeyPat
     run(world, monkeypatch)
     assert not world.running
     assert world.journal.gate_ends == {}
-    assert world.journal.warmth == COLD.checked(NOON), "nobody knows how far it has restored"
+    assert world.journal.warmth == COLD.checked(NOON, 20.0), "nobody knows how far it has restored"
 
 
 def test_what_the_gate_has_refused_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +199,7 @@ def test_committed_offsets_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_pre_warming_says_how_far_and_how_fast_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = GateWorld()
+    world = GateWorld(beats=["by a 1 keeps", "by a 2 keeps"], patience=30)
     monkeypatch.setattr(Rescale, "open", lambda *_: world.rescale)
     connection: Any = None
     timings = prewarm.prewarm(world.application, connection, owner="test")
@@ -207,6 +209,98 @@ def test_a_pre_warming_says_how_far_and_how_fast_it_was(monkeypatch: pytest.Monk
     assert (warmth.offsets, warmth.checked_ms) == (30, NOON)
     assert warmth.per_second == pytest.approx(30 / max(timings["restore"], 0.001))
     assert warmth.missing(30) == warmth.missing(7) == 0
+
+
+def test_a_gate_of_an_earlier_version_is_not_asked_to_keep_local_state(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would delete the state right before the switch, and green would restore everything within the pause."""
+    world = GateWorld(beats=["by a 1", "by a 2"], patience=30)
+    monkeypatch.setattr(Rescale, "open", lambda *_: world.rescale)
+    connection: Any = None
+    assert prewarm.prewarm(world.application, connection, owner="test")
+    assert world.journal.warmth is None
+    assert "have not said that they can keep their local state" in caplog.text
+
+
+def test_who_starts_and_stops_by_hand_is_not_asked_at_night(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = world_of()
+    by_hand = {"type": "manual", "timeout_seconds": 60, "start_gated": "Start it behind the gate."}
+    declared = application("shop", lifecycle=by_hand)
+    monkeypatch.setattr(
+        Rescale, "open", lambda *_: SimpleNamespace(**{**vars(world.rescale), "application": declared})
+    )
+    connection: Any = None
+    rewarm.restore_again(declared, connection, owner="test")
+    assert started(world) == 0
+
+
+def test_the_end_of_a_window_ends_it_so_that_the_switch_can_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewarm, "ASK_SECONDS", 0.0)
+    until = NOON + 14 * HOUR + 3 * HOUR
+    waiting = switch(windows=NIGHTLY, since_ms=NOON, until_ms=NOON + 48 * HOUR)
+    world = world_of(restores=False, patience=60, switch=waiting)
+    clock = iter([until - 10 * 60_000] * 6)
+    monkeypatch.setattr(rewarm, "now_ms", lambda: next(clock, until - MARGIN_MS + 1))
+    monkeypatch.setattr(rewarm, "_switch", lambda *_: waiting)
+    run(world, monkeypatch)
+    assert started(world) == 1
+    assert not world.running
+    assert world.journal.warmth is not None
+    assert world.journal.warmth.offsets == COLD.offsets
+
+
+@pytest.mark.parametrize("moment", ["before its start", "while it restores"])
+@pytest.mark.parametrize(
+    "found",
+    [{"opening": 7}, {"phase": Phase.ROLLED_BACK}, {"phase": Phase.STARTED}, {"attempt": 2, "opening": 7}],
+    ids=["a later try", "rolled back", "promoted", "another attempt"],
+)
+def test_a_try_that_was_frozen_neither_starts_nor_stops_anything(
+    monkeypatch: pytest.MonkeyPatch, found: dict[str, Any], moment: str
+) -> None:
+    """By then green may own the inputs: if it were stopped, nobody would run."""
+    world = world_of(patience=60)
+
+    def meanwhile(*_: Any, **__: Any) -> None:
+        world.journal = world.journal.model_copy(update={**found, "gate_ends": {}, "beside_copy": False})
+        world.running, world.members, world.committed = True, True, {"orders": {0: 5}}
+        world.done.clear()
+
+    if moment == "before its start":
+        monkeypatch.setattr(behind_gate, "_show_inputs", meanwhile)
+    else:
+        monkeypatch.setattr(world, "_start", meanwhile)
+    with pytest.raises(Fenced):
+        run(world, monkeypatch)
+    assert world.running
+    assert world.members
+    assert world.committed == {"orders": {0: 5}}
+    assert not [each for each in world.done if each.split()[0] in {"start_gated", "stop", "delete_group"}]
+
+
+def test_an_order_between_two_rounds_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = world_of()
+    stop = world._stop
+
+    def stopped(instance: Any) -> None:
+        stop(instance)
+        world.ends = {TOPIC: {0: 500, 1: 20}}
+        world.switch = switch(Order.NOW, by="anna")
+
+    monkeypatch.setattr(world, "_stop", stopped)
+    run(world, monkeypatch)
+    assert started(world) == 1
+
+
+def test_the_next_look_comes_ten_minutes_ahead_although_the_pre_warming_took_hours() -> None:
+    tonight = NOON + 14 * HOUR
+    waiting = switch(windows=NIGHTLY, since_ms=NOON, until_ms=NOON + 48 * HOUR)
+    long = COLD.restored(10, 3 * 3600.0)
+    early = tonight - 6 * HOUR
+    assert is_due(long, waiting, early)
+    assert not is_due(long.checked(early, 4.0), waiting, tonight - AHEAD_MS - 1)
+    assert is_due(long.checked(early, 4.0), waiting, tonight - AHEAD_MS)
 
 
 def test_the_trigger_hands_over_to_the_task_and_the_page_says_what_it_does() -> None:
@@ -221,7 +315,7 @@ def test_the_trigger_hands_over_to_the_task_and_the_page_says_what_it_does() -> 
         True,
         "the switch is near: the new generation may have to restore again",
     )
-    checked = state.model_copy(update={"journal": journal.model_copy(update={"warmth": COLD.checked(near)})})
+    checked = state.model_copy(update={"journal": journal.model_copy(update={"warmth": COLD.checked(near, 20.0)})})
     assert not is_over(checked, "test", near)[0]
 
     assert "restores" not in told_switch(state, near)

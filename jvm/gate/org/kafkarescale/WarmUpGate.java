@@ -78,6 +78,7 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
 
     private static final Logger LOG = LoggerFactory.getLogger(WarmUpGate.class);
     private static final String REFUSED = "refused: ";
+    private static final Duration POSITION_WAIT = Duration.ofSeconds(1);
     private static final long REPORT_MS = 300;
     private static final long BEAT_MS = 1000;
     private static final long ADMIN_SECONDS = 30;
@@ -228,7 +229,7 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
         final Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         own.forEach((partition, position) -> {
             if (!position.equals(told.get(partition))) {
-                offsets.put(partition, new OffsetAndMetadata(position, "by " + instance));
+                offsets.put(partition, new OffsetAndMetadata(position, "by " + instance + ability()));
             }
         });
         beat(own, offsets);
@@ -253,7 +254,12 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
         beats++;
         final List<TopicPartition> all = new ArrayList<>(own.keySet());
         final TopicPartition next = all.get((int) (beats % all.size()));
-        offsets.put(next, new OffsetAndMetadata(own.get(next), "by " + instance + " " + beats));
+        offsets.put(next, new OffsetAndMetadata(own.get(next), "by " + instance + " " + beats + ability()));
+    }
+
+    /** Whether local state can be kept the next time: a program that has not called {@link #configure} may delete it. */
+    private String ability() {
+        return directory == null ? "" : " keeps";
     }
 
     private static <T> T answer(final Future<T> future) {
@@ -359,7 +365,14 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
          */
         @Override
         public void pause(final Collection<TopicPartition> restored) {
-            restored.stream().filter(positions::containsKey).forEach(this::position);
+            for (final TopicPartition changelog : restored) {
+                try {
+                    positions.computeIfPresent(changelog, (same, known) -> super.position(changelog, POSITION_WAIT));
+                } catch (final RuntimeException error) {
+                    // Kafka Streams does not expect an error here, and what is told is only that it has restored.
+                    LOG.debug("The position of {} is not known", changelog, error);
+                }
+            }
             super.pause(restored);
         }
     }

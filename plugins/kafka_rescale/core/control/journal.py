@@ -91,6 +91,7 @@ class Journal(Value):
     :param blue_ran: whether blue ran when it was about to be stopped; if not, no rollback waits for it to run.
     :param gate_ends: ends of green's topics when it was started behind the warm-up gate; empty when it is known to
         be stopped again.
+    :param opening: number of the try that may open and close that gate; 0 before the first.
     :param beside_copy: whether the copying goes on while green is behind the gate. Then ends that have moved do
         not say that green has written.
     :param warmth: how far green has restored its stores; None if it was not pre-warmed, or by a person's hand.
@@ -123,6 +124,7 @@ class Journal(Value):
     stopped_again: bool = False
     blue_ran: bool = True
     gate_ends: PartitionOffsets = Field(default_factory=dict)
+    opening: int = 0
     beside_copy: bool = False
     warmth: Warmth | None = None
     prewarmed: dict[str, float] = Field(default_factory=dict)

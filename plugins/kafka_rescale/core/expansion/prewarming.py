@@ -29,7 +29,8 @@ MEMBERS = "-members"
 """The end of the name of the group that an instance has for itself."""
 
 Assigned = Mapping[str, frozenset[TopicPartition]]
-_TELLER = re.compile(r"by (\w+)(?: (\d+))?")
+_TELLER = re.compile(r"by (\w+)(?: (\d+))?( keeps)?")
+"""What an instance says beside a position: its name, how often it has said so, whether it can keep its state."""
 
 
 def gate_group(green: str) -> str:
@@ -132,6 +133,23 @@ def beats(texts: OffsetTexts, changelogs: Iterable[str]) -> dict[str, int]:
             if teller is not None:
                 found[teller[1]] = max(found.get(teller[1], 0), int(teller[2] or 0))
     return found
+
+
+def can_keep(texts: OffsetTexts, changelogs: Iterable[str]) -> bool:
+    """Whether every instance that has reported a position can go on with its local state the next time.
+
+    A gate of an earlier version can't. Neither can the gate of a program that has not called its ``configure``:
+    such a program may delete its state by itself.
+
+    :param texts: metadata of the gate's group.
+    """
+    tellers = [
+        teller
+        for topic in changelogs
+        for text in texts.get(topic, {}).values()
+        if (teller := _TELLER.fullmatch(text)) is not None
+    ]
+    return bool(tellers) and all(teller[3] for teller in tellers)
 
 
 def change(first: Assigned, now: Assigned) -> str:

@@ -9,6 +9,8 @@ from kafka_rescale.core.expansion.switch_wait import Standing, wait_of
 WORTH_SECONDS = 5.0
 """Less than that is left to the pause: to start green and to stop it again takes longer."""
 AHEAD_MS = 600_000
+MARGIN_MS = 180_000
+"""How long before the end of a window green is stopped, so that the switch can still begin in it."""
 
 
 def is_due(warmth: Warmth, switch: Switch, now_ms: int) -> bool:
@@ -24,6 +26,17 @@ def is_due(warmth: Warmth, switch: Switch, now_ms: int) -> bool:
         return False
     from_ms = wait.opens_ms - max(AHEAD_MS, round(2000 * warmth.seconds))
     return warmth.checked_ms < from_ms <= now_ms
+
+
+def must_end(switch: Switch, now_ms: int) -> bool:
+    """Whether green must not restore any longer: a person wants the switch, or the moment for it is about to pass.
+
+    What it has restored by then stays.
+    """
+    if is_hurried(switch):
+        return True
+    now, soon = wait_of(switch, now_ms).standing, wait_of(switch, now_ms + MARGIN_MS).standing
+    return soon is Standing.EXPIRED or (now is Standing.OPEN and soon is not Standing.OPEN)
 
 
 def is_hurried(switch: Switch) -> bool:

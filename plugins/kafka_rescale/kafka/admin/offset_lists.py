@@ -12,21 +12,22 @@ import threading
 import time
 import weakref
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
-from kafka.errors import KafkaError
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from kafka_rescale.core.control.journal import PartitionOffsets
-from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.kafka.admin.group_members import admin_client
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
 log = logging.getLogger(__name__)
 
 SECONDS = 2.0
-"""How long the brokers may take for all of it."""
+"""How long a client may take to start, brokers to tell the leaders, and each leader to answer."""
+AT_ONCE = 4
+"""Listings side by side. kafka-python refuses more than five requests of one connection that wait for answers."""
 REST_SECONDS = 30.0
 """How long nothing is asked here after an answer that was not complete: a broker is away, or leaders move."""
 
@@ -35,12 +36,18 @@ _Offsets = ListOffsetsRequest.ListOffsetsTopic
 _Partition = _Offsets.ListOffsetsPartition
 
 
+class Resting(Exception):
+    """Another thread has just had no complete answer."""
+
+
 class OffsetLists:
     """The listings of one cluster. Several threads may ask at the same time. It does not keep the connection."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._turns = threading.Semaphore(AT_ONCE)
         self._started: Any = None
+        self._end: weakref.finalize[..., Any] | None = None
         self._rests_until = 0.0
 
     def listed(
@@ -52,13 +59,14 @@ class OffsetLists:
         :param at: -1 for the ends, -2 for the log starts (``ListOffsetsRequest``, KIP-79).
         :param read_committed: return the ends that a ``read_committed`` reader sees.
         """
-        if time.monotonic() < self._rests_until:
+        if self._rests():
             return None
         found: PartitionOffsets | None = None
         try:
-            client = self._client(connection)
-            found = client._manager.run(_in_time, client, sorted(topics), at, read_committed)
-        except (KafkaError, RescaleError, RuntimeError, OSError) as error:
+            with self._turns:
+                client = self._client(connection)
+                found = client._manager.run(_in_time, client, sorted(topics), at, read_committed)
+        except Exception as error:  # such as a crash of the client's own loop, which each later request repeats
             log.debug("offsets are asked for by librdkafka: %s", error)
         if found is None:
             self._rests_until = time.monotonic() + REST_SECONDS
@@ -67,18 +75,25 @@ class OffsetLists:
 
     def _client(self, connection: KafkaConnection) -> Any:
         with self._lock:
+            if self._rests():
+                raise Resting
             if self._started is None:
                 self._started = admin_client(connection, SECONDS)
                 # Its thread would live as long as the process. At the end of the process, it ends by itself.
-                weakref.finalize(self, self._started.close).atexit = False
+                self._end = weakref.finalize(self, self._started.close)
+                self._end.atexit = False
             return self._started
+
+    def _rests(self) -> bool:
+        return time.monotonic() < self._rests_until
 
     def _close(self) -> None:
         """End the client, which would look for brokers for ever. Another thread that asks by it has no answer."""
         with self._lock:
-            client, self._started = self._started, None
-        if client is not None:
-            client.close()
+            end, self._started, self._end = self._end, None, None
+        if end is not None:
+            with suppress(Exception):
+                end()
 
 
 async def _in_time(client: Any, topics: list[str], at: int, read_committed: bool) -> PartitionOffsets | None:

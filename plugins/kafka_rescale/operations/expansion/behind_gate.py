@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
@@ -25,6 +26,7 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.lifecycle.instance import Instance
+from kafka_rescale.operations.expansion.opening import Opening
 from kafka_rescale.operations.expansion.rescale import Rescale, green
 from kafka_rescale.operations.expansion.restoring import Changed, Restoring
 from kafka_rescale.operations.expansion.restoring_everything import RestoringEverything
@@ -40,44 +42,69 @@ TELL_SECONDS = 10.0
 TRIES = 2
 
 
+class GivenUp(Exception):
+    """Nobody waits any more for what green would restore. It has been stopped, and what it has restored stays."""
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What came of it.
+
+    :param timings: seconds per part.
+    :param ends: the ends of green's topics when it was started: it has restored up to them.
+    :param keeps: whether all instances can go on with their local state the next time.
+    """
+
+    timings: Timings
+    ends: PartitionOffsets
+    keeps: bool
+
+
 def restore_behind_gate(
-    rescale: Rescale,
+    opening: Opening,
     start: Callable[[Instance], object],
     opened: Callable[[], Journal],
     *,
     keep: bool,
     is_given_up: Callable[[], bool] = lambda: False,
-) -> Timings:
-    """Let green restore its stores, and return the seconds per part. Its instances must stay the same to the end.
+) -> Restored:
+    """Let green restore its stores. Its instances must stay the same to the end.
 
+    :param opening: the right of this try to do so.
     :param start: starts green behind the gate.
     :param opened: prepares what the gate needs, and returns the journal, which says that green may run.
     :param keep: whether green goes on with its local state. Otherwise the gate deletes it.
     :param is_given_up: whether nobody waits for it any more; asked about once a second.
+    :raises GivenUp: ``is_given_up`` has said so.
     :raises Outage: green could not be started, did not restore in time, or its members have changed in every try.
     :raises UnsafeState: green committed or wrote something. That has been undone, and blue was never touched.
+    :raises Fenced: a later try has taken over. This one has stopped nothing since.
     """
     given_up = 0.0
+    rescale = opening.rescale
     blue = rescale.admin.describe_group(rescale.journal().plan.blue)
     for left in reversed(range(TRIES)):
         timings = Timings({GIVEN_UP: round(given_up, 3)} if given_up else {})
         journal = opened()
-        _show_inputs(rescale, journal.plan, blue, keep=keep)
         began = time.monotonic()
         try:
+            # A process that has slept must neither tell the gate nor start anything beside a later try.
+            opening.assert_held()
+            _show_inputs(rescale, journal.plan, blue, keep=keep)
             with timings.part("restore"):
+                opening.assert_held()
                 start(green(journal.plan))
-                stable_at = _await_restored(rescale, journal, blue, is_given_up)
-            timings.split("restore", "start", stable_at - began)
+                watch = _await_restored(rescale, journal, blue, is_given_up)
+            timings.split("restore", "start", watch.first_at - began)
         except Changed as error:
             if not left:
                 raise _not_the_same(journal.plan, str(error)) from None
             log.warning("%s: %s; it restores its stores again", journal.plan.green, error)
         else:
-            return timings
+            return Restored(timings, journal.gate_ends, watch.keeps)
         finally:
             with timings.part("stop"):
-                close_or_refuse(rescale, journal)
+                close_or_refuse(rescale, opening.assert_held())
         given_up += time.monotonic() - began
     raise AssertionError(TRIES)
 
@@ -124,8 +151,8 @@ def _watch(admin: ClusterAdmin, plan: Plan, ends: PartitionOffsets, blue: GroupD
 
 def _await_restored(
     rescale: Rescale, journal: Journal, blue: GroupDescription, is_given_up: Callable[[], bool]
-) -> float:
-    """Wait until green has restored everything, and return when its instances were complete (monotonic clock)."""
+) -> Watch:
+    """Wait until green has restored everything, and return what was seen of its instances."""
     plan, admin, seconds = journal.plan, rescale.admin, rescale.application.max_restore_seconds
     ends: PartitionOffsets = {m.target: journal.gate_ends[m.target] for m in plan.changelogs}
     told = time.monotonic()
@@ -136,12 +163,14 @@ def _await_restored(
         decision = watch.look()
         # The group keeps the members of an ended instance until their session times out. So ask the deployment.
         _assert_alive(rescale, plan)
+        if is_given_up():
+            raise GivenUp
         if decision.is_open and watch.is_stable:
             return watch.all_live()
         if time.monotonic() - told > TELL_SECONDS:
             told = time.monotonic()
             log.info("restoring: %s", ", ".join(map(str, decision.holding[:5])) or "the group is not stable yet")
-        return is_given_up()
+        return False
 
     poll_until(
         restored,
@@ -156,7 +185,7 @@ def _await_restored(
         ),
         longest_pause=POLL_SECONDS,
     )
-    return watch.first_at
+    return watch
 
 
 def _assert_alive(rescale: Rescale, plan: Plan) -> None:

@@ -25,8 +25,9 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.reset import fence
 from kafka_rescale.lifecycle.factory import gated_start
-from kafka_rescale.operations.expansion.behind_gate import changelog_ends, restore_behind_gate, total
+from kafka_rescale.operations.expansion.behind_gate import Restored, restore_behind_gate, total
 from kafka_rescale.operations.expansion.compaction import hold_compaction
+from kafka_rescale.operations.expansion.opening import Opening
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed, close_or_refuse
 
@@ -63,15 +64,12 @@ def prewarm(
     if journal.phase is not Phase.WARMING:
         log.info("nothing to pre-warm in phase %s", journal.phase)
         return dict(journal.prewarmed)
-    close_or_refuse(rescale, journal)
-    timings = restore_behind_gate(rescale, start, lambda: _opened(rescale, journal), keep=False)
-    warmth = None
-    # A person who starts and stops it by hand is not asked to do that again at night.
-    if not isinstance(application.lifecycle, ManualLifecycle):
-        warmth = _warmth(rescale, journal, timings["restore"])
-    rescale.advance(Phase.WARMING, prewarmed=dict(timings), warmth=warmth)
-    log.info("green has restored its stores ahead of the pause: %s", timings)
-    return dict(timings)
+    opening = Opening.taken(rescale, journal)
+    close_or_refuse(rescale, opening.assert_held())
+    restored = restore_behind_gate(opening, start, lambda: _opened(opening, journal), keep=False)
+    opening.advance(prewarmed=dict(restored.timings), warmth=_warmth(rescale, restored))
+    log.info("green has restored its stores ahead of the pause: %s", restored.timings)
+    return dict(restored.timings)
 
 
 def _assert_cold(rescale: Rescale, journal: Journal, *, deleted: bool) -> None:
@@ -95,9 +93,10 @@ def _assert_cold(rescale: Rescale, journal: Journal, *, deleted: bool) -> None:
     rescale.advance(journal.phase, was_warm="", prewarmed={}, warmth=None)
 
 
-def _opened(rescale: Rescale, journal: Journal) -> Journal:
+def _opened(opening: Opening, journal: Journal) -> Journal:
     """Prepare everything that the proof needs, and note in the journal that green may run."""
-    plan, admin = journal.plan, rescale.admin
+    rescale, plan = opening.rescale, journal.plan
+    admin = rescale.admin
     targets = [m.target for m in plan.moves]
     assert_nothing_committed(rescale, plan)
     fence(rescale.connection, plan, plan.moves)
@@ -106,12 +105,23 @@ def _opened(rescale: Rescale, journal: Journal) -> Journal:
     # before that, the entry would live on in green's store.
     hold_compaction(rescale, journal)
     ends = admin.end_offsets(targets, read_committed=False)
-    return rescale.advance(Phase.WARMING, gate_ends=ends, prewarmed={}, warmth=None, was_warm=plan.green)
+    return opening.advance(gate_ends=ends, prewarmed={}, warmth=None, was_warm=plan.green)
 
 
-def _warmth(rescale: Rescale, journal: Journal, seconds: float) -> Warmth:
-    """Return how far green has restored: nothing has been copied meanwhile."""
-    ends = changelog_ends(rescale, journal)
-    restored = total(ends) - total(rescale.admin.begin_offsets(ends))
-    pace = max(restored, 1) / max(seconds, 0.001)
-    return Warmth(offsets=total(ends), per_second=pace, seconds=seconds, checked_ms=now_ms())
+def _warmth(rescale: Rescale, restored: Restored) -> Warmth | None:
+    """Return how far green has restored, and how fast; None if it will not restore again before its switch."""
+    if isinstance(rescale.application.lifecycle, ManualLifecycle):
+        # A person who starts and stops it by hand is not asked to do that again at night.
+        return None
+    if not restored.keeps:
+        log.warning(
+            "green will not restore again before its switch, however long that is waited for: its instances have "
+            "not said that they can keep their local state. The gate's jar is of an earlier version, or the "
+            "program passes a gate to KafkaStreams without calling its `configure`."
+        )
+        return None
+    ends = {m.target: restored.ends[m.target] for m in rescale.journal().plan.changelogs}
+    offsets, seconds = total(ends), restored.timings["restore"]
+    copied = offsets - total(rescale.admin.begin_offsets(ends))
+    pace = max(copied, 1) / max(seconds, 0.001)
+    return Warmth(offsets=offsets, per_second=pace, seconds=seconds, checked_ms=now_ms())

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.expansion.lag import GateDecision
-from kafka_rescale.core.expansion.prewarming import Assigned, beats, change, gate_group, restoration
+from kafka_rescale.core.expansion.prewarming import Assigned, beats, can_keep, change, gate_group, restoration
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
 log = logging.getLogger(__name__)
@@ -37,6 +37,7 @@ class Restoring:
     :param is_stable: whether the group was stable at the last look.
     :param first: assignment of each member when the group was stable for the first time.
     :param first_at: monotonic clock at that moment.
+    :param keeps: whether all instances have said that they can keep their local state.
     :param counted: the instances' counts when everything was restored; None before.
     :param restored_at: monotonic clock at that moment.
     """
@@ -48,6 +49,7 @@ class Restoring:
     is_stable: bool = False
     first: Assigned = field(default_factory=dict)
     first_at: float = 0.0
+    keeps: bool = False
     counted: dict[str, int] | None = None
     restored_at: float = 0.0
 
@@ -72,7 +74,8 @@ class Restoring:
 
         :raises Changed: an instance has been silent for so long that it must have ended.
         """
-        now = beats(self.admin.committed_metadata(gate_group(self.green)), self.ends)
+        texts = self.admin.committed_metadata(gate_group(self.green))
+        now, self.keeps = beats(texts, self.ends), can_keep(texts, self.ends)
         if self.counted is None:
             self.counted, self.restored_at = now, time.monotonic()
             if not now:

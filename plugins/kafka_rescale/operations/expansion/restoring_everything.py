@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.expansion.lag import GateDecision
-from kafka_rescale.core.expansion.prewarming import MEMBERS, beats, instance_groups, restoration
+from kafka_rescale.core.expansion.prewarming import MEMBERS, beats, can_keep, instance_groups, restoration
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.operations.expansion.restoring import SILENT_SECONDS, Changed
 
@@ -35,6 +35,7 @@ class RestoringEverything:
     :param is_stable: at the last look, whether as many instances as expected restored in stable groups, or no
         further instance had come for ``SETTLED_SECONDS``.
     :param first_at: monotonic clock when the last instance came.
+    :param keeps: whether all instances have said that they can keep their local state.
     :param counted: the instances' counts when everything was restored; None before.
     """
 
@@ -46,6 +47,7 @@ class RestoringEverything:
     is_stable: bool = False
     first_at: float = field(default_factory=time.monotonic)
     counted: dict[str, int] | None = None
+    keeps: bool = True
     _heard: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def look(self) -> GateDecision:
@@ -82,7 +84,9 @@ class RestoringEverything:
     def _listen(self, instances: Iterable[str]) -> None:
         now = time.monotonic()
         for each in instances:
-            count = max(beats(self.admin.committed_metadata(each), self.ends).values(), default=0)
+            texts = self.admin.committed_metadata(each)
+            count = max(beats(texts, self.ends).values(), default=0)
+            self.keeps = self.keeps and (not count or can_keep(texts, self.ends))
             if each not in self._heard:
                 self.first_at = now
                 log.info("behind the gate: %d instances restore the stores of all tasks", len(self._heard) + 1)

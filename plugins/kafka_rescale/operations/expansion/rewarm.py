@@ -9,19 +9,23 @@ promotion requires would find a record of green's in a copy.
 from __future__ import annotations
 
 import logging
+import math
 import time
 
+from kafka_rescale.core.application.lifecycles import ManualLifecycle
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Switch
+from kafka_rescale.core.control.warmth import Warmth
 from kafka_rescale.core.expansion.prewarming import AGAIN
-from kafka_rescale.core.expansion.rewarming import WORTH_SECONDS, is_due, is_hurried
+from kafka_rescale.core.expansion.rewarming import WORTH_SECONDS, is_due, must_end
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.lease import require_owner
 from kafka_rescale.lifecycle.factory import gated_start
-from kafka_rescale.operations.expansion.behind_gate import changelog_ends, restore_behind_gate, total
+from kafka_rescale.operations.expansion.behind_gate import GivenUp, changelog_ends, restore_behind_gate, total
+from kafka_rescale.operations.expansion.opening import Opening
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed, close_or_refuse
 
@@ -36,12 +40,15 @@ def restore_again(application: Application, connection: KafkaConnection, *, owne
     """Let green restore what was copied since it was warm, if its switch is near and that takes some seconds.
 
     The process may be killed at any instruction. Then this can be called again. An order of a person to cut over
-    at once, or to cancel, ends it: what is restored by then stays.
+    at once, or to cancel, ends it, and so does the end of a window: what is restored by then stays.
+
+    If it fails, the switch does not begin: green may be cold by then, and would restore everything within the
+    pause.
 
     :param owner: the run that holds the lease.
     :raises Outage: green could not be started, or did not restore in time.
     :raises UnsafeState: green committed something, or the gate has refused what it wrote.
-    :raises Fenced: another run holds the lease.
+    :raises Fenced: another run holds the lease, or a later try has taken over.
     """
     rescale = Rescale.open(application, connection, owner)
     state = rescale.control.read()
@@ -49,71 +56,89 @@ def restore_again(application: Application, connection: KafkaConnection, *, owne
     journal = state.journal
     if journal is None or journal.phase is not Phase.WARMING:
         return
-    close_or_refuse(rescale, journal)
     warmth = journal.warmth
-    if warmth is None or not is_due(warmth, _switch(application, journal, state), now_ms()):
+    due = warmth is not None and is_due(warmth, _switch(application, state, journal), now_ms())
+    if not due and not journal.gate_ends:
         return
-    for _ in range(ROUNDS):
-        missing = warmth.missing(total(changelog_ends(rescale, journal)))
-        if missing < WORTH_SECONDS or not _restored(rescale, journal, missing):
-            break
-        warmth = rescale.journal().warmth
-        assert warmth is not None
-    rescale.advance(Phase.WARMING, warmth=warmth.checked(now_ms()))
+    opening = Opening.taken(rescale, journal)
+    # What a killed try has left behind the gate.
+    close_or_refuse(rescale, opening.assert_held())
+    if due and warmth is not None:
+        _Again(opening).restore(warmth)
 
 
-def _restored(rescale: Rescale, journal: Journal, missing: float) -> bool:
-    """Let green restore up to the present ends, and return whether it did; not if nobody waits for that."""
-    start = gated_start(rescale.application, rescale.lifecycle)
-    if start is None:
-        return False
-    plan = journal.plan
-    log.info(
-        "%s would restore for about %.0f s within the pause what was copied since it was warm. It does that "
-        "behind the gate now; `cut-over-now` goes on without it.",
-        plan.green,
-        missing,
-    )
-    ends: PartitionOffsets = {}
+class _Again:
+    """The second restoring of one try.
 
-    def opened() -> Journal:
-        assert_nothing_committed(rescale, plan)
-        ends.update(changelog_ends(rescale, journal))
-        return rescale.advance(Phase.WARMING, gate_ends=dict(ends), beside_copy=True)
+    :param opening: the right to do so.
+    """
 
-    hurry = _Hurry(rescale)
-    timings = restore_behind_gate(rescale, start, opened, keep=True, is_given_up=hurry.is_on)
-    if hurry.was_on:
-        log.warning("%s has not restored all of it: a person has said so.", plan.green)
-        return False
-    known = rescale.journal()
-    assert known.warmth is not None
-    again = round(known.prewarmed.get(AGAIN, 0.0) + timings["restore"], 3)
-    rescale.advance(
-        Phase.WARMING,
-        warmth=known.warmth.restored(total(ends), timings["restore"]),
-        prewarmed={**known.prewarmed, AGAIN: again},
-    )
-    log.info("%s has restored what was copied since it was warm: %s", plan.green, timings)
-    return True
+    def __init__(self, opening: Opening) -> None:
+        self.opening, self._rescale = opening, opening.rescale
+        self._asked_at = -math.inf
+
+    def restore(self, warmth: Warmth) -> None:
+        """Restore until little is missing, and note that it was decided."""
+        missing = 0.0
+        for _ in range(ROUNDS):
+            missing = warmth.missing(total(self._ends()))
+            if missing < WORTH_SECONDS or not self._is_possible():
+                break
+            try:
+                warmth = self._restored(warmth, missing)
+            except GivenUp:
+                log.warning("green has not restored all of it: the switch is wanted now, or its window ends")
+                break
+        self.opening.advance(warmth=warmth.checked(now_ms(), missing))
+
+    def _is_possible(self) -> bool:
+        rescale = self._rescale
+        start = gated_start(rescale.application, rescale.lifecycle)
+        return start is not None and not isinstance(rescale.application.lifecycle, ManualLifecycle)
+
+    def _restored(self, warmth: Warmth, missing: float) -> Warmth:
+        """Let green restore up to the present ends, and return how far it is.
+
+        :raises GivenUp: nobody waits for that any more.
+        """
+        start = gated_start(self._rescale.application, self._rescale.lifecycle)
+        assert start is not None
+        log.info(
+            "green would restore for about %.0f s within the pause what was copied since it was warm. It does "
+            "that behind the gate now; `cut-over-now` goes on without it.",
+            missing,
+        )
+        self._asked_at = -math.inf
+        restored = restore_behind_gate(self.opening, start, self._opened, keep=True, is_given_up=self._is_given_up)
+        seconds, known = restored.timings["restore"], self.opening.assert_held().prewarmed
+        warmth = warmth.restored(total(restored.ends), seconds)
+        prewarmed = {**known, AGAIN: round(known.get(AGAIN, 0.0) + seconds, 3)}
+        self.opening.advance(warmth=warmth, prewarmed=prewarmed)
+        log.info("green has restored what was copied since it was warm: %s", restored.timings)
+        return warmth
+
+    def _opened(self) -> Journal:
+        if self._is_given_up():
+            raise GivenUp
+        assert_nothing_committed(self._rescale, self.opening.assert_held().plan)
+        return self.opening.advance(gate_ends=self._ends(), beside_copy=True)
+
+    def _ends(self) -> PartitionOffsets:
+        return changelog_ends(self._rescale, self.opening.assert_held())
+
+    def _is_given_up(self) -> bool:
+        """Ask every few seconds what is said about the switch, and whether this try may go on at all."""
+        if time.monotonic() - self._asked_at < ASK_SECONDS:
+            return False
+        self._asked_at = time.monotonic()
+        state = self._rescale.control.read()
+        require_owner(state, self._rescale.application.application_id, self._rescale.owner)
+        assert state.journal is not None
+        self.opening.check(state.journal)
+        return must_end(_switch(self._rescale.application, state, state.journal), now_ms())
 
 
-class _Hurry:
-    """Asks every few seconds whether a person wants the switch at once, or not at all."""
-
-    def __init__(self, rescale: Rescale) -> None:
-        self._rescale, self._asked_at, self.was_on = rescale, time.monotonic(), False
-
-    def is_on(self) -> bool:
-        if time.monotonic() - self._asked_at >= ASK_SECONDS:
-            self._asked_at = time.monotonic()
-            state = self._rescale.control.read()
-            switch = state.switch
-            self.was_on = state.journal is not None and is_hurried(Switch.of(state.journal, switch))
-        return self.was_on
-
-
-def _switch(application: Application, journal: Journal, state: ControlState) -> Switch:
+def _switch(application: Application, state: ControlState, journal: Journal) -> Switch:
     """Return the record of the switch with the limit and the windows of the present file."""
     longest, windows = application.max_wait_seconds * 1000, application.cutover_windows
     found = Switch.of(journal, state.switch)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from kafka_rescale.core.control.journal import Journal
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.expansion.prewarming import gate_group, instance_groups, moved, refusals
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -21,16 +21,28 @@ def close_gate(rescale: Rescale, journal: Journal) -> str:
 
     Every step that may follow a killed step calls this.
 
+    :param journal: as the step has read it, which may be long ago.
     :returns: what was found and undone, for a person; empty if green has only restored its stores.
     :raises UnsafeState: an instance is alive after ``stop``.
+    :raises Fenced: another attempt has begun meanwhile, or the cutover has.
     """
     if not journal.gate_ends:
         return ""
+    known, journal = journal, rescale.journal()
+    if not journal.gate_ends:
+        return ""
+    if journal.attempt != known.attempt or journal.phase not in {Phase.WARMING, Phase.ROLLING_BACK}:
+        raise Fenced(
+            f"warm-up gate of {journal.plan.application}",
+            found=f"attempt {journal.attempt}, phase {journal.told}",
+            expected=f"attempt {known.attempt}, before its cutover",
+            remedy="Nothing to do here: nothing was stopped, and what is in the journal goes on.",
+        )
     refused = cool_down(rescale, journal.plan)
     trespass = " and ".join([*_undone(rescale, journal), *refused])
     if trespass:
         log.error("behind the warm-up gate, %s left %s", journal.plan.green, trespass)
-    rescale.advance(rescale.journal().phase, gate_ends={}, beside_copy=False)
+    rescale.advance(journal.phase, gate_ends={}, beside_copy=False)
     return trespass
 
 
@@ -85,7 +97,7 @@ def close_or_refuse(rescale: Rescale, journal: Journal) -> None:
             f"pre-warming of {journal.plan.green}",
             found=trespass,
             expected="neither offsets nor records of it: behind the gate it only restores its stores",
-            remedy="Its offsets are deleted now, and the copies that it wrote to are empty. Blue was not touched. "
+            remedy="Its offsets are deleted now, and copies that are named here are empty. Blue was not touched. "
             "If the gate has refused a write, the application writes by itself, as a wall-clock punctuator does, "
             "and can't be pre-warmed: remove `start_gated`, delete its local state, and trigger the expansion "
             "again with `local_state_deleted` on. If the gate has refused nothing, let `start_gated` set "

@@ -18,7 +18,7 @@ from kafka_rescale.operations.cutover.promotion import assert_unused, green_offs
 from kafka_rescale.operations.expansion.rescale import Rescale, blue, green
 from kafka_rescale.operations.expansion.survivors import assert_alone, assert_still
 from kafka_rescale.operations.expansion.timings import Timings
-from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed, cool_down
+from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed, close_or_refuse, cool_down
 
 
 class BlueGreen:
@@ -30,6 +30,9 @@ class BlueGreen:
     def prepare(self, rescale: Rescale, journal: Journal, jobs: JobsBeside) -> None:
         """Wait until the jobs beside the cutover are ready, and until held processes tell that they wait."""
         plan = journal.plan
+        if journal.beside_copy:
+            # A person has marked `await_window` as success while green restored.
+            close_or_refuse(rescale, journal)
         _assert_green_is_cold(rescale, journal)
         assert_unused(rescale, plan)
         journal = start_held(rescale, journal)
