@@ -17,6 +17,7 @@ import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.Configurable;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.PartitionInfo;
+import org.kafkarescale.GrownAssignor;
 import org.kafkarescale.WarmUpGate;
 
 /** What of the gate needs no broker; prints the name of each test that has passed. */
@@ -129,7 +130,7 @@ public final class WarmUpGateTest {
     }
 
     private static ConsumerPartitionAssignor assignor(final Map<String, Integer> wanted) {
-        final WarmUpGate.GrownAssignor gated = new WarmUpGate.GrownAssignor();
+        final GrownAssignor gated = new GrownAssignor();
         gated.configure(Map.of("kafka.rescale.gate.assignor", Spy.class.getName(), "kafka.rescale.gate.partitions", wanted,
             "some.setting", "x"));
         return gated;

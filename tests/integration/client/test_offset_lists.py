@@ -39,9 +39,9 @@ def test_they_are_the_same_as_those_of_librdkafka(
 
     lists, connection = OffsetLists(), KafkaConnection(client)
     found = (
-        lists.listed(connection, topics, offsets.EARLIEST, read_committed=False),
-        lists.listed(connection, topics, offsets.LATEST, read_committed=True),
-        lists.listed(connection, topics, offsets.LATEST, read_committed=False),
+        lists.ask(connection, topics, offsets.EARLIEST, read_committed=False),
+        lists.ask(connection, topics, offsets.LATEST, read_committed=True),
+        lists.ask(connection, topics, offsets.LATEST, read_committed=False),
     )
     assert found == expected
     assert [list(of.items()) for of in expected] == [list(of.items()) for of in found if of]
@@ -62,11 +62,11 @@ def test_without_a_complete_answer_there_is_none_and_it_rests(
     admin = ClusterAdmin(KafkaConnection(client))
     admin.ensure_topic(unique, 2, 1, {})
     lists, connection = OffsetLists(), KafkaConnection(client)
-    assert lists.listed(connection, [unique, f"{unique}-absent"], offsets.LATEST, read_committed=True) is None
-    assert lists.listed(connection, [unique], offsets.LATEST, read_committed=True) is None, "it rests"
+    assert lists.ask(connection, [unique, f"{unique}-absent"], offsets.LATEST, read_committed=True) is None
+    assert lists.ask(connection, [unique], offsets.LATEST, read_committed=True) is None, "it rests"
     lists._rests_until = 0.0
-    assert lists.listed(connection, [unique], offsets.LATEST, read_committed=True) == {unique: {0: 0, 1: 0}}
+    assert lists.ask(connection, [unique], offsets.LATEST, read_committed=True) == {unique: {0: 0, 1: 0}}
 
     nobody = KafkaConnection({"bootstrap.servers": "127.0.0.1:1"})
     monkeypatch.setattr(offset_lists, "SECONDS", 0.5)
-    assert OffsetLists().listed(nobody, [unique], offsets.LATEST, read_committed=True) is None
+    assert OffsetLists().ask(nobody, [unique], offsets.LATEST, read_committed=True) is None

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from kafka_rescale.core.application.field_errors import mistakes_of
 from kafka_rescale.core.application.streams import Application
-from kafka_rescale.core.errors import InvalidInput, Unreadable
+from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.operations.application.load import application_files, load_application, topology_of
 from pydantic import BaseModel, ValidationError, field_validator
 
@@ -38,23 +38,6 @@ def test_the_topology_may_be_a_file_next_to_it(tmp_path: Path) -> None:
     (tmp_path / "shop.topology.txt").write_text(declared("shop")["topology"])
     loaded = load_application(write(tmp_path, "shop", topology="shop.topology.txt"))
     assert topology_of(loaded).stores == ("customers", "totals", "hourly", "visits")
-
-
-def test_a_topology_that_can_not_be_read_at_the_moment_is_no_mistake_in_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A mount may be away. Airflow tries again what raises this, and nothing else of this kind."""
-    (tmp_path / "shop.topology.txt").write_text(declared("shop")["topology"])
-    file, read_text = write(tmp_path, "shop", topology="shop.topology.txt"), Path.read_text
-
-    def away(path: Path, **arguments: Any) -> str:
-        if path.suffix == ".txt":
-            raise OSError(5, "Input/output error")
-        return read_text(path, **arguments)
-
-    monkeypatch.setattr(Path, "read_text", away)
-    with pytest.raises(Unreadable, match=r"shop.topology.txt: found Input/output error"):
-        load_application(file)
 
 
 def test_the_topology_may_be_spelled_out(tmp_path: Path) -> None:

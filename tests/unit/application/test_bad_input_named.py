@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.errors import InvalidInput, Unreadable
 from kafka_rescale.operations.application.load import load_application
 
 from tests.support.small_application import declared, write
@@ -18,6 +19,23 @@ def message_of(file: Path) -> str:
     with pytest.raises(InvalidInput) as error:
         load_application(file)
     return str(error.value).replace(f"{file.parent}/", "")
+
+
+def test_a_topology_that_can_not_be_read_at_the_moment_is_no_mistake_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mount may be away. Airflow tries again what raises this, and nothing else of this kind."""
+    (tmp_path / "shop.topology.txt").write_text(declared("shop")["topology"])
+    file, read_text = write(tmp_path, "shop", topology="shop.topology.txt"), Path.read_text
+
+    def away(path: Path, **arguments: Any) -> str:
+        if path.suffix == ".txt":
+            raise OSError(5, "Input/output error")
+        return read_text(path, **arguments)
+
+    monkeypatch.setattr(Path, "read_text", away)
+    with pytest.raises(Unreadable, match=r"shop.topology.txt: found Input/output error"):
+        load_application(file)
 
 
 def test_a_module_of_the_user_that_fails_is_a_mistake_of_the_file(

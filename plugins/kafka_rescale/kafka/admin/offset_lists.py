@@ -50,7 +50,7 @@ class OffsetLists:
         self._end: weakref.finalize[..., Any] | None = None
         self._rests_until = 0.0
 
-    def listed(
+    def ask(
         self, connection: KafkaConnection, topics: Collection[str], at: int, *, read_committed: bool
     ) -> PartitionOffsets | None:
         """Return an offset of every partition; None if brokers have not told all of them at once.

@@ -202,7 +202,7 @@ class OffsetAdmin(TopicReader):
         if lists is None or at not in SPECS or not names:
             return None
         is_committed = isolation is IsolationLevel.READ_COMMITTED
-        return lists.listed(self.connection, names, at, read_committed=is_committed)
+        return lists.ask(self.connection, names, at, read_committed=is_committed)
 
     def _answers(
         self, wanted: Sequence[TopicPartition], spec: OffsetSpec, isolation: IsolationLevel

@@ -63,7 +63,7 @@ class Restored:
 def restore_behind_gate(
     opening: Opening,
     start: Callable[[Instance], object],
-    opened: Callable[[], Journal],
+    open_gate: Callable[[], Journal],
     *,
     keep: bool,
     is_given_up: Callable[[], bool] = lambda: False,
@@ -72,7 +72,7 @@ def restore_behind_gate(
 
     :param opening: the right of this try to do so.
     :param start: starts green behind the gate.
-    :param opened: prepares what the gate needs, and returns the journal, which says that green may run.
+    :param open_gate: prepares what the gate needs, and returns the journal, which says that green may run.
     :param keep: whether green goes on with its local state. Otherwise the gate deletes it.
     :param is_given_up: whether nobody waits for it any more; asked about once a second.
     :raises GivenUp: ``is_given_up`` has said so.
@@ -85,7 +85,7 @@ def restore_behind_gate(
     blue = rescale.admin.describe_group(rescale.journal().plan.blue)
     for left in reversed(range(TRIES)):
         timings = Timings({GIVEN_UP: round(given_up, 3)} if given_up else {})
-        journal = opened()
+        journal = open_gate()
         began = time.monotonic()
         try:
             # A process that has slept must neither tell the gate nor start anything beside a later try.

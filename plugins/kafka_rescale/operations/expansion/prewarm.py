@@ -66,7 +66,7 @@ def prewarm(
         return dict(journal.prewarmed)
     opening = Opening.taken(rescale, journal)
     close_or_refuse(rescale, opening.assert_held())
-    restored = restore_behind_gate(opening, start, lambda: _opened(opening, journal), keep=False)
+    restored = restore_behind_gate(opening, start, lambda: _open_gate(opening, journal), keep=False)
     opening.advance(prewarmed=dict(restored.timings), warmth=_warmth(rescale, restored))
     log.info("green has restored its stores ahead of the pause: %s", restored.timings)
     return dict(restored.timings)
@@ -93,7 +93,7 @@ def _assert_cold(rescale: Rescale, journal: Journal, *, deleted: bool) -> None:
     rescale.advance(journal.phase, was_warm="", prewarmed={}, warmth=None)
 
 
-def _opened(opening: Opening, journal: Journal) -> Journal:
+def _open_gate(opening: Opening, journal: Journal) -> Journal:
     """Prepare everything that the proof needs, and note in the journal that green may run."""
     rescale, plan = opening.rescale, journal.plan
     admin = rescale.admin

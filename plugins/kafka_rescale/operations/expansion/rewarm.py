@@ -85,7 +85,7 @@ class _Again:
             if missing < WORTH_SECONDS or not self._is_possible():
                 break
             try:
-                warmth = self._restored(warmth, missing)
+                warmth = self._restore_once(warmth, missing)
             except GivenUp:
                 log.warning("green has not restored all of it: the switch is wanted now, or its window ends")
                 break
@@ -96,7 +96,7 @@ class _Again:
         start = gated_start(rescale.application, rescale.lifecycle)
         return start is not None and not isinstance(rescale.application.lifecycle, ManualLifecycle)
 
-    def _restored(self, warmth: Warmth, missing: float) -> Warmth:
+    def _restore_once(self, warmth: Warmth, missing: float) -> Warmth:
         """Let green restore up to the present ends, and return how far it is.
 
         :raises GivenUp: nobody waits for that any more.
@@ -109,7 +109,9 @@ class _Again:
             missing,
         )
         self._asked_at = -math.inf
-        restored = restore_behind_gate(self.opening, start, self._opened, keep=True, is_given_up=self._is_given_up)
+        restored = restore_behind_gate(
+            self.opening, start, self._open_gate, keep=True, is_given_up=self._is_given_up
+        )
         seconds, known = restored.timings["restore"], self.opening.assert_held().prewarmed
         warmth = warmth.restored(total(restored.ends), seconds)
         prewarmed = {**known, AGAIN: round(known.get(AGAIN, 0.0) + seconds, 3)}
@@ -117,7 +119,7 @@ class _Again:
         log.info("green has restored what was copied since it was warm: %s", restored.timings)
         return warmth
 
-    def _opened(self) -> Journal:
+    def _open_gate(self) -> Journal:
         if self._is_given_up():
             raise GivenUp
         assert_nothing_committed(self._rescale, self.opening.assert_held().plan)
