@@ -40,7 +40,7 @@ def test_green_is_stopped_and_leaves_the_groups_in_whatever_phase(restarted: lis
         "stop shop-g2",
         "remove_members shop-g2",
         "delete_group shop-g2-gate",
-        "advance rolling_back",
+        "change ",
     ]
     assert world.journal.gate_ends == {}
     assert restarted == []

@@ -67,7 +67,7 @@ class TestWhenItIsDue:
         waiting = switch(windows=NIGHTLY, since_ms=NOON, until_ms=NOON + 48 * HOUR)
         assert not is_due(COLD, waiting, tonight - AHEAD_MS - 1)
         assert is_due(COLD, waiting, tonight - AHEAD_MS)
-        assert not is_due(COLD.checked(tonight - AHEAD_MS, 20.0), waiting, tonight)
+        assert not is_due(COLD.checked(tonight - AHEAD_MS), waiting, tonight)
 
     def test_earlier_if_the_last_restoring_took_long(self) -> None:
         named = switch(Order.NOW, not_before_ms=NOON + 2 * HOUR)
@@ -76,7 +76,7 @@ class TestWhenItIsDue:
 
     def test_at_once_if_the_approval_has_come_late(self) -> None:
         assert is_due(COLD, switch(), NOON)
-        assert not is_due(COLD.checked(NOON - AHEAD_MS, 20.0), switch(), NOON)
+        assert not is_due(COLD.checked(NOON - AHEAD_MS), switch(), NOON)
 
     @pytest.mark.parametrize("order", [Order.NOW, Order.HOLD, Order.CANCEL])
     def test_not_if_a_person_says_now_or_not_now(self, order: Order) -> None:
@@ -132,7 +132,7 @@ def test_too_little_is_left_to_the_pause(monkeypatch: pytest.MonkeyPatch) -> Non
     world = world_of(COLD.restored(26, 2.0))
     run(world, monkeypatch)
     assert started(world) == 0
-    assert world.journal.warmth == COLD.restored(26, 2.0).checked(NOON, 4.0)
+    assert world.journal.warmth == COLD.restored(26, 2.0).checked(NOON)
 
 
 def test_without_a_pre_warming_nothing_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +183,7 @@ def test_a_person_who_says_now_is_not_kept_waiting(monkeypatch: pytest.MonkeyPat
     run(world, monkeypatch)
     assert not world.running
     assert world.journal.gate_ends == {}
-    assert world.journal.warmth == COLD.checked(NOON, 20.0), "nobody knows how far it has restored"
+    assert world.journal.warmth == COLD.checked(NOON), "nobody knows how far it has restored"
 
 
 def test_what_the_gate_has_refused_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,8 +253,8 @@ def test_the_end_of_a_window_ends_it_so_that_the_switch_can_begin(monkeypatch: p
 @pytest.mark.parametrize("moment", ["before its start", "while it restores"])
 @pytest.mark.parametrize(
     "found",
-    [{"opening": 7}, {"phase": Phase.ROLLED_BACK}, {"phase": Phase.STARTED}, {"attempt": 2, "opening": 7}],
-    ids=["a later try", "rolled back", "promoted", "another attempt"],
+    [{"opening": 7}, {"phase": Phase.STARTED}, {"attempt": 2, "opening": 7}],
+    ids=["a later try", "promoted", "another attempt"],
 )
 def test_a_try_that_was_frozen_neither_starts_nor_stops_anything(
     monkeypatch: pytest.MonkeyPatch, found: dict[str, Any], moment: str
@@ -279,6 +279,41 @@ def test_a_try_that_was_frozen_neither_starts_nor_stops_anything(
     assert not [each for each in world.done if each.split()[0] in {"start_gated", "stop", "delete_group"}]
 
 
+@pytest.mark.parametrize("phase", [Phase.ROLLING_BACK, Phase.ROLLED_BACK])
+def test_what_has_started_behind_the_stop_of_a_rollback_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, phase: Phase
+) -> None:
+    """A start may take a minute. Nobody else would stop what it has started."""
+    world = world_of(patience=60)
+    start = world._start
+
+    def rolled_back_meanwhile(instance: Any) -> None:
+        world.journal = world.journal.model_copy(update={"phase": phase, "gate_ends": {}, "beside_copy": False})
+        start(instance)
+        world.done.clear()
+
+    monkeypatch.setattr(world, "_start", rolled_back_meanwhile)
+    with pytest.raises(Fenced):
+        run(world, monkeypatch)
+    assert not world.running
+    assert world.done == [f"stop {GREEN}"]
+    assert world.journal.phase is phase, "the attempt stays over"
+
+
+def test_a_try_that_freezes_within_its_stop_deletes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = world_of()
+
+    def freezes(_: Any) -> None:
+        world.journal = world.journal.model_copy(update={"phase": Phase.PROMOTED, "gate_ends": {}})
+        world.running, world.committed = False, {"orders": {0: 5}}
+
+    monkeypatch.setattr(world, "_stop", freezes)
+    with pytest.raises(Fenced, match="found attempt 1, phase promoted"):
+        run(world, monkeypatch)
+    assert world.committed == {"orders": {0: 5}}
+    assert world.journal.phase is Phase.PROMOTED
+
+
 def test_an_order_between_two_rounds_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     world = world_of()
     stop = world._stop
@@ -299,8 +334,8 @@ def test_the_next_look_comes_ten_minutes_ahead_although_the_pre_warming_took_hou
     long = COLD.restored(10, 3 * 3600.0)
     early = tonight - 6 * HOUR
     assert is_due(long, waiting, early)
-    assert not is_due(long.checked(early, 4.0), waiting, tonight - AHEAD_MS - 1)
-    assert is_due(long.checked(early, 4.0), waiting, tonight - AHEAD_MS)
+    assert not is_due(long.checked(early), waiting, tonight - AHEAD_MS - 1)
+    assert is_due(long.checked(early), waiting, tonight - AHEAD_MS)
 
 
 def test_the_trigger_hands_over_to_the_task_and_the_page_says_what_it_does() -> None:
@@ -315,7 +350,7 @@ def test_the_trigger_hands_over_to_the_task_and_the_page_says_what_it_does() -> 
         True,
         "the switch is near: the new generation may have to restore again",
     )
-    checked = state.model_copy(update={"journal": journal.model_copy(update={"warmth": COLD.checked(near, 20.0)})})
+    checked = state.model_copy(update={"journal": journal.model_copy(update={"warmth": COLD.checked(near)})})
     assert not is_over(checked, "test", near)[0]
 
     assert "restores" not in told_switch(state, near)

@@ -28,12 +28,9 @@ class Warmth(Value):
         """
         return max(0, offsets - self.offsets) / self.per_second
 
-    def checked(self, now_ms: int, missing: float) -> Self:
-        """Return the record after a decision.
-
-        :param missing: how many seconds were missing. The next decision need not come earlier than that takes.
-        """
-        return self.model_copy(update={"checked_ms": now_ms, "seconds": min(self.seconds, missing)})
+    def checked(self, now_ms: int) -> Self:
+        """Return the record after a decision."""
+        return self.model_copy(update={"checked_ms": now_ms})
 
     def restored(self, offsets: int, seconds: float) -> Self:
         """Return the record after green has restored what was copied since."""

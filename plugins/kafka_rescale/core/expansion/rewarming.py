@@ -16,16 +16,16 @@ MARGIN_MS = 180_000
 def is_due(warmth: Warmth, switch: Switch, now_ms: int) -> bool:
     """Whether the switch is so near that it has to be decided whether green should restore again.
 
-    It is decided ten minutes ahead of the switch, or earlier by twice the time that the last restoring took. If a
-    person has said "now", nothing delays the switch.
+    It is decided ten minutes ahead of the switch, and also twice the time that the last restoring took, if that is
+    more. If a person has said "now", nothing delays the switch.
 
     :param now_ms: wall clock, in ms since the epoch.
     """
     wait = wait_of(switch, now_ms)
     if wait.standing in {Standing.CANCELLED, Standing.EXPIRED} or wait.opens_ms is None or is_hurried(switch):
         return False
-    from_ms = wait.opens_ms - max(AHEAD_MS, round(2000 * warmth.seconds))
-    return warmth.checked_ms < from_ms <= now_ms
+    looks = [wait.opens_ms - max(AHEAD_MS, round(2000 * warmth.seconds)), wait.opens_ms - AHEAD_MS]
+    return any(warmth.checked_ms < from_ms <= now_ms for from_ms in looks)
 
 
 def must_end(switch: Switch, now_ms: int) -> bool:

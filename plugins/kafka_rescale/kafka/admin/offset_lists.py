@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Collection
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from kafka.protocol.consumer import ListOffsetsRequest
@@ -45,6 +45,7 @@ class OffsetLists:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._closing = threading.Lock()
         self._turns = threading.Semaphore(AT_ONCE)
         self._started: Any = None
         self._end: weakref.finalize[..., Any] | None = None
@@ -88,12 +89,15 @@ class OffsetLists:
         return time.monotonic() < self._rests_until
 
     def _close(self) -> None:
-        """End the client, which would look for brokers for ever. Another thread that asks by it has no answer."""
-        with self._lock:
+        """End the client, which would look for brokers for ever, when no other thread asks by it."""
+        with self._closing, ExitStack() as turns:
+            # A request that begins while its client ends might wait for ever.
+            for _ in range(AT_ONCE):
+                turns.enter_context(self._turns)
             end, self._started, self._end = self._end, None, None
-        if end is not None:
-            with suppress(Exception):
-                end()
+            if end is not None:
+                with suppress(Exception):
+                    end()
 
 
 async def _in_time(client: Any, topics: list[str], at: int, read_committed: bool) -> PartitionOffsets | None:

@@ -13,6 +13,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control import journal_store, lease
 from kafka_rescale.kafka.copy.bridging import assert_ended
 from kafka_rescale.operations.cutover.held import send_away
+from kafka_rescale.operations.expansion.opening import Opening
 from kafka_rescale.operations.expansion.rescale import LEASE_MS, Rescale
 from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.operations.expansion.warm_up_gate import close_gate
@@ -65,6 +66,8 @@ def begin(
         pacing=application.pacing,
     )
     if journal.phase is Phase.WARMING:
-        close_gate(rescale, journal)
+        if journal.gate_ends:
+            journal = Opening.taken(rescale, journal).assert_held()
+            close_gate(rescale, journal)
         journal = send_away(rescale, journal)
     return journal

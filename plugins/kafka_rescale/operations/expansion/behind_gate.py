@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kafka_rescale.core.cluster import GroupDescription
-from kafka_rescale.core.control.journal import Journal, PartitionOffsets
-from kafka_rescale.core.errors import Outage, TimedOut
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
+from kafka_rescale.core.errors import Fenced, Outage, TimedOut
 from kafka_rescale.core.expansion.prewarming import (
     GIVEN_UP,
     gate_group,
@@ -31,7 +31,7 @@ from kafka_rescale.operations.expansion.rescale import Rescale, green
 from kafka_rescale.operations.expansion.restoring import Changed, Restoring
 from kafka_rescale.operations.expansion.restoring_everything import RestoringEverything
 from kafka_rescale.operations.expansion.timings import Timings
-from kafka_rescale.operations.expansion.warm_up_gate import close_or_refuse
+from kafka_rescale.operations.expansion.warm_up_gate import close_or_refuse, cool_down
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +40,7 @@ Watch = Restoring | RestoringEverything
 POLL_SECONDS = 1.0
 TELL_SECONDS = 10.0
 TRIES = 2
+ROLLED = frozenset({Phase.ROLLING_BACK, Phase.ROLLED_BACK})
 
 
 class GivenUp(Exception):
@@ -85,6 +86,9 @@ def restore_behind_gate(
     blue = rescale.admin.describe_group(rescale.journal().plan.blue)
     for left in reversed(range(TRIES)):
         timings = Timings({GIVEN_UP: round(given_up, 3)} if given_up else {})
+        if rescale.lifecycle.is_running(green(opening.assert_held().plan)):
+            # The journal does not know of it: a start may have ended behind the stop of a rollback.
+            cool_down(rescale, opening.assert_held().plan)
         journal = open_gate()
         began = time.monotonic()
         try:
@@ -104,9 +108,26 @@ def restore_behind_gate(
             return Restored(timings, journal.gate_ends, watch.keeps)
         finally:
             with timings.part("stop"):
-                close_or_refuse(rescale, opening.assert_held())
+                _close(opening)
         given_up += time.monotonic() - began
     raise AssertionError(TRIES)
+
+
+def _close(opening: Opening) -> None:
+    """Stop green, and undo what it has done, if the right still holds.
+
+    :raises Fenced: it does not. If that is because of a rollback, green is stopped: its start may have ended
+        behind the rollback's own stop, and green owns nothing then.
+    """
+    rescale = opening.rescale
+    try:
+        journal = opening.assert_held()
+    except Fenced:
+        present = rescale.control.read().journal
+        if present is not None and present.attempt == opening.attempt and present.phase in ROLLED:
+            rescale.lifecycle.stop(green(present.plan))
+        raise
+    close_or_refuse(rescale, journal)
 
 
 def changelog_ends(rescale: Rescale, journal: Journal) -> PartitionOffsets:

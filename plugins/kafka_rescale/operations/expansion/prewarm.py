@@ -98,7 +98,10 @@ def _open_gate(opening: Opening, journal: Journal) -> Journal:
     rescale, plan = opening.rescale, journal.plan
     admin = rescale.admin
     targets = [m.target for m in plan.moves]
+    opening.assert_held()
     assert_nothing_committed(rescale, plan)
+    # A late process would fence the copying of a later try, within the pause perhaps.
+    journal = opening.assert_held()
     fence(rescale.connection, plan, plan.moves)
     wait_until_complete(admin, targets)
     # Green restores later deletions only when it starts after the promotion. If compaction removed a deletion

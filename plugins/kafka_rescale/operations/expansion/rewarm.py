@@ -79,7 +79,6 @@ class _Again:
 
     def restore(self, warmth: Warmth) -> None:
         """Restore until little is missing, and note that it was decided."""
-        missing = 0.0
         for _ in range(ROUNDS):
             missing = warmth.missing(total(self._ends()))
             if missing < WORTH_SECONDS or not self._is_possible():
@@ -89,7 +88,7 @@ class _Again:
             except GivenUp:
                 log.warning("green has not restored all of it: the switch is wanted now, or its window ends")
                 break
-        self.opening.advance(warmth=warmth.checked(now_ms(), missing))
+        self.opening.advance(warmth=warmth.checked(now_ms()))
 
     def _is_possible(self) -> bool:
         rescale = self._rescale

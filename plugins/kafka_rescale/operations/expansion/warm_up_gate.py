@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Fenced, UnsafeState
@@ -32,29 +33,37 @@ def close_gate(rescale: Rescale, journal: Journal) -> str:
     if not journal.gate_ends:
         return ""
     if journal.attempt != known.attempt or journal.phase not in {Phase.WARMING, Phase.ROLLING_BACK}:
-        raise Fenced(
-            f"warm-up gate of {journal.plan.application}",
-            found=f"attempt {journal.attempt}, phase {journal.told}",
-            expected=f"attempt {known.attempt}, before its cutover",
-            remedy="Nothing to do here: nothing was stopped, and what is in the journal goes on.",
-        )
-    refused = cool_down(rescale, journal.plan)
-    trespass = " and ".join([*_undone(rescale, journal), *refused])
+        raise _overtaken(journal, known)
+
+    def check(present: Journal) -> None:
+        """Check that nobody has taken over since: a process may freeze within ``stop``."""
+        ours = journal.attempt, journal.phase, journal.opening
+        if (present.attempt, present.phase, present.opening) != ours:
+            raise _overtaken(present, journal)
+
+    def change(present: Journal) -> Journal:
+        check(present)
+        return present.advanced(present.phase, now_ms=now_ms(), gate_ends={}, beside_copy=False)
+
+    refused = cool_down(rescale, journal.plan, lambda: check(rescale.journal()))
+    trespass = " and ".join([*_undone(rescale, journal, lambda: check(rescale.journal())), *refused])
     if trespass:
         log.error("behind the warm-up gate, %s left %s", journal.plan.green, trespass)
-    rescale.advance(journal.phase, gate_ends={}, beside_copy=False)
+    rescale.change(change)
     return trespass
 
 
-def cool_down(rescale: Rescale, plan: Plan) -> tuple[str, ...]:
+def cool_down(rescale: Rescale, plan: Plan, check: Callable[[], None] = lambda: None) -> tuple[str, ...]:
     """Stop green completely, and remove it from its groups.
 
+    :param check: raises an error if another process has taken over while ``stop`` was at work.
     :returns: the writes that the gate has refused. They are read after the stop, because a store flushes its cache
         when it closes.
     :raises UnsafeState: an instance is alive after ``stop``.
     """
     instance = green(plan)
     rescale.lifecycle.stop(instance)
+    check()
     alone = rescale.admin.groups_like(instance_groups(plan.green))
     left = [m for group in (plan.green, *alone) for m in rescale.admin.remove_members(group)]
     if left or rescale.lifecycle.is_running(instance):
@@ -106,15 +115,26 @@ def close_or_refuse(rescale: Rescale, journal: Journal) -> None:
         )
 
 
-def _undone(rescale: Rescale, journal: Journal) -> list[str]:
+def _overtaken(present: Journal, known: Journal) -> Fenced:
+    return Fenced(
+        f"warm-up gate of {known.plan.application}",
+        found=f"attempt {present.attempt}, phase {present.told}",
+        expected=f"attempt {known.attempt}, phase {known.phase}, and no later try",
+        remedy="Nothing to do here: what is in the journal goes on.",
+    )
+
+
+def _undone(rescale: Rescale, journal: Journal, check: Callable[[], None]) -> list[str]:
     admin, plan = rescale.admin, journal.plan
     committed = admin.committed(plan.green)
     written = _written(rescale, journal)
     # With its offsets, green would skip records at its start; with its records, the copies would not be copies.
     if committed:
+        check()
         admin.delete_group(plan.green)
     for move in plan.moves:
         if move.target in written:
+            check()
             restart(rescale.connection, plan, move, Mark(as_of_ms=now_ms(), attempt=journal.attempt))
     found = [f"committed offsets of {', '.join(sorted(committed))}"] if committed else []
     return [*found, f"records in {', '.join(written)}"] if written else found

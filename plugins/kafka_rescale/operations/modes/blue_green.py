@@ -15,6 +15,7 @@ from kafka_rescale.operations.cutover.copies import await_copied, await_ready
 from kafka_rescale.operations.cutover.held import assert_held_back, await_at_door, start_held
 from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
 from kafka_rescale.operations.cutover.promotion import assert_unused, green_offsets
+from kafka_rescale.operations.expansion.opening import Opening
 from kafka_rescale.operations.expansion.rescale import Rescale, blue, green
 from kafka_rescale.operations.expansion.survivors import assert_alone, assert_still
 from kafka_rescale.operations.expansion.timings import Timings
@@ -30,6 +31,9 @@ class BlueGreen:
     def prepare(self, rescale: Rescale, journal: Journal, jobs: JobsBeside) -> None:
         """Wait until the jobs beside the cutover are ready, and until held processes tell that they wait."""
         plan = journal.plan
+        if journal.was_warm:
+            # A try that hangs has no right to the gate any more.
+            journal = Opening.taken(rescale, journal).assert_held()
         if journal.beside_copy:
             # A person has marked `await_window` as success while green restored.
             close_or_refuse(rescale, journal)
