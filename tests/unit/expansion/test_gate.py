@@ -33,7 +33,7 @@ def test_where_nothing_was_started_nothing_is_done() -> None:
     assert world.done == []
 
 
-def test_green_is_stopped_and_leaves_the_groups_in_whatever_phase(restarted: list[str]) -> None:
+def test_green_is_stopped_and_leaves_the_groups_during_a_rollback_as_well(restarted: list[str]) -> None:
     world = GateWorld(journal=left_behind(ENDS), running=True, members=True)
     assert close(world) == ""
     assert world.done == [
