@@ -6,11 +6,12 @@ The process that works on it can die at every call.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
+import pytest
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.cluster import GroupDescription
@@ -201,6 +202,23 @@ class GateWorld:
     def _advance(self, phase: Phase, **changes: Any) -> Journal:
         self.journal = self.journal.advanced(phase, now_ms=1, **changes)
         return self.journal
+
+
+def killed_at_each_call(
+    make: Callable[..., GateWorld], run: Callable[[GateWorld], object]
+) -> Iterator[tuple[int, GateWorld]]:
+    """Yield each call of a whole run, and a world in which the process was killed at it. There it is still dead.
+
+    :param make: makes a world; its argument ``dies_at`` is the number of the call.
+    """
+    whole = make()
+    run(whole)
+    assert whole.calls > 10
+    for call in range(1, whole.calls + 1):
+        world = make(dies_at=call)
+        with pytest.raises(Killed):
+            run(world)
+        yield call, world
 
 
 def _next(looks: list[T]) -> T:

@@ -11,7 +11,7 @@ import pytest
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
-from kafka_rescale.core.errors import Outage, TimedOut, UnsafeState
+from kafka_rescale.core.errors import Fenced, Outage, TimedOut, UnsafeState
 from kafka_rescale.core.expansion.prewarming import gate_group
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.lifecycle.instance import Instance
@@ -78,6 +78,7 @@ class World:
             admin=admin,
             journal=self._call("", lambda: self.journal),
             advance=self._call("advance", self._advance),
+            change=self._call("advance", self._change),
         )
         rescale.is_alive = lambda _: self.running or self.members
         return rescale
@@ -120,6 +121,10 @@ class World:
         return GroupDescription(
             group, "Stable", ("i",) if is_live else ("blue-1-StreamThread-1-consumer-u",) * (group != GREEN)
         )
+
+    def _change(self, change: Callable[[Journal], Journal]) -> Journal:
+        self.journal = change(self.journal)
+        return self.journal
 
     def _advance(self, phase: Phase, **changes: Any) -> Journal:
         self.journal = self.journal.advanced(phase, now_ms=1, **changes)
@@ -196,6 +201,29 @@ def test_killed_at_any_call_of_the_stop_it_is_done_by_the_next_try() -> None:
         held.send_away(world.rescale, world.journal)
         assert not world.running
         assert world.journal.held == 0
+
+
+@pytest.mark.parametrize("found", [{"phase": Phase.PROMOTED}, {"attempt": 2}, {"opening": 7}])
+def test_a_try_that_was_frozen_sends_nobody_away(found: dict[str, Any]) -> None:
+    """By then green may own the inputs: if it were stopped, nobody would run."""
+    world = World()
+    before = world.start()
+    world.journal = world.journal.model_copy(update=found)
+    world.done.clear()
+    with pytest.raises(Fenced):
+        held.send_away(world.rescale, before)
+    assert world.running
+    assert world.done == []
+    assert world.journal.held
+
+
+def test_who_has_been_sent_away_already_is_not_stopped_once_more() -> None:
+    world = World()
+    before = world.start()
+    held.send_away(world.rescale, before)
+    world.done.clear()
+    assert held.send_away(world.rescale, before) == world.journal
+    assert world.done == []
 
 
 def test_an_application_that_can_not_start_is_found() -> None:

@@ -13,7 +13,7 @@ from kafka_rescale.operations.expansion import prewarm, restoring, restoring_eve
 from kafka_rescale.operations.expansion import warm_up_gate as gate
 from kafka_rescale.operations.expansion.rescale import Rescale
 
-from tests.support.expansion.gate_world import PLAN, GateWorld, Killed
+from tests.support.expansion.gate_world import PLAN, GateWorld, killed_at_each_call
 from tests.support.plans import stateless_plan
 from tests.support.small_application import application
 
@@ -58,13 +58,7 @@ def test_green_is_started_behind_the_gate_and_stopped_again(monkeypatch: pytest.
 
 
 def test_killed_at_any_call_it_is_done_by_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = GateWorld()
-    run(whole, monkeypatch)
-    assert whole.calls > 10
-    for call in range(1, whole.calls + 1):
-        world = GateWorld(dies_at=call)
-        with pytest.raises(Killed):
-            run(world, monkeypatch)
+    for call, world in killed_at_each_call(GateWorld, lambda world: run(world, monkeypatch)):
         assert not world.running or world.journal.gate_ends, "an instance that the journal knows nothing of"
         assert not world.members or world.journal.was_warm, "local state that the journal knows nothing of"
         world.dies_at = 0
@@ -109,12 +103,10 @@ def test_fewer_instances_than_before_are_waited_for(monkeypatch: pytest.MonkeyPa
 
 
 def test_killed_at_any_call_no_group_of_a_single_instance_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = GateWorld(protocol="streams", patience=30)
-    run(whole, monkeypatch)
-    for call in range(1, whole.calls + 1):
-        world = GateWorld(protocol="streams", patience=30, dies_at=call)
-        with pytest.raises(Killed):
-            run(world, monkeypatch)
+    def streams(**arguments: int) -> GateWorld:
+        return GateWorld(protocol="streams", patience=30, **arguments)
+
+    for call, world in killed_at_each_call(streams, lambda world: run(world, monkeypatch)):
         world.dies_at = 0
         assert run(world, monkeypatch), call
         assert world.alone == []

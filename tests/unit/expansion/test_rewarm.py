@@ -21,7 +21,7 @@ from kafka_rescale.operations.expansion import behind_gate, prewarm, rewarm
 from kafka_rescale.operations.expansion import warm_up_gate as gate
 from kafka_rescale.operations.expansion.rescale import Rescale
 
-from tests.support.expansion.gate_world import ENDS, GREEN, PLAN, TOPIC, GateWorld, Killed
+from tests.support.expansion.gate_world import ENDS, GREEN, PLAN, TOPIC, GateWorld, killed_at_each_call
 from tests.support.small_application import application
 
 NOON = 1_795_608_000_000
@@ -155,13 +155,7 @@ def test_another_runs_expansion_is_left_alone(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_killed_at_any_call_it_is_done_by_the_next_try(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = world_of()
-    run(whole, monkeypatch)
-    assert whole.calls > 10
-    for call in range(1, whole.calls + 1):
-        world = world_of(dies_at=call)
-        with pytest.raises(Killed):
-            run(world, monkeypatch)
+    for call, world in killed_at_each_call(world_of, lambda world: run(world, monkeypatch)):
         assert not world.running or world.journal.gate_ends, "an instance that the journal knows nothing of"
         world.dies_at = 0
         run(world, monkeypatch)

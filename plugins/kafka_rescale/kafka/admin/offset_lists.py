@@ -36,10 +36,6 @@ _Offsets = ListOffsetsRequest.ListOffsetsTopic
 _Partition = _Offsets.ListOffsetsPartition
 
 
-class Resting(Exception):
-    """Another thread has just had no complete answer."""
-
-
 class OffsetLists:
     """The listings of one cluster. Several threads may ask at the same time. It does not keep the connection."""
 
@@ -66,6 +62,8 @@ class OffsetLists:
         try:
             with self._turns:
                 client = self._client(connection)
+                if client is None:
+                    return None
                 found = client._manager.run(_in_time, client, sorted(topics), at, read_committed)
         except Exception as error:  # such as a crash of the client's own loop, which each later request repeats
             log.debug("offsets are asked for by librdkafka: %s", error)
@@ -75,9 +73,10 @@ class OffsetLists:
         return found
 
     def _client(self, connection: KafkaConnection) -> Any:
+        """Return the client; None if another thread has just had no complete answer."""
         with self._lock:
             if self._rests():
-                raise Resting
+                return None
             if self._started is None:
                 self._started = admin_client(connection, SECONDS)
                 # Its thread would live as long as the process. At the end of the process, it ends by itself.

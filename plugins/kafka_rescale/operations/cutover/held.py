@@ -20,6 +20,7 @@ from kafka_rescale.core.expansion.holding import Door, has_pass, pass_of, proces
 from kafka_rescale.core.expansion.prewarming import gate_group
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.lifecycle.factory import held_start
+from kafka_rescale.operations.expansion.opening import Opening
 from kafka_rescale.operations.expansion.rescale import Rescale, green
 from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed, cool_down
 
@@ -144,9 +145,14 @@ def send_away(rescale: Rescale, journal: Journal) -> Journal:
 
     :param journal: before the promotion.
     :raises UnsafeState: a process is alive after ``stop``. Without its pass, it ends by itself.
+    :raises Fenced: a later try has taken over, or another step has gone on.
     """
     if not journal.held:
         return journal
+    opening, present = Opening.shown_by(rescale, journal), rescale.journal()
+    if not present.held:
+        return present
+    opening.check(present)
     rescale.admin.delete_group(gate_group(journal.plan.green))
-    cool_down(rescale, journal.plan)
-    return rescale.advance(rescale.journal().phase, held=0)
+    cool_down(rescale, journal.plan, opening)
+    return opening.advance(held=0)

@@ -67,7 +67,7 @@ def begin(
     )
     if journal.phase is Phase.WARMING:
         if journal.gate_ends:
-            journal = Opening.taken(rescale, journal).assert_held()
+            journal = Opening.take(rescale, journal).assert_held()
             close_gate(rescale, journal)
         journal = send_away(rescale, journal)
     return journal

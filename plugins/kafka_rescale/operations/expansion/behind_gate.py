@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kafka_rescale.core.application.lifecycles import ManualLifecycle
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import Fenced, Outage, TimedOut
@@ -25,7 +26,7 @@ from kafka_rescale.core.expansion.prewarming import (
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import poll_until
-from kafka_rescale.lifecycle.instance import Instance
+from kafka_rescale.lifecycle.factory import Start, gated_start
 from kafka_rescale.operations.expansion.opening import Opening
 from kafka_rescale.operations.expansion.rescale import Rescale, green
 from kafka_rescale.operations.expansion.restoring import Changed, Restoring
@@ -63,7 +64,7 @@ class Restored:
 
 def restore_behind_gate(
     opening: Opening,
-    start: Callable[[Instance], object],
+    start: Start,
     open_gate: Callable[[], Journal],
     *,
     keep: bool,
@@ -82,28 +83,29 @@ def restore_behind_gate(
     :raises Fenced: a later try has taken over. This one has stopped nothing since.
     """
     given_up = 0.0
-    rescale = opening.rescale
-    blue = rescale.admin.describe_group(rescale.journal().plan.blue)
+    rescale, plan = opening.rescale, opening.assert_held().plan
+    blue = rescale.admin.describe_group(plan.blue)
     for left in reversed(range(TRIES)):
         timings = Timings({GIVEN_UP: round(given_up, 3)} if given_up else {})
-        if rescale.lifecycle.is_running(green(opening.assert_held().plan)):
+        if rescale.lifecycle.is_running(green(plan)):
             # The journal does not know of it: a start may have ended behind the stop of a rollback.
-            cool_down(rescale, opening.assert_held().plan)
+            opening.assert_held()
+            cool_down(rescale, plan, opening)
         journal = open_gate()
         began = time.monotonic()
         try:
             # A process that has slept must neither tell the gate nor start anything beside a later try.
             opening.assert_held()
-            _show_inputs(rescale, journal.plan, blue, keep=keep)
+            _show_inputs(rescale, plan, blue, keep=keep)
             with timings.part("restore"):
                 opening.assert_held()
-                start(green(journal.plan))
+                start(green(plan))
                 watch = _await_restored(rescale, journal, blue, is_given_up)
             timings.split("restore", "start", watch.first_at - began)
         except Changed as error:
             if not left:
-                raise _not_the_same(journal.plan, str(error)) from None
-            log.warning("%s: %s; it restores its stores again", journal.plan.green, error)
+                raise _not_the_same(plan, str(error)) from None
+            log.warning("%s: %s; it restores its stores again", plan.green, error)
         else:
             return Restored(timings, journal.gate_ends, watch.keeps)
         finally:
@@ -128,6 +130,13 @@ def _close(opening: Opening) -> None:
             rescale.lifecycle.stop(green(present.plan))
         raise
     close_or_refuse(rescale, journal)
+
+
+def unattended_start(rescale: Rescale) -> Start | None:
+    """Return what starts green behind the gate; None if nothing does, or if a person would be asked at night."""
+    if isinstance(rescale.application.lifecycle, ManualLifecycle):
+        return None
+    return gated_start(rescale.application, rescale.lifecycle)
 
 
 def changelog_ends(rescale: Rescale, journal: Journal) -> PartitionOffsets:

@@ -1,4 +1,4 @@
-"""Who may open and close the warm-up gate: one try of one task. A later try takes that over.
+"""Who may start and stop green before its promotion: one try of one task. A later try takes that over.
 
 A process may be frozen, and Airflow begins its task again meanwhile. When the process wakes, the later try may
 have passed, and green may own the inputs. If the late process stopped green then, nobody would run.
@@ -18,30 +18,37 @@ from kafka_rescale.operations.expansion.rescale import Rescale
 
 @dataclass(frozen=True)
 class Opening:
-    """The right of one try to open and to close the gate.
+    """The right of one try to open the warm-up gate, to close it, and to stop what waits at the door.
 
     :param attempt: number of the attempt in the journal.
+    :param phase: the phase in which the right holds.
     :param number: of this try; the journal has that of the latest try.
     """
 
     rescale: Rescale
     attempt: int
+    phase: Phase
     number: int
 
     @classmethod
-    def taken(cls, rescale: Rescale, journal: Journal) -> Self:
+    def shown_by(cls, rescale: Rescale, journal: Journal) -> Self:
+        """Return the right of the try that has read or written a journal."""
+        return cls(rescale, journal.attempt, journal.phase, journal.opening)
+
+    @classmethod
+    def take(cls, rescale: Rescale, journal: Journal) -> Self:
         """Take over from an earlier try, and return the right.
 
         :param journal: the journal that the try began with.
         :raises Fenced: the attempt has ended meanwhile, or its cutover has begun.
         """
-        opening = cls(rescale, journal.attempt, 1 + secrets.randbits(52))
+        opening = cls(rescale, journal.attempt, Phase.WARMING, 1 + secrets.randbits(52))
 
-        def take(present: Journal) -> Journal:
-            opening.check_attempt(present)
-            return present.advanced(Phase.WARMING, now_ms=now_ms(), opening=opening.number)
+        def change(present: Journal) -> Journal:
+            opening._check_attempt(present)
+            return present.advanced(present.phase, now_ms=now_ms(), opening=opening.number)
 
-        rescale.change(take)
+        rescale.change(change)
         return opening
 
     def advance(self, **changes: object) -> Journal:
@@ -52,7 +59,7 @@ class Opening:
 
         def change(present: Journal) -> Journal:
             self.check(present)
-            return present.advanced(Phase.WARMING, now_ms=now_ms(), **changes)
+            return present.advanced(present.phase, now_ms=now_ms(), **changes)
 
         return self.rescale.change(change)
 
@@ -70,22 +77,19 @@ class Opening:
 
         :raises Fenced: it does not hold any more.
         """
-        self.check_attempt(journal)
+        self._check_attempt(journal)
         if journal.opening != self.number:
-            raise self._overtaken("a later try of this task, which has taken over")
+            raise self._overtaken("a later try, which has taken over")
 
-    def check_attempt(self, journal: Journal) -> None:
-        """Check that the attempt goes on, and that its cutover has not begun.
-
-        :raises Fenced: it has ended, or its cutover has begun.
-        """
-        if journal.phase is not Phase.WARMING or journal.attempt != self.attempt:
+    def _check_attempt(self, journal: Journal) -> None:
+        is_same = (journal.attempt, journal.phase) == (self.attempt, self.phase)
+        if not is_same or journal.is_promoted:
             raise self._overtaken(f"attempt {journal.attempt}, phase {journal.told}")
 
     def _overtaken(self, found: str) -> Fenced:
         return Fenced(
             f"warm-up gate of {self.rescale.application.application_id}",
             found=found,
-            expected=f"attempt {self.attempt} in phase {Phase.WARMING}, and no later try",
-            remedy="Nothing to do here: nothing was stopped by this try, and what is in the journal goes on.",
+            expected=f"attempt {self.attempt}, phase {self.phase}, and no later try",
+            remedy="Nothing to do here: what is in the journal goes on.",
         )

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 
-from kafka_rescale.core.application.lifecycles import ManualLifecycle
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.warmth import Warmth
@@ -25,7 +24,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.reset import fence
 from kafka_rescale.lifecycle.factory import gated_start
-from kafka_rescale.operations.expansion.behind_gate import Restored, restore_behind_gate, total
+from kafka_rescale.operations.expansion.behind_gate import Restored, restore_behind_gate, total, unattended_start
 from kafka_rescale.operations.expansion.compaction import hold_compaction
 from kafka_rescale.operations.expansion.opening import Opening
 from kafka_rescale.operations.expansion.rescale import Rescale
@@ -64,7 +63,7 @@ def prewarm(
     if journal.phase is not Phase.WARMING:
         log.info("nothing to pre-warm in phase %s", journal.phase)
         return dict(journal.prewarmed)
-    opening = Opening.taken(rescale, journal)
+    opening = Opening.take(rescale, journal)
     close_or_refuse(rescale, opening.assert_held())
     restored = restore_behind_gate(opening, start, lambda: _open_gate(opening, journal), keep=False)
     opening.advance(prewarmed=dict(restored.timings), warmth=_warmth(rescale, restored))
@@ -113,8 +112,7 @@ def _open_gate(opening: Opening, journal: Journal) -> Journal:
 
 def _warmth(rescale: Rescale, restored: Restored) -> Warmth | None:
     """Return how far green has restored, and how fast; None if it will not restore again before its switch."""
-    if isinstance(rescale.application.lifecycle, ManualLifecycle):
-        # A person who starts and stops it by hand is not asked to do that again at night.
+    if unattended_start(rescale) is None:
         return None
     if not restored.keeps:
         log.warning(

@@ -12,7 +12,6 @@ import logging
 import math
 import time
 
-from kafka_rescale.core.application.lifecycles import ManualLifecycle
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.control.state import ControlState
@@ -23,10 +22,17 @@ from kafka_rescale.core.expansion.rewarming import WORTH_SECONDS, is_due, must_e
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.lease import require_owner
-from kafka_rescale.lifecycle.factory import gated_start
-from kafka_rescale.operations.expansion.behind_gate import GivenUp, changelog_ends, restore_behind_gate, total
+from kafka_rescale.lifecycle.factory import Start
+from kafka_rescale.operations.expansion.behind_gate import (
+    GivenUp,
+    changelog_ends,
+    restore_behind_gate,
+    total,
+    unattended_start,
+)
 from kafka_rescale.operations.expansion.opening import Opening
 from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.switch import begun_by
 from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed, close_or_refuse
 
 log = logging.getLogger(__name__)
@@ -60,7 +66,7 @@ def restore_again(application: Application, connection: KafkaConnection, *, owne
     due = warmth is not None and is_due(warmth, _switch(application, state, journal), now_ms())
     if not due and not journal.gate_ends:
         return
-    opening = Opening.taken(rescale, journal)
+    opening = Opening.take(rescale, journal)
     # What a killed try has left behind the gate.
     close_or_refuse(rescale, opening.assert_held())
     if due and warmth is not None:
@@ -79,29 +85,23 @@ class _Again:
 
     def restore(self, warmth: Warmth) -> None:
         """Restore until little is missing, and note that it was decided."""
+        start = unattended_start(self._rescale)
         for _ in range(ROUNDS):
             missing = warmth.missing(total(self._ends()))
-            if missing < WORTH_SECONDS or not self._is_possible():
+            if start is None or missing < WORTH_SECONDS:
                 break
             try:
-                warmth = self._restore_once(warmth, missing)
+                warmth = self._restore_once(start, warmth, missing)
             except GivenUp:
                 log.warning("green has not restored all of it: the switch is wanted now, or its window ends")
                 break
         self.opening.advance(warmth=warmth.checked(now_ms()))
 
-    def _is_possible(self) -> bool:
-        rescale = self._rescale
-        start = gated_start(rescale.application, rescale.lifecycle)
-        return start is not None and not isinstance(rescale.application.lifecycle, ManualLifecycle)
-
-    def _restore_once(self, warmth: Warmth, missing: float) -> Warmth:
+    def _restore_once(self, start: Start, warmth: Warmth, missing: float) -> Warmth:
         """Let green restore up to the present ends, and return how far it is.
 
         :raises GivenUp: nobody waits for that any more.
         """
-        start = gated_start(self._rescale.application, self._rescale.lifecycle)
-        assert start is not None
         log.info(
             "green would restore for about %.0f s within the pause what was copied since it was warm. It does "
             "that behind the gate now; `cut-over-now` goes on without it.",
@@ -141,6 +141,5 @@ class _Again:
 
 def _switch(application: Application, state: ControlState, journal: Journal) -> Switch:
     """Return the record of the switch with the limit and the windows of the present file."""
-    longest, windows = application.max_wait_seconds * 1000, application.cutover_windows
     found = Switch.of(journal, state.switch)
-    return found.begun(now_ms(), longest, windows, found.tombstone_ms, asks=found.asked)
+    return begun_by(application, found, found.tombstone_ms, now_ms(), asks=found.asked)

@@ -168,8 +168,15 @@ def _beginning(
 ) -> Callable[[Switch], Switch]:
     journal = control.read().journal
     kept_ms = tombstone_ms(connection, journal.plan) if journal is not None else None
+    return lambda switch: begun_by(application, switch, kept_ms, now_ms(), asks=asks)
+
+
+def begun_by(
+    application: Application, switch: Switch, tombstone_ms: int | None, now_ms: int, *, asks: bool
+) -> Switch:
+    """Return the record of a switch that is waited for, with the limit and the windows of an application file."""
     longest, windows = application.max_wait_seconds * 1000, application.cutover_windows
-    return lambda switch: switch.begun(now_ms(), longest, windows, kept_ms, asks=asks)
+    return switch.begun(now_ms, longest, windows, tombstone_ms, asks=asks)
 
 
 def tombstone_ms(connection: KafkaConnection, plan: Plan) -> int | None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
-from kafka_rescale.core.control.journal import Journal, Phase
-from kafka_rescale.core.errors import Fenced, UnsafeState
+from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion.prewarming import gate_group, instance_groups, moved, refusals
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.marks import Mark
 from kafka_rescale.kafka.copy.reset import restart
+from kafka_rescale.operations.expansion.opening import Opening
 from kafka_rescale.operations.expansion.rescale import Rescale, green
 
 log = logging.getLogger(__name__)
@@ -25,45 +25,35 @@ def close_gate(rescale: Rescale, journal: Journal) -> str:
     :param journal: as the step has read it, which may be long ago.
     :returns: what was found and undone, for a person; empty if green has only restored its stores.
     :raises UnsafeState: an instance is alive after ``stop``.
-    :raises Fenced: another attempt has begun meanwhile, or the cutover has.
+    :raises Fenced: a later try has taken over, another attempt has begun, or the cutover has.
     """
     if not journal.gate_ends:
         return ""
-    known, journal = journal, rescale.journal()
+    opening, journal = Opening.shown_by(rescale, journal), rescale.journal()
     if not journal.gate_ends:
         return ""
-    if journal.attempt != known.attempt or journal.phase not in {Phase.WARMING, Phase.ROLLING_BACK}:
-        raise _overtaken(journal, known)
-
-    def check(present: Journal) -> None:
-        """Check that nobody has taken over since: a process may freeze within ``stop``."""
-        ours = journal.attempt, journal.phase, journal.opening
-        if (present.attempt, present.phase, present.opening) != ours:
-            raise _overtaken(present, journal)
-
-    def change(present: Journal) -> Journal:
-        check(present)
-        return present.advanced(present.phase, now_ms=now_ms(), gate_ends={}, beside_copy=False)
-
-    refused = cool_down(rescale, journal.plan, lambda: check(rescale.journal()))
-    trespass = " and ".join([*_undone(rescale, journal, lambda: check(rescale.journal())), *refused])
+    opening.check(journal)
+    refused = cool_down(rescale, journal.plan, opening)
+    trespass = " and ".join([*_undone(journal, opening), *refused])
     if trespass:
         log.error("behind the warm-up gate, %s left %s", journal.plan.green, trespass)
-    rescale.change(change)
+    opening.advance(gate_ends={}, beside_copy=False)
     return trespass
 
 
-def cool_down(rescale: Rescale, plan: Plan, check: Callable[[], None] = lambda: None) -> tuple[str, ...]:
+def cool_down(rescale: Rescale, plan: Plan, opening: Opening | None = None) -> tuple[str, ...]:
     """Stop green completely, and remove it from its groups.
 
-    :param check: raises an error if another process has taken over while ``stop`` was at work.
+    :param opening: the right to do so, which is looked at behind ``stop``: a process may freeze within it.
     :returns: the writes that the gate has refused. They are read after the stop, because a store flushes its cache
         when it closes.
     :raises UnsafeState: an instance is alive after ``stop``.
+    :raises Fenced: ``opening`` does not hold any more.
     """
     instance = green(plan)
     rescale.lifecycle.stop(instance)
-    check()
+    if opening is not None:
+        opening.assert_held()
     alone = rescale.admin.groups_like(instance_groups(plan.green))
     left = [m for group in (plan.green, *alone) for m in rescale.admin.remove_members(group)]
     if left or rescale.lifecycle.is_running(instance):
@@ -115,26 +105,18 @@ def close_or_refuse(rescale: Rescale, journal: Journal) -> None:
         )
 
 
-def _overtaken(present: Journal, known: Journal) -> Fenced:
-    return Fenced(
-        f"warm-up gate of {known.plan.application}",
-        found=f"attempt {present.attempt}, phase {present.told}",
-        expected=f"attempt {known.attempt}, phase {known.phase}, and no later try",
-        remedy="Nothing to do here: what is in the journal goes on.",
-    )
-
-
-def _undone(rescale: Rescale, journal: Journal, check: Callable[[], None]) -> list[str]:
-    admin, plan = rescale.admin, journal.plan
+def _undone(journal: Journal, opening: Opening) -> list[str]:
+    rescale, plan = opening.rescale, journal.plan
+    admin = rescale.admin
     committed = admin.committed(plan.green)
     written = _written(rescale, journal)
     # With its offsets, green would skip records at its start; with its records, the copies would not be copies.
     if committed:
-        check()
+        opening.assert_held()
         admin.delete_group(plan.green)
     for move in plan.moves:
         if move.target in written:
-            check()
+            opening.assert_held()
             restart(rescale.connection, plan, move, Mark(as_of_ms=now_ms(), attempt=journal.attempt))
     found = [f"committed offsets of {', '.join(sorted(committed))}"] if committed else []
     return [*found, f"records in {', '.join(written)}"] if written else found

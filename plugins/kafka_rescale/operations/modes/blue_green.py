@@ -31,9 +31,8 @@ class BlueGreen:
     def prepare(self, rescale: Rescale, journal: Journal, jobs: JobsBeside) -> None:
         """Wait until the jobs beside the cutover are ready, and until held processes tell that they wait."""
         plan = journal.plan
-        if journal.was_warm:
-            # A try that hangs has no right to the gate any more.
-            journal = Opening.taken(rescale, journal).assert_held()
+        # A try that hangs has no right any more to start or to stop green.
+        journal = Opening.take(rescale, journal).assert_held()
         if journal.beside_copy:
             # A person has marked `await_window` as success while green restored.
             close_or_refuse(rescale, journal)
