@@ -52,7 +52,7 @@ class TestText:
 def test_a_partition_gets_the_keys_of_these(
     partitioner: str, current: int, target: int, expected: list[list[int]]
 ) -> None:
-    assert [parents(partitioner, current, target, p) for p in range(target)] == expected
+    assert [list(parents(partitioner, current, target, p)) for p in range(target)] == expected
 
 
 class TestStart:

@@ -94,19 +94,21 @@ def start_metadata(plan: Plan, of_blue: OffsetTexts) -> dict[str, dict[int, str]
 
 def _carried(texts: Mapping[int, str], partitioner: str, current: int, target: int) -> dict[int, str]:
     of = {p: parents(partitioner, current, target, p) for p in range(target)}
-    found = {p: _earliest([texts.get(q, "") for q in its]) for p, its in of.items()}
-    return {p: text for p, text in found.items() if text}
+    # Often all partitions have the same parents. Within the pause, thousands of partitions are not compared with
+    # thousands of others.
+    earliest = {its: _earliest([texts.get(q, "") for q in its]) for its in set(of.values())}
+    return {p: text for p, its in of.items() if (text := earliest[its])}
 
 
-def parents(partitioner: str, current: int, target: int, partition: int) -> list[int]:
+def parents(partitioner: str, current: int, target: int, partition: int) -> range:
     """Return the partitions whose keys a partition of another count may get."""
     if partitioner.startswith(_STATIC) or current == target:
-        return [partition] if partition < current else []
+        return range(partition, min(partition + 1, current))
     if partitioner in _BY_REMAINDER and target % current == 0:
-        return [partition % current]
+        return range(partition % current, partition % current + 1)
     if partitioner in _BY_REMAINDER and current % target == 0:
-        return list(range(partition, current, target))
-    return list(range(current))
+        return range(partition, current, target)
+    return range(current)
 
 
 def _earliest(texts: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ SETTINGS = {
     "enable.partition.eof": True,
     "isolation.level": "read_committed",
     "auto.offset.reset": "earliest",
-    "fetch.wait.max.ms": 20,
+    "fetch.wait.max.ms": 5,
 }
 
 # A number and not OFFSET_BEGINNING: librdkafka takes half a second to look a logical offset up (measured: 0.50 s

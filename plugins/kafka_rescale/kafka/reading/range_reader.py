@@ -27,7 +27,7 @@ SETTINGS = {
     "enable.partition.eof": True,
     "isolation.level": "read_committed",
     "auto.offset.reset": "error",
-    "fetch.wait.max.ms": 20,
+    "fetch.wait.max.ms": 5,
     # Each replica is cleaned by itself. Other code asks the leader what a log still has. So read from the leader.
     "client.rack": "",
 }
