@@ -100,7 +100,7 @@ def _store(connection: KafkaConnection, name: str, entries: int) -> tuple[Journa
     fill(connection, move.source, entries)
     plan = _plan(name, [move])
     copy_worker(connection, plan)
-    return Journal(plan=plan), last_fences(connection, plan, admin.end_offsets([move.source]))
+    return Journal(plan=plan), _fences(connection, plan)
 
 
 def _fixed(spark: SparkSession, connection: KafkaConnection, entries: int, tell: Callable[[str], None]) -> float:
@@ -126,7 +126,12 @@ def _small_stores(connection: KafkaConnection, entries: int) -> tuple[Journal, F
         moves.append(move)
     plan = _plan(f"with-{entries}", moves)
     copy_worker(connection, plan)
-    return Journal(plan=plan), last_fences(connection, plan, admin.end_offsets([m.source for m in moves]))
+    return Journal(plan=plan), _fences(connection, plan)
+
+
+def _fences(connection: KafkaConnection, plan: Plan) -> Fences:
+    ends = ClusterAdmin(connection).end_offsets([move.source for move in plan.changelogs])
+    return last_fences(connection, plan, ends, compared_topics(connection, plan))
 
 
 def _plan(name: str, moves: Sequence[Move]) -> Plan:

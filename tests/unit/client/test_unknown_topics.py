@@ -104,6 +104,9 @@ class Admin(TopicReader):
         known = [name for name in names if name not in self._absent and not self._is_young]
         return {name: TopicDescription(name, 8, 1, topic_id=f"id of {name}") for name in known}
 
+    def topic_ids(self, names: Iterable[str]) -> dict[str, str]:
+        return {name: of.topic_id for name, of in self.describe_topics(names).items()}
+
     def is_absent(self, name: str) -> bool:
         return name in self._absent
 

@@ -52,6 +52,13 @@ class TopicReader(AdminCalls):
             if len(partition.isr) < len(partition.replicas)
         ]
 
+    def topic_ids(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the ids by topic, without names that don't exist or that no topic can have.
+
+        :raises Outage: the brokers don't answer in time.
+        """
+        return {name: str(topic.topic_id) for name, topic in self._described(names).items()}
+
     def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         """Return the topics by name, without names that don't exist or that no topic can have.
 

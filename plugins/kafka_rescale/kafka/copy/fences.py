@@ -7,12 +7,13 @@ positions around them can be related, whatever the copy does meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from confluent_kafka import Consumer
 
+from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.plan.plan import Move, Plan
@@ -39,7 +40,7 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
     """
     admin, moves = ClusterAdmin(connection), plan.changelogs
     sources, targets = [m.source for m in moves], [m.target for m in moves]
-    green = _green(admin, targets)
+    green = _green(admin, admin.existing_topics(targets))
     with closing_consumer(connection, plan.copy_group) as consumer:
         begun = _positions(consumer, moves)
         green_begun = _decided_ends(admin, targets)
@@ -58,16 +59,21 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
     )
 
 
-def last_fences(connection: KafkaConnection, plan: Plan, ends: PartitionOffsets) -> Fences:
+def last_fences(
+    connection: KafkaConnection, plan: Plan, ends: PartitionOffsets, topics: Mapping[str, TopicDescription]
+) -> Fences:
     """Return the fences of a copy that has ended at the ends of a stopped blue.
 
     :param ends: blue's ends, captured when it was proven gone. Everything below them is in green.
+    :param topics: descriptions of the changelogs of both generations. They may be a little old, because to ask for
+        those of thousands of partitions takes long, and blue is stopped. If somebody has created a topic anew
+        since, the promotion finds another id than these have.
     """
     admin, targets = ClusterAdmin(connection), [m.target for m in plan.changelogs]
     as_of_ms = now_ms()
     # Blue is stopped: side by side.
     with ThreadPoolExecutor(2) as pool:
-        described = pool.submit(_green, admin, targets)
+        described = pool.submit(_green, admin, {topic: topics[topic] for topic in targets})
         green_ends = _decided_ends(admin, targets)
         green = described.result()
     positions = {m.source: ends[m.source] for m in plan.changelogs}
@@ -95,17 +101,16 @@ def topic_ids(admin: ClusterAdmin, topics: Iterable[str]) -> dict[str, str]:
     A broker that has just started may not know a topic. Only a controller is believed that a topic is absent.
     """
     wanted = set(topics)
-    found = admin.describe_topics(wanted)
+    found = admin.topic_ids(wanted)
     hidden = [topic for topic in sorted(wanted - found.keys()) if not admin.is_absent(topic)]
-    return {topic: of.topic_id for topic, of in {**found, **admin.existing_topics(hidden)}.items()}
+    return {**found, **{topic: of.topic_id for topic, of in admin.existing_topics(hidden).items()}}
 
 
-def _green(admin: ClusterAdmin, topics: Sequence[str]) -> dict[str, Any]:
-    described = admin.existing_topics(topics)
+def _green(admin: ClusterAdmin, topics: Mapping[str, TopicDescription]) -> dict[str, Any]:
     return {
-        "green_topics": {topic: of.topic_id for topic, of in described.items()},
+        "green_topics": {topic: of.topic_id for topic, of in topics.items()},
         "green_begins": admin.begin_offsets(topics),
-        "green_compacted": tuple(t for t, of in sorted(described.items()) if "delete" not in of.cleanup_policy),
+        "green_compacted": tuple(t for t, of in sorted(topics.items()) if "delete" not in of.cleanup_policy),
     }
 
 

@@ -80,10 +80,10 @@ class RollingComparison:
 
     def _last(self, ends: PartitionOffsets) -> RollingProof:
         began = time.monotonic()
-        now = last_fences(self._connection, self._plan, ends)
-        before = self._before(now, self._latest)
         # Described some seconds ago. This is within the pause, and many partitions take long.
         topics = self._topics or compared_topics(self._connection, self._plan)
+        now = last_fences(self._connection, self._plan, ends, topics)
+        before = self._before(now, self._latest)
         stretch = Stretch(before.fences, now, is_last=True)
         stores = compare_stretch(self._connection, self._plan, stretch, topics)
         return before.extended(now, stores, time.monotonic() - began, is_complete=True)
