@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.generations import Generations, promoted_generations
 from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.control.state import ControlState
@@ -87,6 +88,16 @@ class TestBridged:
         # Another expansion has begun. This was only possible because the bridge of the previous one had ended.
         later = journal.model_copy(update={"plan": plan.model_copy(update={"green": "ordered-g3"})})
         assert source_at(ControlState(generations=running, journal=later), NAME, DAY).bridged == ()
+
+    def test_the_ends_of_a_bridge_that_has_ended_are_known_without_its_group(self) -> None:
+        plan, ends = repartitioned_plan(4, 8), {"orders": dict.fromkeys(range(4), 9)}
+        running = Generations(running=plan.green, generation=2, since_ms=1, inputs={"orders": "orders-p8"})
+        bridge = Bridge(plan=plan.fingerprint, begun=True, ends=ends)
+        journal = Journal(plan=plan, phase=Phase.COMPLETE, pause_started_ms=1)
+        for ended_at_ms, carried in ((5, ends), (0, {})):
+            found = bridge.model_copy(update={"ended_at_ms": ended_at_ms})
+            state = ControlState(generations=running, journal=journal, bridge=found)
+            assert source_at(state, NAME, DAY).carried == carried
 
     def test_there_is_none_without_such_an_input(self) -> None:
         plan = in_place_plan(4, 8)

@@ -65,6 +65,15 @@ class Bridge(Value):
         fingerprint = plan.fingerprint
         return found if found and found.plan == fingerprint else cls(plan=fingerprint)
 
+    @property
+    def proven(self) -> PartitionOffsets:
+        """The positions of a bridge that has ended: every partition was at its end. Empty while it is at work.
+
+        Brokers delete the offsets of a group that commits nothing for ``offsets.retention.minutes``. This proof
+        stays.
+        """
+        return self.ends if self.ended_at_ms else {}
+
     def widened(self, moves: Iterable[Move]) -> tuple[Move, ...]:
         """Return the plan's bridges with all partitions that are copied."""
         return tuple(layout.move for layout in layouts(moves, self.added).values())
@@ -91,7 +100,7 @@ class Bridge(Value):
         """Return the partitions that had a position and have lost it.
 
         :param moves: the plan's bridges.
-        :param found: the partitions that have a position.
+        :param found: the partitions that have a position, or a proven one.
         """
         counts = {**_counts(moves), **{a.topic: a.count for a in self.added if a.begun}}
         had = [(topic, p) for topic, count in counts.items() for p in range(count)] if self.begun else []

@@ -59,8 +59,7 @@ def live_progress(connection: KafkaConnection, control: ControlState) -> list[Pa
         found = read_positions(consumer, sources)
     known = Bridge.of(journal.plan, control.bridge)
     # The group of a bridge that has ended may be gone; its proof says how far it had come.
-    proven = known.ends if known.ended_at_ms else {}
-    positions = {s: proven.get(s[0], {}).get(s[1], NO_POSITION) for s in sources}
+    positions = {(t, p): known.proven.get(t, {}).get(p, NO_POSITION) for t, p in sources}
     positions |= {source: position.offset for source, position in found.items() if not position.mark.state}
     return [PartitionProgress(topic=t, partition=p, position=positions[t, p], end=ends[t][p]) for t, p in sources]
 
@@ -80,10 +79,11 @@ def assert_ended(connection: KafkaConnection, state: ControlState, plan: Plan) -
         raise PreflightRefused(found)
 
 
-def prepare(connection: KafkaConnection, plan: Plan, known: Bridge) -> None:
-    """Give every old partition a position that waits for the fence, unless it has one.
+def prepare(connection: KafkaConnection, plan: Plan, known: Bridge, ended: Bridge | None = None) -> None:
+    """Give every old partition without a position one that waits for the fence, or the proven one.
 
     :param known: tells for which partitions a missing position means that it was lost.
+    :param ended: the record as it was found. If that bridge had ended, its proof replaces lost positions.
     :raises UnsafeState: a position has been lost.
     :raises Fenced: a newer attempt has taken over.
     """
@@ -93,7 +93,8 @@ def prepare(connection: KafkaConnection, plan: Plan, known: Bridge) -> None:
         fence(connection, plan, moves)
         found = read_positions(consumer, [unit.source for unit in units])
         missing = [unit for unit in units if unit.source not in found]
-        if lost := known.lost(plan.bridges, found):
+        proven = _proven(ended) if ended is not None else {}
+        if lost := known.lost(plan.bridges, {*found, *proven}):
             raise UnsafeState(
                 f"group {plan.bridge_group!r}",
                 found=f"no position of {', '.join(f'{topic}-{p}' for topic, p in lost)}",
@@ -107,8 +108,13 @@ def prepare(connection: KafkaConnection, plan: Plan, known: Bridge) -> None:
             # Fence the transactional ids first: an older attempt can't commit in between.
             buckets = list(pool.map(lambda of: Bucket(connection, of, plan.green), divided))
             taken = read_positions(consumer, [unit.source for unit in missing])
-            left = [(b, {s: waiting for s in b.writers if s not in taken}) for b in buckets]
+            left = [(b, {s: proven.get(s, waiting) for s in b.writers if s not in taken}) for b in buckets]
             list(pool.map(lambda each: each[0].commit_at(consumer, each[1]), [each for each in left if each[1]]))
+
+
+def _proven(ended: Bridge) -> dict[TopicPartition, Position]:
+    mark = Mark(as_of_ms=ended.ended_at_ms)
+    return {(topic, p): Position(end, mark) for topic, of in ended.proven.items() for p, end in of.items()}
 
 
 def fence_of(journal: Journal, added: Iterable[Added]) -> dict[TopicPartition, int]:

@@ -61,15 +61,17 @@ def bridge(job: Job) -> None:
 def _prepare(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
     """Give every partition of the old topics a position, and return the record of the bridge."""
     plan = journal.plan
+    ended = Bridge.of(plan, found)
     # A bridge that had ended works again, because records have come since.
-    known = Bridge.of(plan, found).model_copy(update={"ended_at_ms": 0})
+    known = ended.model_copy(update={"ended_at_ms": 0})
     if not journal.is_promoted:
         prepare(job.connection, plan, known)
         return known
     known = known.noticed(plan.bridges, ends_of_bridged(ClusterAdmin(job.connection), journal))
-    prepare(job.connection, plan, known)
+    prepare(job.connection, plan, known, ended)
     known = known.with_positions()
-    # Write this before any record is copied, because a later run must find the growth at the same ends.
+    # Write this before any record is copied, because a later run must find the growth at the same ends. Write it
+    # after all positions are committed, because it drops the proof that stands for lost ones.
     job.put("running", records={Concern.BRIDGE: known})
     return known
 
