@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +14,11 @@ from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.kafka.copy.units import CopyUnit
-from kafka_rescale.operations.cutover import copies, growing, in_place, jobs_beside
+from kafka_rescale.operations.cutover import copies, growing, in_place, jobs_beside, start_green
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.modes import in_place as in_place_mode
 
+from tests.support.expansion.gate_world import Killed
 from tests.support.expansion.growing_steps import (
     APPLICATION,
     assert_grown,
@@ -73,6 +75,34 @@ class TestSomebodyStartsItMeanwhile:
         monkeypatch.setattr(in_place_mode, "grow_and_move", somebody_starts_it)
         with pytest.raises(UnsafeState, match="without the offsets that it is to start from"):
             cut_over()
+
+
+@pytest.mark.parametrize("phase", [Phase.PROMOTED, Phase.STARTED])
+def test_a_try_that_was_frozen_keeps_the_ends_of_the_try_that_has_started_the_application(
+    phase: Phase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise verify would compare records that the application has written since."""
+    world, wait_until_complete = use(GrowingWorld(), monkeypatch), in_place.wait_until_complete
+    frozen = [True]
+
+    def killed(*_: Any) -> Any:
+        raise Killed
+
+    def freeze(*arguments: Any) -> Any:
+        if frozen:
+            frozen.pop()
+            with monkeypatch.context() as other:
+                if phase is Phase.PROMOTED:
+                    other.setattr(start_green, "watch_first_output", killed)
+                with pytest.raises(Killed) if phase is Phase.PROMOTED else nullcontext():
+                    cut_over()
+            assert (world.journal.phase, world.starts) == (phase, 1)
+        return wait_until_complete(*arguments)
+
+    monkeypatch.setattr(in_place, "wait_until_complete", freeze)
+    cut_over()
+    assert not frozen
+    assert_grown(world)
 
 
 def test_what_the_rehearsal_has_not_seen_is_looked_at_before_the_point_of_no_return(
