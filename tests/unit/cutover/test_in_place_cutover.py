@@ -14,7 +14,7 @@ from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.kafka.copy.units import CopyUnit
-from kafka_rescale.operations.cutover import copies, growing, in_place, jobs_beside, start_green
+from kafka_rescale.operations.cutover import copies, cutover, growing, in_place, jobs_beside, start_green
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.modes import in_place as in_place_mode
 
@@ -150,6 +150,15 @@ def test_nothing_is_started_that_has_not_been_moved(monkeypatch: pytest.MonkeyPa
     with pytest.raises(UnsafeState, match="have not been moved, in orders-app-per-customer-changelog-0"):
         cut_over()
     assert not world.running
+
+
+def test_it_is_not_stopped_while_an_earlier_bridge_has_late_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = use(GrowingWorld(), monkeypatch)
+    monkeypatch.setattr(cutover, "assert_none_late", _refuse)
+    with pytest.raises(UnsafeState, match="a test"):
+        cut_over()
+    assert world.running
+    assert (world.journal.phase, world.journal.stop_asked) == (Phase.ROLLED_BACK, False)
 
 
 def test_it_is_not_stopped_before_the_job_that_moves_is_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,6 +88,11 @@ class TestBridged:
         # Another expansion has begun. This was only possible because the bridge of the previous one had ended.
         later = journal.model_copy(update={"plan": plan.model_copy(update={"green": "ordered-g3"})})
         assert source_at(ControlState(generations=running, journal=later), NAME, DAY).bridged == ()
+        # It was rolled back: the bridge of the running generation may have late records again.
+        complete = journal.model_copy(update={"phase": Phase.COMPLETE})
+        back = later.model_copy(update={"phase": Phase.ROLLED_BACK})
+        state = ControlState(generations=running, journal=back, bridge=Bridge.replaced(complete, None))
+        assert source_at(state, NAME, DAY).bridged == ("orders",)
 
     def test_the_ends_of_a_bridge_that_has_ended_are_known_without_its_group(self) -> None:
         plan, ends = repartitioned_plan(4, 8), {"orders": dict.fromkeys(range(4), 9)}

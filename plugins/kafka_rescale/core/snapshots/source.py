@@ -69,7 +69,7 @@ def source_at(state: ControlState, application: str, day: SnapshotDay) -> Snapsh
 
 
 def _running(known: Generations, state: ControlState) -> SnapshotSource:
-    journal = state.journal
+    journal = state.bridging
     source = SnapshotSource(known.running, begins=known.begins, inputs=dict(known.inputs))
     if journal is None or journal.plan.green != known.running or not journal.plan.bridges:
         return source

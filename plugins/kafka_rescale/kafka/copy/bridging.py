@@ -29,8 +29,8 @@ OLD_PARTITIONS_SECONDS = 24 * 3600.0
 def verdict_now(connection: KafkaConnection, state: ControlState) -> Verdict:
     """Return whether a bridge of this application has records to copy."""
     admin = ClusterAdmin(connection)
-    last = ends_of_bridged(admin, state.journal)
-    return verdict(state.journal, state.bridge, last=last, topics=admin.list_topics())
+    last = ends_of_bridged(admin, state.bridging)
+    return verdict(state.bridging, state.bridge, last=last, topics=admin.list_topics())
 
 
 def ends_of_bridged(admin: ClusterAdmin, journal: Journal | None) -> PartitionOffsets:
@@ -50,7 +50,7 @@ def live_progress(connection: KafkaConnection, control: ControlState) -> list[Pa
     A person who moves a producer relies on this. It compares positions with the ends, open transactions included,
     of every partition that the old topics have now. A partition that no bridge has begun to copy has no position.
     """
-    journal = control.journal
+    journal = control.bridging
     if journal is None or not journal.is_promoted or not journal.plan.bridges:
         return []
     ends = ends_of_bridged(ClusterAdmin(connection), journal)
@@ -72,10 +72,25 @@ def assert_ended(connection: KafkaConnection, state: ControlState, plan: Plan) -
     :param plan: plan of the expansion that is to begin.
     :raises PreflightRefused: records have come into an old topic since, or its bridge has not ended.
     """
-    journal = state.journal
-    if journal is None or journal.phase is not Phase.COMPLETE or journal.plan.fingerprint == plan.fingerprint:
-        return
-    if found := list(unfinished(journal, state.bridge, last=ends_of_bridged(ClusterAdmin(connection), journal))):
+    journal = state.bridging
+    if journal is not None and journal.phase is Phase.COMPLETE and journal.plan.fingerprint != plan.fingerprint:
+        _assert_all_carried_on(connection, state, journal)
+
+
+def assert_none_late(connection: KafkaConnection, state: ControlState) -> None:
+    """Refuse to pause while an old topic of the last promotion has records that no bridge has copied.
+
+    They have come since this expansion began. After its promotion, no bridge would copy them any more.
+
+    :raises PreflightRefused: there are such records.
+    """
+    if state.replaced is not None:
+        _assert_all_carried_on(connection, state, state.replaced)
+
+
+def _assert_all_carried_on(connection: KafkaConnection, state: ControlState, journal: Journal) -> None:
+    last = ends_of_bridged(ClusterAdmin(connection), journal)
+    if found := list(unfinished(journal, state.bridge, last=last)):
         raise PreflightRefused(found)
 
 
