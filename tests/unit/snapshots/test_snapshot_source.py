@@ -17,6 +17,7 @@ from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.request import SnapshotRequest, request_of
 from kafka_rescale.core.snapshots.source import source_at
 from kafka_rescale.operations.application.load import load_application, topology_of
+from kafka_rescale.operations.expansion.compaction import KEEP_ALL
 
 from tests.support.application_files import write_application
 from tests.support.plans import in_place_plan
@@ -134,6 +135,11 @@ class TestRequest:
         request = self.request(tmp_path, {"location": "/s", "compaction_lag_since": str(DAY)})
         assert request.lagging_ms(changelog, now_ms) == now_ms - 48 * HOUR_MS
         assert request.lagging_ms(changelog, DAY.end_ms) == DAY.minus(1).end_ms
+
+    def test_a_lag_that_an_expansion_holds_says_nothing_of_earlier_days(self, tmp_path: Path) -> None:
+        request = self.request(tmp_path, {"location": "/s", "compaction_lag_since": str(DAY)})
+        held = TopicDescription("c", 1, 1, configs={"min.compaction.lag.ms": KEEP_ALL})
+        assert request.lagging_ms(held, DAY.end_ms + HOUR_MS) is None
 
     def test_a_file_without_the_section_is_refused(self, tmp_path: Path) -> None:
         application = load_application(write_application(tmp_path))
