@@ -62,6 +62,15 @@ class TestGeneration:
         state = ControlState(generations=promoted(DAY.end_ms + 1, captured=captured))
         assert source_at(state, NAME, DAY).stopped_at == {"orders": {0: 7}}
 
+    def test_what_it_left_between_its_sub_topologies_is_known(self) -> None:
+        """In place, the successor has deleted these records by then."""
+        captured = Captured(committed={"orders": {0: 7}}, in_flight={"orders-app-by-x-repartition": {0: (3, 5)}})
+        state = ControlState(generations=promoted(DAY.end_ms + 1, captured=captured))
+        found = source_at(state, NAME, DAY).stopped_at
+        assert found == {"orders": {0: 7}, "orders-app-by-x-repartition": {0: 3}}
+        in_place = promoted(DAY.end_ms + 1, captured=captured, plan={"green": NAME})
+        assert source_at(ControlState(generations=in_place), NAME, DAY).stopped_at == {"orders": {0: 7}}
+
     def test_what_grew_in_place_ends_where_it_was_stopped(self) -> None:
         captured = Captured(changelog_ends={"orders-app-totals-changelog": {0: 7}})
         in_place = promoted(DAY.end_ms + 1, captured=captured, plan={"green": NAME})

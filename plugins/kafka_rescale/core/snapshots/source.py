@@ -21,7 +21,8 @@ class SnapshotSource:
     :param begins: the offsets at which its changelogs begin, if they are not 0.
     :param ends: the offsets (exclusive) at which its changelogs end, if another generation has taken the topics
         over.
-    :param stopped_at: the offsets at which it has stopped reading its inputs, if it does not run any more.
+    :param stopped_at: the offsets at which it has stopped reading its inputs and repartition topics, if it does
+        not run any more.
     :param inputs: by the name of an input in the application file, the topic that the generation reads instead.
     :param bridged: the topics whose records a bridge copies to its inputs.
     :param bridge_group: the group whose offsets tell how far the bridge is.
@@ -63,7 +64,7 @@ def source_at(state: ControlState, application: str, day: SnapshotDay) -> Snapsh
                 is_running=False,
                 begins=known.begins,
                 ends=past.ends,
-                stopped_at=past.committed,
+                stopped_at={**past.committed, **past.in_flight},
             )
     raise _unknown(application, day, known.running, since)
 

@@ -96,7 +96,10 @@ class SnapshotBuild:
             wait = partial(await_processed, connection, seconds=request.max_wait_seconds, tell=say)
             wait(source.bridge_group, source.bridged, until_ms, proven=source.carried)
             wait(source.generation, topics, until_ms)
-        elif left := left_over(connection, source.stopped_at, until_ms):
+            return
+        if absent := sorted(source.stopped_at.keys() - ClusterAdmin(connection).list_topics()):
+            raise missing(request, source, absent, self.known)
+        if left := left_over(connection, source.stopped_at, until_ms):
             raise left_unprocessed(request, source, left, self.known)
 
     def _work(
