@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +14,11 @@ from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.kafka.copy.units import CopyUnit
-from kafka_rescale.operations.cutover import copies, growing, in_place, jobs_beside
+from kafka_rescale.operations.cutover import copies, cutover, growing, in_place, jobs_beside, start_green
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.modes import in_place as in_place_mode
 
+from tests.support.expansion.gate_world import Killed
 from tests.support.expansion.growing_steps import (
     APPLICATION,
     assert_grown,
@@ -75,6 +77,34 @@ class TestSomebodyStartsItMeanwhile:
             cut_over()
 
 
+@pytest.mark.parametrize("phase", [Phase.PROMOTED, Phase.STARTED])
+def test_a_try_that_was_frozen_keeps_the_ends_of_the_try_that_has_started_the_application(
+    phase: Phase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise verify would compare records that the application has written since."""
+    world, wait_until_complete = use(GrowingWorld(), monkeypatch), in_place.wait_until_complete
+    frozen = [True]
+
+    def killed(*_: Any) -> Any:
+        raise Killed
+
+    def freeze(*arguments: Any) -> Any:
+        if frozen:
+            frozen.pop()
+            with monkeypatch.context() as other:
+                if phase is Phase.PROMOTED:
+                    other.setattr(start_green, "watch_first_output", killed)
+                with pytest.raises(Killed) if phase is Phase.PROMOTED else nullcontext():
+                    cut_over()
+            assert (world.journal.phase, world.starts) == (phase, 1)
+        return wait_until_complete(*arguments)
+
+    monkeypatch.setattr(in_place, "wait_until_complete", freeze)
+    cut_over()
+    assert not frozen
+    assert_grown(world)
+
+
 def test_what_the_rehearsal_has_not_seen_is_looked_at_before_the_point_of_no_return(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -120,6 +150,15 @@ def test_nothing_is_started_that_has_not_been_moved(monkeypatch: pytest.MonkeyPa
     with pytest.raises(UnsafeState, match="have not been moved, in orders-app-per-customer-changelog-0"):
         cut_over()
     assert not world.running
+
+
+def test_it_is_not_stopped_while_an_earlier_bridge_has_late_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = use(GrowingWorld(), monkeypatch)
+    monkeypatch.setattr(cutover, "assert_none_late", _refuse)
+    with pytest.raises(UnsafeState, match="a test"):
+        cut_over()
+    assert world.running
+    assert (world.journal.phase, world.journal.stop_asked) == (Phase.ROLLED_BACK, False)
 
 
 def test_it_is_not_stopped_before_the_job_that_moves_is_up(monkeypatch: pytest.MonkeyPatch) -> None:

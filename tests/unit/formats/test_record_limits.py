@@ -144,6 +144,16 @@ def test_a_timestamp_that_can_not_be_written_or_proven_is_not_copied(timestamp: 
     assert written(unit(), LATEST_MS) == [LATEST_MS]
 
 
+def test_a_bridge_that_stops_at_such_a_record_says_how_a_person_gets_it_past() -> None:
+    with pytest.raises(UnsafeState, match="timestamp 0") as stopped:
+        written(unit(MoveKind.INPUT), 0)
+    assert stopped.value.complaint.remedy == (
+        "Its producer must write real timestamps from now on. Write the records from the committed offset of the "
+        "bridge's group up to this one to t yourself, commit the offset behind it to that group "
+        "(`kafka-consumer-groups.sh --reset-offsets`), and run the bridge again."
+    )
+
+
 def test_nobody_reads_what_is_in_flight_but_the_application() -> None:
     assert written(unit(MoveKind.REPARTITION), NANOSECONDS) == [NANOSECONDS]
 

@@ -300,19 +300,6 @@ def renamed(**names: str) -> Situation:
     return replace(given, application=given.application.model_copy(update={"green_names": dashed}))
 
 
-@pytest.mark.parametrize("timestamp", [0, -1])
-@pytest.mark.parametrize("topic", ["shop-totals-changelog", "shop-by-customer-repartition"])
-def test_records_whose_time_can_not_be_written_are_found(topic: str, timestamp: int) -> None:
-    spoilt = [replace(s, timestamp_ms=timestamp) if s.topic == topic else s for s in samples()]
-    [first, *_] = [s for s in spoilt if s.topic == topic]
-    assert found(situation(samples=tuple(spoilt))) == [
-        f"topic {topic!r}: found 24 of 24 sampled records with timestamp 0 or none, first at partition "
-        f"{first.partition}, offset 0; expected timestamps of at least 1 ms: the client library would write the "
-        "present time instead. Delete or update these entries in the application, so that they get real "
-        "timestamps. When compaction has removed the old records, trigger again."
-    ]
-
-
 def test_own_leftovers_are_kept_unless_they_have_another_count() -> None:
     left = TopicDescription("shop-g2-totals-changelog", 8, 1)
     records_left = {left.name: 17}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.generations import Generations, promoted_generations
 from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.control.state import ControlState
@@ -16,6 +17,7 @@ from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.request import SnapshotRequest, request_of
 from kafka_rescale.core.snapshots.source import source_at
 from kafka_rescale.operations.application.load import load_application, topology_of
+from kafka_rescale.operations.expansion.compaction import KEEP_ALL
 
 from tests.support.application_files import write_application
 from tests.support.plans import in_place_plan
@@ -60,6 +62,15 @@ class TestGeneration:
         state = ControlState(generations=promoted(DAY.end_ms + 1, captured=captured))
         assert source_at(state, NAME, DAY).stopped_at == {"orders": {0: 7}}
 
+    def test_what_it_left_between_its_sub_topologies_is_known(self) -> None:
+        """In place, the successor has deleted these records by then."""
+        captured = Captured(committed={"orders": {0: 7}}, in_flight={"orders-app-by-x-repartition": {0: (3, 5)}})
+        state = ControlState(generations=promoted(DAY.end_ms + 1, captured=captured))
+        found = source_at(state, NAME, DAY).stopped_at
+        assert found == {"orders": {0: 7}, "orders-app-by-x-repartition": {0: 3}}
+        in_place = promoted(DAY.end_ms + 1, captured=captured, plan={"green": NAME})
+        assert source_at(ControlState(generations=in_place), NAME, DAY).stopped_at == {"orders": {0: 7}}
+
     def test_what_grew_in_place_ends_where_it_was_stopped(self) -> None:
         captured = Captured(changelog_ends={"orders-app-totals-changelog": {0: 7}})
         in_place = promoted(DAY.end_ms + 1, captured=captured, plan={"green": NAME})
@@ -87,6 +98,21 @@ class TestBridged:
         # Another expansion has begun. This was only possible because the bridge of the previous one had ended.
         later = journal.model_copy(update={"plan": plan.model_copy(update={"green": "ordered-g3"})})
         assert source_at(ControlState(generations=running, journal=later), NAME, DAY).bridged == ()
+        # It was rolled back: the bridge of the running generation may have late records again.
+        complete = journal.model_copy(update={"phase": Phase.COMPLETE})
+        back = later.model_copy(update={"phase": Phase.ROLLED_BACK})
+        state = ControlState(generations=running, journal=back, bridge=Bridge.replaced(complete, None))
+        assert source_at(state, NAME, DAY).bridged == ("orders",)
+
+    def test_the_ends_of_a_bridge_that_has_ended_are_known_without_its_group(self) -> None:
+        plan, ends = repartitioned_plan(4, 8), {"orders": dict.fromkeys(range(4), 9)}
+        running = Generations(running=plan.green, generation=2, since_ms=1, inputs={"orders": "orders-p8"})
+        bridge = Bridge(plan=plan.fingerprint, begun=True, ends=ends)
+        journal = Journal(plan=plan, phase=Phase.COMPLETE, pause_started_ms=1)
+        for ended_at_ms, carried in ((5, ends), (0, {})):
+            found = bridge.model_copy(update={"ended_at_ms": ended_at_ms})
+            state = ControlState(generations=running, journal=journal, bridge=found)
+            assert source_at(state, NAME, DAY).carried == carried
 
     def test_there_is_none_without_such_an_input(self) -> None:
         plan = in_place_plan(4, 8)
@@ -118,6 +144,11 @@ class TestRequest:
         request = self.request(tmp_path, {"location": "/s", "compaction_lag_since": str(DAY)})
         assert request.lagging_ms(changelog, now_ms) == now_ms - 48 * HOUR_MS
         assert request.lagging_ms(changelog, DAY.end_ms) == DAY.minus(1).end_ms
+
+    def test_a_lag_that_an_expansion_holds_says_nothing_of_earlier_days(self, tmp_path: Path) -> None:
+        request = self.request(tmp_path, {"location": "/s", "compaction_lag_since": str(DAY)})
+        held = TopicDescription("c", 1, 1, configs={"min.compaction.lag.ms": KEEP_ALL})
+        assert request.lagging_ms(held, DAY.end_ms + HOUR_MS) is None
 
     def test_a_file_without_the_section_is_refused(self, tmp_path: Path) -> None:
         application = load_application(write_application(tmp_path))

@@ -10,7 +10,7 @@ from pydantic import Field
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.added_partitions import Added, layouts
 from kafka_rescale.core.control.job_results import JobResult
-from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, PartitionOffsets, Phase
+from kafka_rescale.core.control.journal import BLUE_STOPPED, Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.plan.plan import Move, Plan, Stage
 from kafka_rescale.core.values import Value
@@ -50,6 +50,7 @@ class Bridge(Value):
     :param quiet_since_ms: since when the ends have not moved.
     :param ended_at_ms: when the silence of the old topics was proven; 0 before.
     :param added: growths of the old topics since the plan, in the order in which they were noticed.
+    :param journal: the journal of this expansion, once another expansion has begun in its place; None before.
     """
 
     plan: str
@@ -58,12 +59,46 @@ class Bridge(Value):
     quiet_since_ms: int = 0
     ended_at_ms: int = 0
     added: tuple[Added, ...] = ()
+    journal: Journal | None = None
 
     @classmethod
     def of(cls, plan: Plan, found: Bridge | None) -> Bridge:
         """Return the record of an expansion's bridges; a record of an earlier expansion doesn't count."""
         fingerprint = plan.fingerprint
         return found if found and found.plan == fingerprint else cls(plan=fingerprint)
+
+    @classmethod
+    def replaced(cls, journal: Journal, found: Bridge | None) -> Bridge | None:
+        """Return the record with the part of a journal that the bridges need after another expansion has begun.
+
+        If that expansion is rolled back, a producer may still write to the old topics.
+
+        :param journal: journal of an expansion that is complete.
+        :returns: None if the expansion has no bridges.
+        """
+        if not journal.plan.bridges:
+            return None
+        committed = journal.captured.committed if journal.captured is not None else {}
+        kept = Journal(
+            plan=journal.plan,
+            phase=journal.phase,
+            attempt=journal.attempt,
+            owner=journal.owner,
+            captured=Captured(committed=committed),
+            input_ends=journal.input_ends,
+            pause_started_ms=journal.pause_started_ms,
+            changed_at_ms=journal.changed_at_ms,
+        )
+        return cls.of(journal.plan, found).model_copy(update={"journal": kept})
+
+    @property
+    def proven(self) -> PartitionOffsets:
+        """The positions of a bridge that has ended: every partition was at its end. Empty while it is at work.
+
+        Brokers delete the offsets of a group that commits nothing for ``offsets.retention.minutes``. This proof
+        stays.
+        """
+        return self.ends if self.ended_at_ms else {}
 
     def widened(self, moves: Iterable[Move]) -> tuple[Move, ...]:
         """Return the plan's bridges with all partitions that are copied."""
@@ -91,7 +126,7 @@ class Bridge(Value):
         """Return the partitions that had a position and have lost it.
 
         :param moves: the plan's bridges.
-        :param found: the partitions that have a position.
+        :param found: the partitions that have a position, or a proven one.
         """
         counts = {**_counts(moves), **{a.topic: a.count for a in self.added if a.begun}}
         had = [(topic, p) for topic, count in counts.items() for p in range(count)] if self.begun else []
@@ -119,6 +154,15 @@ class Bridge(Value):
             for topic, ends in last.items()
         }
         return {topic: ends for topic, ends in moved.items() if ends}
+
+
+def bridging(present: Journal | None, replaced: Journal | None) -> Journal | None:
+    """Return the journal whose bridges may have work.
+
+    :param replaced: journal of the running generation's promotion, if another expansion has begun since.
+    """
+    is_rolled_back = present is not None and present.phase is Phase.ROLLED_BACK
+    return replaced if is_rolled_back and replaced is not None else present
 
 
 def _counts(moves: Iterable[Move]) -> dict[str, int]:

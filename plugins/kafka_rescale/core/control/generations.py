@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from kafka_rescale.core.control.journal import Journal, PartitionOffsets
+from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.values import Value
 
@@ -17,6 +17,8 @@ class PastGeneration(Value):
     :param until_ms: wall clock when it was asked to stop for good.
     :param committed: where it stopped reading its inputs.
     :param ends: exclusive ends of its changelogs, if these have become changelogs of the next generation.
+    :param in_flight: where it stopped reading its repartition topics. Empty if the next generation has taken these
+        over, because it deletes the records that it has processed.
     """
 
     running: str
@@ -25,6 +27,7 @@ class PastGeneration(Value):
     until_ms: int
     committed: PartitionOffsets = Field(default_factory=dict)
     ends: PartitionOffsets = Field(default_factory=dict)
+    in_flight: PartitionOffsets = Field(default_factory=dict)
 
 
 class Generations(Value):
@@ -86,14 +89,17 @@ def promoted_generations(
 
 
 def _past(journal: Journal, before: Generations) -> PastGeneration:
-    captured = journal.captured
+    captured = journal.captured or Captured()
+    in_flight = {topic: {p: start for p, (start, _) in of.items()} for topic, of in captured.in_flight.items()}
+    is_in_place = journal.plan.is_in_place
     return PastGeneration(
         running=before.running,
         generation=before.generation,
         since_ms=before.since_ms,
         until_ms=journal.pause_started_ms,
-        committed=captured.committed if captured is not None else {},
-        ends=captured.changelog_ends if captured is not None and journal.plan.is_in_place else {},
+        committed=captured.committed,
+        ends=captured.changelog_ends if is_in_place else {},
+        in_flight={} if is_in_place else in_flight,
     )
 
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.autoscaling import Autoscaling
-from kafka_rescale.core.control.bridge import Bridge
+from kafka_rescale.core.control.bridge import Bridge, bridging
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.history import PastExpansion
 from kafka_rescale.core.control.job_results import JobResult
@@ -39,3 +39,15 @@ class ControlState(Value):
     rolling_proof: dict[str, object] = Field(default_factory=dict)
     acceptances: Acceptances = Field(default_factory=Acceptances)
     history: dict[str, PastExpansion] = Field(default_factory=dict)
+
+    @property
+    def replaced(self) -> Journal | None:
+        """The journal of the running generation's promotion, if it has bridges and another expansion has begun."""
+        journal = self.bridge.journal if self.bridge is not None else None
+        running = self.generations.generation if self.generations is not None else 0
+        return journal if journal is not None and journal.plan.generation == running else None
+
+    @property
+    def bridging(self) -> Journal | None:
+        """The journal whose bridges may have work: the last promotion's, if the next attempt was rolled back."""
+        return bridging(self.journal, self.replaced)

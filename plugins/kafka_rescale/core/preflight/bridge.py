@@ -63,6 +63,6 @@ def bridge_messages(situation: Situation) -> Iterator[str]:
 
 def unfinished_bridge(situation: Situation) -> Iterator[Finding]:
     """Yield a bridge of the last expansion that still copies records, or that has left records behind."""
-    journal = situation.control.journal
+    journal = situation.control.bridging
     if journal is not None and journal.is_promoted and changes_anything(situation):
         yield from unfinished(journal, situation.control.bridge, last=situation.bridged_ends)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.formats.record_limits import AFTER, BEFORE, EITHER, LARGEST, UNLIMITED, RecordLimits
-from kafka_rescale.core.formats.samples import at
+from kafka_rescale.core.formats.samples import Sample, at
 from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.core.plan.raised_limits import raised_until
 from kafka_rescale.core.preflight.situation import Situation
@@ -97,23 +98,45 @@ def _by_brokers(situation: Situation, name: str, why: str, besides: str) -> Iter
 def absent_times(situation: Situation) -> Iterator[Finding]:
     """Yield topics with sampled records without a time, or with time 0: the client library can't write these.
 
-    In place, only records that move matter, and the rehearsal checks them.
+    In place, only records that move matter, and the rehearsal checks them. A bridge copies what producers write
+    from the cutover on. So only the newer half of an input's samples counts.
     """
     if situation.is_in_place:
         return
     names = [situation.changelog(store) for store in situation.topology.stores]
     names += [situation.full_name(name) for name in sorted(situation.topology.repartitions)]
     for name in names:
-        samples = situation.samples_of(name)
-        if without := [s for s in samples if s.timestamp_ms <= 0]:
-            yield Finding(
-                f"topic {name!r}",
-                f"{len(without)} of {len(samples)} sampled records with timestamp 0 or none, "
-                f"first at {at(without[0])}",
-                "timestamps of at least 1 ms: the client library would write the present time instead",
-                "Delete or update these entries in the application, so that they get real timestamps. When "
-                "compaction has removed the old records, trigger again.",
-            )
+        yield from _without_time(
+            name,
+            situation.samples_of(name),
+            "Delete or update these entries in the application, so that they get real timestamps. When "
+            "compaction has removed the old records, trigger again.",
+        )
+    for topic in map(situation.full_name, situation.successors()):
+        yield from _without_time(
+            topic,
+            list(_newer(situation.samples_of(topic))),
+            "After the promotion, the bridge would stop at the first such record. Let every producer write real "
+            "timestamps. When newer records lie above the old ones, or the old ones are deleted, trigger again.",
+        )
+
+
+def _without_time(topic: str, samples: Sequence[Sample], remedy: str) -> Iterator[Finding]:
+    if without := [s for s in samples if s.timestamp_ms <= 0]:
+        yield Finding(
+            f"topic {topic!r}",
+            f"{len(without)} of {len(samples)} sampled records with timestamp 0 or none, "
+            f"first at {at(without[0])}",
+            "timestamps of at least 1 ms: the client library would write the present time instead",
+            remedy,
+        )
+
+
+def _newer(samples: Sequence[Sample]) -> Iterator[Sample]:
+    """Yield the newer half of each partition's samples: in a long log, these are the newest records."""
+    for _, each in groupby(samples, key=lambda s: s.partition):
+        of = list(each)
+        yield from of[len(of) // 2 :]
 
 
 def refused_records(situation: Situation) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from kafka_rescale.core.application.generation_names import GenerationNames
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.formats.record_limits import compaction_lag_ms
+from kafka_rescale.core.formats.record_limits import UNLIMITED, compaction_lag_ms
 from kafka_rescale.core.formats.serdes import NONE
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.topology.topology import Topology
@@ -73,11 +73,12 @@ class SnapshotRequest(Value):
         """Return the moment from which on a changelog's records have always been too young for log cleaning.
 
         :returns: the moment in ms since the epoch. None if the file doesn't say since when the topic has had its
-            compaction lag.
+            compaction lag, or if an expansion holds compaction now: the lag that was set before is not known here.
         """
-        if not self.compaction_lag_since:
+        lag_ms = compaction_lag_ms(topic)
+        if not self.compaction_lag_since or lag_ms == UNLIMITED:
             return None
-        return max(SnapshotDay.named(self.compaction_lag_since).minus(1).end_ms, now_ms - compaction_lag_ms(topic))
+        return max(SnapshotDay.named(self.compaction_lag_since).minus(1).end_ms, now_ms - lag_ms)
 
     def names(self, generation: str) -> GenerationNames:
         """Return the topic names of a generation.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.state import ControlState
@@ -20,10 +21,13 @@ class SnapshotSource:
     :param begins: the offsets at which its changelogs begin, if they are not 0.
     :param ends: the offsets (exclusive) at which its changelogs end, if another generation has taken the topics
         over.
-    :param stopped_at: the offsets at which it has stopped reading its inputs, if it does not run any more.
+    :param stopped_at: the offsets at which it has stopped reading its inputs and repartition topics, if it does
+        not run any more.
     :param inputs: by the name of an input in the application file, the topic that the generation reads instead.
     :param bridged: the topics whose records a bridge copies to its inputs.
     :param bridge_group: the group whose offsets tell how far the bridge is.
+    :param carried: the ends up to which a bridge that has ended has copied its topics. Its group may have lost its
+        offsets since.
     """
 
     generation: str
@@ -34,6 +38,7 @@ class SnapshotSource:
     inputs: dict[str, str] = field(default_factory=dict)
     bridged: tuple[str, ...] = ()
     bridge_group: str = ""
+    carried: PartitionOffsets = field(default_factory=dict)
 
 
 def source_at(state: ControlState, application: str, day: SnapshotDay) -> SnapshotSource:
@@ -51,7 +56,7 @@ def source_at(state: ControlState, application: str, day: SnapshotDay) -> Snapsh
     since = known.since_ms or _promoted_since(state.journal, known.running)
     is_first = known.generation == 1
     if day.end_ms >= since and (since or is_first):
-        return _running(known, state.journal)
+        return _running(known, state)
     for past in known.past:
         if past.since_ms <= day.end_ms < past.until_ms and (past.since_ms or past.generation == 1):
             return SnapshotSource(
@@ -59,17 +64,19 @@ def source_at(state: ControlState, application: str, day: SnapshotDay) -> Snapsh
                 is_running=False,
                 begins=known.begins,
                 ends=past.ends,
-                stopped_at=past.committed,
+                stopped_at={**past.committed, **past.in_flight},
             )
     raise _unknown(application, day, known.running, since)
 
 
-def _running(known: Generations, journal: Journal | None) -> SnapshotSource:
+def _running(known: Generations, state: ControlState) -> SnapshotSource:
+    journal = state.bridging
     source = SnapshotSource(known.running, begins=known.begins, inputs=dict(known.inputs))
     if journal is None or journal.plan.green != known.running or not journal.plan.bridges:
         return source
     bridged = tuple(move.source for move in journal.plan.bridges)
-    return replace(source, bridged=bridged, bridge_group=journal.plan.bridge_group)
+    carried = Bridge.of(journal.plan, state.bridge).proven
+    return replace(source, bridged=bridged, bridge_group=journal.plan.bridge_group, carried=carried)
 
 
 def _promoted_since(journal: Journal | None, running: str) -> int:

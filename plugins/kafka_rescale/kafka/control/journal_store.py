@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka_rescale.core.application.pacing import Pacing
+from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
@@ -60,9 +61,10 @@ def begin(
         other_plan = state.journal is None or state.journal.plan.fingerprint != plan.fingerprint
         stale = [f"{Concern.RESULT}/{job}" for job in state.results] if other_plan else []
         stale += [f"{Concern.RATE}/{job}" for job in state.rates] if other_plan else []
+        bridges = _kept_bridges(state) if other_plan else {}
         pace = Pace.of(plan.fingerprint, state.pace).declared(pacing)
         paced: Change = {Concern.PACE: pace} if state.pace is not None or pace.limit is not None else {}
-        return {Concern.JOURNAL: journal, **paced, **dict.fromkeys(stale)}
+        return {Concern.JOURNAL: journal, **bridges, **paced, **dict.fromkeys(stale)}
 
     return _journal(control.update(change), control.application)
 
@@ -131,6 +133,15 @@ def _begun(known: Journal | None, fresh: Journal) -> Journal:
         expected="the same plan, or no expansion in progress",
         remedy=known.way_on,
     )
+
+
+def _kept_bridges(state: ControlState) -> Change:
+    """Return the record that keeps the bridges of the expansion whose journal is about to be replaced."""
+    journal = state.journal
+    if journal is None or journal.phase is not Phase.COMPLETE:
+        return {}
+    kept = Bridge.replaced(journal, state.bridge)
+    return {Concern.BRIDGE: kept} if kept is not None else {}
 
 
 def _assert_next(known: Generations | None, plan: Plan) -> None:

@@ -29,8 +29,8 @@ OLD_PARTITIONS_SECONDS = 24 * 3600.0
 def verdict_now(connection: KafkaConnection, state: ControlState) -> Verdict:
     """Return whether a bridge of this application has records to copy."""
     admin = ClusterAdmin(connection)
-    last = ends_of_bridged(admin, state.journal)
-    return verdict(state.journal, state.bridge, last=last, topics=admin.list_topics())
+    last = ends_of_bridged(admin, state.bridging)
+    return verdict(state.bridging, state.bridge, last=last, topics=admin.list_topics())
 
 
 def ends_of_bridged(admin: ClusterAdmin, journal: Journal | None) -> PartitionOffsets:
@@ -50,7 +50,7 @@ def live_progress(connection: KafkaConnection, control: ControlState) -> list[Pa
     A person who moves a producer relies on this. It compares positions with the ends, open transactions included,
     of every partition that the old topics have now. A partition that no bridge has begun to copy has no position.
     """
-    journal = control.journal
+    journal = control.bridging
     if journal is None or not journal.is_promoted or not journal.plan.bridges:
         return []
     ends = ends_of_bridged(ClusterAdmin(connection), journal)
@@ -59,8 +59,7 @@ def live_progress(connection: KafkaConnection, control: ControlState) -> list[Pa
         found = read_positions(consumer, sources)
     known = Bridge.of(journal.plan, control.bridge)
     # The group of a bridge that has ended may be gone; its proof says how far it had come.
-    proven = known.ends if known.ended_at_ms else {}
-    positions = {s: proven.get(s[0], {}).get(s[1], NO_POSITION) for s in sources}
+    positions = {(t, p): known.proven.get(t, {}).get(p, NO_POSITION) for t, p in sources}
     positions |= {source: position.offset for source, position in found.items() if not position.mark.state}
     return [PartitionProgress(topic=t, partition=p, position=positions[t, p], end=ends[t][p]) for t, p in sources]
 
@@ -73,17 +72,33 @@ def assert_ended(connection: KafkaConnection, state: ControlState, plan: Plan) -
     :param plan: plan of the expansion that is to begin.
     :raises PreflightRefused: records have come into an old topic since, or its bridge has not ended.
     """
-    journal = state.journal
-    if journal is None or journal.phase is not Phase.COMPLETE or journal.plan.fingerprint == plan.fingerprint:
-        return
-    if found := list(unfinished(journal, state.bridge, last=ends_of_bridged(ClusterAdmin(connection), journal))):
+    journal = state.bridging
+    if journal is not None and journal.phase is Phase.COMPLETE and journal.plan.fingerprint != plan.fingerprint:
+        _assert_all_carried_on(connection, state, journal)
+
+
+def assert_none_late(connection: KafkaConnection, state: ControlState) -> None:
+    """Refuse to pause while an old topic of the last promotion has records that no bridge has copied.
+
+    They have come since this expansion began. After its promotion, no bridge would copy them any more.
+
+    :raises PreflightRefused: there are such records.
+    """
+    if state.replaced is not None:
+        _assert_all_carried_on(connection, state, state.replaced)
+
+
+def _assert_all_carried_on(connection: KafkaConnection, state: ControlState, journal: Journal) -> None:
+    last = ends_of_bridged(ClusterAdmin(connection), journal)
+    if found := list(unfinished(journal, state.bridge, last=last)):
         raise PreflightRefused(found)
 
 
-def prepare(connection: KafkaConnection, plan: Plan, known: Bridge) -> None:
-    """Give every old partition a position that waits for the fence, unless it has one.
+def prepare(connection: KafkaConnection, plan: Plan, known: Bridge, ended: Bridge | None = None) -> None:
+    """Give every old partition without a position one that waits for the fence, or the proven one.
 
     :param known: tells for which partitions a missing position means that it was lost.
+    :param ended: the record as it was found. If that bridge had ended, its proof replaces lost positions.
     :raises UnsafeState: a position has been lost.
     :raises Fenced: a newer attempt has taken over.
     """
@@ -93,7 +108,8 @@ def prepare(connection: KafkaConnection, plan: Plan, known: Bridge) -> None:
         fence(connection, plan, moves)
         found = read_positions(consumer, [unit.source for unit in units])
         missing = [unit for unit in units if unit.source not in found]
-        if lost := known.lost(plan.bridges, found):
+        proven = _proven(ended) if ended is not None else {}
+        if lost := known.lost(plan.bridges, {*found, *proven}):
             raise UnsafeState(
                 f"group {plan.bridge_group!r}",
                 found=f"no position of {', '.join(f'{topic}-{p}' for topic, p in lost)}",
@@ -107,8 +123,13 @@ def prepare(connection: KafkaConnection, plan: Plan, known: Bridge) -> None:
             # Fence the transactional ids first: an older attempt can't commit in between.
             buckets = list(pool.map(lambda of: Bucket(connection, of, plan.green), divided))
             taken = read_positions(consumer, [unit.source for unit in missing])
-            left = [(b, {s: waiting for s in b.writers if s not in taken}) for b in buckets]
+            left = [(b, {s: proven.get(s, waiting) for s in b.writers if s not in taken}) for b in buckets]
             list(pool.map(lambda each: each[0].commit_at(consumer, each[1]), [each for each in left if each[1]]))
+
+
+def _proven(ended: Bridge) -> dict[TopicPartition, Position]:
+    mark = Mark(as_of_ms=ended.ended_at_ms)
+    return {(topic, p): Position(end, mark) for topic, of in ended.proven.items() for p, end in of.items()}
 
 
 def fence_of(journal: Journal, added: Iterable[Added]) -> dict[TopicPartition, int]:

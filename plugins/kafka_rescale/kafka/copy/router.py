@@ -128,14 +128,25 @@ class Router:
         new = self._move.target
         remedy = (
             f"Its producer places keys by another partitioner or count: let it write to {new}. Only you can put "
-            f"in order what it has left here: write it to {new}, commit the offset behind it to the group of the "
-            "bridge (`kafka-consumer-groups.sh --reset-offsets`), and run the bridge again."
+            f"in order what it has left here. {by_hand(self._move)}"
             if self._move.kind is MoveKind.INPUT
             else "Declare the partitioner and the store type that the application really uses; "
             "a topic whose count was changed before can't be copied."
         )
         where = f"topic {self._move.source} partition {partition}"
         return UnsafeState(where, found=found, expected=expected, remedy=remedy)
+
+
+def by_hand(move: Move) -> str:
+    """Return how a person gets a bridge past a record that it can't copy.
+
+    The records before it, up to the last commit, were in the transaction that was aborted.
+    """
+    return (
+        f"Write the records from the committed offset of the bridge's group up to this one to {move.target} "
+        "yourself, commit the offset behind it to that group (`kafka-consumer-groups.sh --reset-offsets`), and "
+        "run the bridge again."
+    )
 
 
 def to_bury(keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> list[int]:

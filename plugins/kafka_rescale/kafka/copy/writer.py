@@ -11,8 +11,9 @@ from confluent_kafka import Consumer, Message
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.formats.record_limits import LATEST_MS, UNLIMITED
+from kafka_rescale.core.plan.plan import MoveKind
 from kafka_rescale.kafka.copy.marks import Mark, Position
-from kafka_rescale.kafka.copy.router import NOWHERE, Router, kept_headers, to_bury
+from kafka_rescale.kafka.copy.router import NOWHERE, Router, by_hand, kept_headers, to_bury
 from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.kafka.writing.producer import UnitProducer
 
@@ -161,6 +162,8 @@ def wrong_timestamp(unit: CopyUnit, message: Message) -> UnsafeState:
         place_of(unit, message),
         found=found,
         expected=f"a timestamp of at least 1 ms and at most {latest_timestamp(unit)} ms",
-        remedy="Delete or update this entry in the application, so that it gets a real timestamp. When compaction "
+        remedy=f"Its producer must write real timestamps from now on. {by_hand(unit.move)}"
+        if unit.move.kind is MoveKind.INPUT
+        else "Delete or update this entry in the application, so that it gets a real timestamp. When compaction "
         "has removed this record, trigger again.",
     )

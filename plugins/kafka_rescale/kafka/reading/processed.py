@@ -24,6 +24,7 @@ def await_processed(
     *,
     seconds: float,
     tell: Callable[[str], None],
+    proven: PartitionOffsets | None = None,
 ) -> None:
     """Wait until no record older than ``until_ms`` is unprocessed in these topics.
 
@@ -35,13 +36,14 @@ def await_processed(
     :param topics: the most upstream first.
     :param seconds: how long to wait in all; 0 checks nothing.
     :param tell: gets a sentence about the wait now and then.
+    :param proven: positions that are known otherwise, for partitions without a committed offset.
     :raises Outage: older records are still unprocessed.
     """
     if not seconds:
         return
     admin = ClusterAdmin(connection)
     for topic in topics:
-        _await_topic(connection, admin, group, topic, until_ms, seconds, tell)
+        _await_topic(connection, admin, group, topic, until_ms, seconds, tell, (proven or {}).get(topic, {}))
 
 
 def left_over(connection: KafkaConnection, stopped_at: PartitionOffsets, until_ms: int) -> list[str]:
@@ -66,6 +68,7 @@ def _await_topic(
     until_ms: int,
     seconds: float,
     tell: Callable[[str], None],
+    proven: Mapping[int, int],
 ) -> None:
     ends = admin.end_offsets([topic], if_present=True).get(topic, {})
     begins = admin.begin_offsets([topic], if_present=True).get(topic, {})
@@ -78,7 +81,7 @@ def _await_topic(
 
     def processed() -> bool:
         nonlocal told_at
-        committed = admin.committed(group, {topic: len(ends)}).get(topic, {})
+        committed = {**proven, **admin.committed(group, {topic: len(ends)}).get(topic, {})}
         ranges = {p: (max(committed.get(p, 0), begins.get(p, 0)), end) for p, end in ends.items()}
         waiting.clear()
         waiting.update(_older(connection, topic, {p: r for p, r in ranges.items() if r[0] < r[1]}, until_ms))

@@ -36,6 +36,7 @@ from kafka_rescale.core.errors import ClusterOutage, Fenced, Outage, UnsafeState
 from kafka_rescale.core.verify.promotable import required_proofs
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, within
+from kafka_rescale.kafka.copy.bridging import assert_none_late
 from kafka_rescale.operations.cutover import quiesce
 from kafka_rescale.operations.cutover.copies import READY_SECONDS, await_signs, signs_of
 from kafka_rescale.operations.cutover.growing import assert_may_grow
@@ -198,6 +199,7 @@ class Cutover:
         # Asked once more, right before the pause: the held processes may have ended since.
         assert_waiting(self._rescale, self._read())
         await_positions(self._rescale, journal.plan)
+        assert_none_late(self._rescale.connection, self._rescale.control.read())
         assert_may_grow(self._rescale.admin, journal.plan)
         assert_as_pinned(self._rescale)
         # Verify compares green's records below the offsets captured at promotion. Until then, compaction must not

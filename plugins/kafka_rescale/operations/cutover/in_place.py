@@ -19,6 +19,7 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.verify.start_offsets import carried_starts, input_starts
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.reset import fence
 from kafka_rescale.operations.cutover.copies import is_copied
 from kafka_rescale.operations.cutover.growing import assert_still_stopped, assert_untouched, grow_own_topics
@@ -90,7 +91,10 @@ def _tell_over(journal: Journal, last: JobResult) -> None:
 
 
 def _record_ends(rescale: Rescale, journal: Journal, timings: Mapping[str, float]) -> Journal:
-    """Note the ends of all topics and the offsets to start from: once, before the application can write again."""
+    """Note the ends of all topics and the offsets to start from: once, before the application can write again.
+
+    :returns: the journal. If another try has noted both meanwhile, its journal.
+    """
     plan, admin = journal.plan, rescale.admin
     assert journal.captured is not None
     assert_still_stopped(rescale, journal)
@@ -101,13 +105,17 @@ def _record_ends(rescale: Rescale, journal: Journal, timings: Mapping[str, float
     targets = [m.target for m in plan.moves]
     ends = wait_until_complete(admin, targets)
     starts = input_starts(plan.inputs, journal.captured.committed)
-    carried = carried_starts(plan.repartitions, journal.captured)
-    return rescale.advance(
-        Phase.PROMOTED,
-        green_ends=ends,
-        green_start={**starts, **carried},
-        timings=dict(timings),
-    )
+    start = {**starts, **carried_starts(plan.repartitions, journal.captured)}
+
+    def recorded(present: Journal) -> Journal:
+        # If this try was frozen, another try may have started the application, which writes behind its ends.
+        if present.green_start:
+            return present
+        return present.advanced(
+            Phase.PROMOTED, now_ms=now_ms(), green_ends=ends, green_start=start, timings=dict(timings)
+        )
+
+    return rescale.change(recorded)
 
 
 def _assert_moved(rescale: Rescale, journal: Journal) -> None:

@@ -53,11 +53,11 @@ def wait_until_bridged(
 
     def look() -> tuple[ControlState, list[PartitionProgress]]:
         state = ControlTopic(connection, application_id).read()
-        _bridged(state.journal, application_id, topic)
+        _bridged(state.bridging, application_id, topic)
         return state, live_progress(connection, state)
 
     state, progress = again_after_outage(look)
-    successors = _bridged(state.journal, application_id, topic)
+    successors = _bridged(state.bridging, application_id, topic)
     ends = _ends(progress, successors)
     first = left = Left.of(ends, progress)
     told = time.monotonic()

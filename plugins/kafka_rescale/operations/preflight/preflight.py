@@ -166,7 +166,7 @@ def look_around(
         samples=sampled.samples,
         visible=frozenset(admin.list_topics()),
         green_records=record_counts(admin.begin_offsets(green), admin.end_offsets(green, read_committed=False)),
-        bridged_ends=ends_of_bridged(admin, known.control.journal),
+        bridged_ends=ends_of_bridged(admin, known.control.bridging),
         green_group=admin.describe_group(known.green),
         expected=expected,
         now_ms=now_ms,

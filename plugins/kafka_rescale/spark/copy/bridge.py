@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from kafka_rescale.core.control.bridge import Bridge, Reading
+from kafka_rescale.core.control.bridge import Bridge, Reading, bridging
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.records import Change
@@ -37,13 +37,13 @@ def bridge(job: Job) -> None:
     :raises Fenced: a newer run has taken over.
     """
     state = job.control.read()
-    found = verdict_now(job.connection, state)
+    found, journal = verdict_now(job.connection, state), state.bridging
     say(f"{job.key}: {found.reason}")
-    if not found.due or state.journal is None:
+    if not found.due or journal is None:
         job.put("done", detail=found.reason)
         return
     job.put("running")
-    watch = _carry_on(job, state.journal, _prepare(job, state.journal, state.bridge))
+    watch = _carry_on(job, journal, _prepare(job, journal, state.bridge))
     records: Change = {Concern.BRIDGE: watch.known}
     if watch.has_ended():
         job.put("done", detail="the old topic is silent, and every record of it carried on", records=records)
@@ -54,22 +54,24 @@ def bridge(job: Job) -> None:
         job.put("stopped", detail=detail, records=records)
         say(f"{job.key}: {detail}")
     else:
-        attempt = f"attempt {state.journal.attempt} was rolled back"
+        attempt = f"attempt {journal.attempt} was rolled back"
         job.put("stopped", detail=f"{attempt}, or another expansion has begun")
 
 
 def _prepare(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
     """Give every partition of the old topics a position, and return the record of the bridge."""
     plan = journal.plan
+    ended = Bridge.of(plan, found)
     # A bridge that had ended works again, because records have come since.
-    known = Bridge.of(plan, found).model_copy(update={"ended_at_ms": 0})
+    known = ended.model_copy(update={"ended_at_ms": 0})
     if not journal.is_promoted:
         prepare(job.connection, plan, known)
         return known
     known = known.noticed(plan.bridges, ends_of_bridged(ClusterAdmin(job.connection), journal))
-    prepare(job.connection, plan, known)
+    prepare(job.connection, plan, known, ended)
     known = known.with_positions()
-    # Write this before any record is copied, because a later run must find the growth at the same ends.
+    # Write this before any record is copied, because a later run must find the growth at the same ends. Write it
+    # after all positions are committed, because it drops the proof that stands for lost ones.
     job.put("running", records={Concern.BRIDGE: known})
     return known
 
@@ -77,7 +79,8 @@ def _prepare(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
 def _carry_on(job: Job, journal: Journal, known: Bridge) -> _Watch:
     """Copy until this run has nothing left to do, and return what the driver has seen meanwhile."""
     plan, moves = journal.plan, known.widened(journal.plan.bridges)
-    carry = CarryOn(job.connection, plan, journal.attempt, session=uuid4().hex, added=known.added)
+    session, replaced = uuid4().hex, known.journal
+    carry = CarryOn(job.connection, plan, journal.attempt, session, added=known.added, replaced=replaced)
     progress = CopyProgress(job.connection, plan, moves, group=plan.bridge_group)
     spark = job.spark()
     units = units_of(moves)
@@ -115,7 +118,7 @@ class _Watch:
 
     def beat(self) -> None:
         """Read the state, report it, and decide whether the old topics are silent."""
-        journal = self.follower.first()
+        journal = bridging(self.follower.first(), self.known.journal)
         if journal is None or journal.plan.fingerprint != self.known.plan:
             return  # another expansion has begun; the tasks end by themselves
         at_ms = now_ms()

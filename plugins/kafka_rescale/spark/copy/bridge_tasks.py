@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from kafka_rescale.core.control.added_partitions import Added, Layout, Step, layouts, steps
+from kafka_rescale.core.control.bridge import bridging
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
@@ -26,19 +27,21 @@ class CarryOn(JournalTask):
     """Waits for the promotion, then copies old partitions for as long as the driver lives.
 
     :param added: known growths of the old topics; the units include all of their partitions.
+    :param replaced: journal of the expansion, if another expansion has begun since; see ``bridging``.
     """
 
     added: tuple[Added, ...] = ()
+    replaced: Journal | None = None
 
     def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
         """Copy until the work must not go on, and return ``stopped``."""
         # Open the clients before the promotion, so that finding coordinators does not lengthen the pause.
         with closing(self._worker(units, layouts(self.plan.bridges, self.added), follower)) as worker:
             worker.announce(self.session)
-            journal = follower.first()
+            journal = bridging(follower.first(), self.replaced)
             while (verdict := self.verdict(journal)) == WAIT:
                 time.sleep(LIVE_STEP_SECONDS)
-                journal = follower.latest()
+                journal = bridging(follower.latest(), self.replaced)
             if verdict != CARRY or journal is None:
                 return verdict
             first = list(steps(journal, self.added))
@@ -54,7 +57,7 @@ class CarryOn(JournalTask):
         known: Journal | None = journal
         while True:
             worker.step(LIVE_STEP_SECONDS)
-            newest = follower.latest()
+            newest = bridging(follower.latest(), self.replaced)
             if newest is not known and (verdict := self.verdict(newest)) != CARRY:
                 return verdict
             known = newest

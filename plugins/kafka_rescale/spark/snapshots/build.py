@@ -93,9 +93,13 @@ class SnapshotBuild:
             inputs = [source.inputs.get(i, i) for i in request.inputs]
             topics = [*inputs, *(names.repartition(t) for t in request.repartitions)]
             # Look at the bridge first: records that it has yet to copy will still come into the inputs.
-            for group, read in ((source.bridge_group, source.bridged), (source.generation, topics)):
-                await_processed(connection, group, read, until_ms, seconds=request.max_wait_seconds, tell=say)
-        elif left := left_over(connection, source.stopped_at, until_ms):
+            wait = partial(await_processed, connection, seconds=request.max_wait_seconds, tell=say)
+            wait(source.bridge_group, source.bridged, until_ms, proven=source.carried)
+            wait(source.generation, topics, until_ms)
+            return
+        if absent := sorted(source.stopped_at.keys() - ClusterAdmin(connection).list_topics()):
+            raise missing(request, source, absent, self.known)
+        if left := left_over(connection, source.stopped_at, until_ms):
             raise left_unprocessed(request, source, left, self.known)
 
     def _work(

@@ -37,14 +37,14 @@ def too_old(request: SnapshotRequest, newest: SnapshotDay) -> InvalidInput:
 def missing(
     request: SnapshotRequest, source: SnapshotSource, topics: Sequence[str], known: Generations | None
 ) -> Refused:
-    """Return the error about changelogs that don't exist."""
+    """Return the error about changelogs, or topics that it has read, that don't exist."""
     return Refused(
         _what(request),
         found=f"no topic {', '.join(topics)} of the generation {source.generation}",
-        expected="the changelogs of the generation that was at work then",
+        expected="the topics of the generation that was at work then",
         remedy="Start the application once, or correct `stores:`."
         if source.is_running
-        else f"It was retired. {_first_of_running(known)}",
+        else f"It was retired, or somebody has deleted the topic. {_first_of_running(known)}",
     )
 
 

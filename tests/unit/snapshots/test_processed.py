@@ -1,0 +1,93 @@
+"""Has everything been processed, if the group of a bridge that has ended has lost its offsets?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.errors import Outage, Refused
+from kafka_rescale.core.snapshots.request import SnapshotRequest
+from kafka_rescale.core.snapshots.source import SnapshotSource
+from kafka_rescale.kafka.reading import processed
+from kafka_rescale.kafka.reading.processed import await_processed
+from kafka_rescale.spark.snapshots import build
+from kafka_rescale.spark.snapshots.build import SnapshotBuild
+
+UNTIL_MS = 100
+CONNECTION: Any = None
+
+
+@pytest.fixture(autouse=True)
+def committed(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
+    """The committed offsets. The old topic has 10 records in each partition, all of that day."""
+    offsets: dict[int, int] = {}
+    admin = SimpleNamespace(
+        end_offsets=lambda *_, **__: {"orders": {0: 10, 1: 10}},
+        begin_offsets=lambda *_, **__: {"orders": {0: 0, 1: 0}},
+        committed=lambda *_: {"orders": offsets},
+    )
+
+    def records(_: object, __: str, ranges: dict[int, tuple[int, int]], **___: bool) -> Iterator[Any]:
+        for start, end in ranges.values():
+            for at in range(start, end):
+                yield SimpleNamespace(timestamp=lambda: (0, UNTIL_MS - 1), offset=lambda at=at: at)
+
+    monkeypatch.setattr(processed, "ClusterAdmin", lambda _: admin)
+    monkeypatch.setattr(processed, "read_ranges", records)
+    return offsets
+
+
+def wait(proven: PartitionOffsets | None = None) -> None:
+    await_processed(CONNECTION, "bridge", ["orders"], UNTIL_MS, seconds=0.01, tell=lambda _: None, proven=proven)
+
+
+def test_what_a_bridge_has_proven_needs_no_offsets() -> None:
+    wait({"orders": {0: 10, 1: 10}})
+
+
+def test_without_a_proof_an_offset_that_is_missing_stands_for_the_log_start() -> None:
+    with pytest.raises(Outage, match="the first in orders-0 at 0"):
+        wait()
+
+
+def test_a_record_that_came_after_the_proof_is_waited_for() -> None:
+    with pytest.raises(Outage, match="the first in orders-1 at 9"):
+        wait({"orders": {0: 10, 1: 9}})
+
+
+@pytest.fixture
+def stopped(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A build that reads a generation that has stopped at these offsets, and the topics that exist."""
+    source = SnapshotSource("app", is_running=False, stopped_at={"orders": {0: 10}, "app-x-repartition": {0: 3}})
+    request = SnapshotRequest(
+        application="app", date="2026-01-05", location="/s", grace_ms=0, stores=(), inputs=("orders",)
+    )
+    built = SnapshotBuild(SimpleNamespace(connection=CONNECTION), request, source, Generations(running="app-g2"))  # type: ignore[arg-type]
+    given = SimpleNamespace(build=built, topics={"orders", "app-x-repartition"}, left=list[str]())
+    monkeypatch.setattr(build, "ClusterAdmin", lambda _: SimpleNamespace(list_topics=lambda: given.topics))
+    monkeypatch.setattr(
+        build, "left_over", lambda _, offsets, __: given.left if offsets == source.stopped_at else []
+    )
+    return given
+
+
+def test_records_that_it_left_between_its_sub_topologies_belong_to_the_day(stopped: SimpleNamespace) -> None:
+    stopped.build._assert_processed()
+    stopped.left = ["app-x-repartition-0 at 3"]
+    with pytest.raises(Refused, match="left to its successor: app-x-repartition-0 at 3"):
+        stopped.build._assert_processed()
+
+
+def test_what_it_left_can_not_be_told_without_the_topic(stopped: SimpleNamespace) -> None:
+    stopped.topics = {"orders"}
+    with pytest.raises(Refused, match="found no topic app-x-repartition of the generation app"):
+        stopped.build._assert_processed()
+
+
+def test_an_offset_that_was_committed_since_counts_instead(committed: dict[int, int]) -> None:
+    committed[1] = 10
+    wait({"orders": {0: 10, 1: 9}})
