@@ -23,6 +23,7 @@ PREWARM_TASK = "prewarm"
 GATE_TASK = "gate_all"
 REHEARSE_TASK = "rehearse"
 PROVE_TASK = "prove"
+APPROVAL_TASKS = frozenset({"approve_plan", "approve_cutover"})
 PLAN_TABLE_KEY = "table"
 PLAN_BRIEF_KEY = "brief"
 PLAN_STEPS_KEY = "steps"
@@ -76,9 +77,13 @@ def owner_is_finished(held: Lease) -> bool | None:
     """
     if held.owner.startswith("shell/"):
         return None
+    ours = airflow_id()
+    if held.is_of_another(ours):
+        # This Airflow may have a run of the same name, which says nothing about that run.
+        return None
     state = run_state(held.owner)
     if state is RunState.ABSENT:
-        return True if held.airflow and held.airflow == airflow_id() else None
+        return True if held.airflow and held.airflow == ours else None
     return None if state is RunState.UNKNOWN else state is not RunState.RUNNING
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,14 +14,18 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from kafka_rescale.airflow.operators.admin import PlanOperator
 from kafka_rescale.airflow.runs import ID_VARIABLE, airflow_id, owner_is_finished
 from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import LeaseHeld
+from kafka_rescale.core.errors import Fenced, LeaseHeld
 from kafka_rescale.kafka.control import lease
 from kafka_rescale.operations.expansion import begin as beginning
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.rollback import roll_back
 
 from tests.support.application_files import CHAIN
-from tests.support.plans import plan_for
+from tests.support.expansion.growing_world import OWNER, GrowingWorld
+from tests.support.plans import in_place_application, plan_for
 
 OURS, THEIRS = "0a", "0b"
 DAY_MS = 24 * 3600 * 1000
@@ -82,6 +88,14 @@ def test_a_run_that_another_airflow_may_have_is_not_missed(airflow: Callable[[st
     assert owner_is_finished(held(airflow=other)) is None
 
 
+@pytest.mark.parametrize("known", ["running", "success", "failed", "deleted"])
+def test_a_run_of_the_same_name_in_this_airflow_says_nothing_about_one_of_another(
+    airflow: Callable[[str], None], known: str
+) -> None:
+    airflow(known)
+    assert owner_is_finished(held(airflow=THEIRS)) is None
+
+
 def test_a_run_that_is_missing_tells_nothing_to_an_airflow_without_an_identity(
     airflow: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,3 +154,61 @@ def test_the_lease_of_a_deleted_run_is_free_at_once_and_of_an_unknown_one_after_
     with pytest.raises(LeaseHeld):
         taken(now_ms=DAY_MS - 1)
     assert taken(now_ms=DAY_MS) is not None
+
+
+class TestRunsOfOneName:
+    """``scheduled__<date>`` and ``autoscaling__1__to_8`` are names of runs in every Airflow with the same DAGs."""
+
+    NAME = "expand_shop/scheduled__2026"
+
+    def taken(self, found: Lease, airflow: str, now_ms: int = 1) -> Lease | None:
+        control: Any = SimpleNamespace(
+            application="shop",
+            update=lambda change: ControlState(lease=change(ControlState(lease=found))["lease"]),
+        )
+        unknown = lambda _: None  # noqa: E731
+        return lease.acquire(control, self.NAME, 8, now_ms, DAY_MS, unknown, airflow=airflow).lease
+
+    def test_that_of_another_airflow_keeps_the_lease_until_it_expires_and_both_are_named(self) -> None:
+        theirs = held(self.NAME, THEIRS)
+        with pytest.raises(
+            LeaseHeld, match=f"{self.NAME} of Airflow {THEIRS}, while this is Airflow {OURS}, that"
+        ):
+            self.taken(theirs, OURS)
+        after = self.taken(theirs, OURS, now_ms=DAY_MS)
+        assert after is not None
+        assert (after.airflow, after.epoch) == (OURS, 2), "another holder, and not the same one again"
+
+    def test_preflight_refuses_it_as_early(self) -> None:
+        theirs = held(self.NAME, THEIRS)
+        with pytest.raises(LeaseHeld):
+            lease.refuse_if_held("shop", theirs, self.NAME, 1, lambda _: None, OURS)
+        lease.refuse_if_held("shop", theirs, self.NAME, 1, lambda _: None, THEIRS)
+
+    @pytest.mark.parametrize(("held_in", "asked_in"), [(OURS, OURS), ("", OURS), (THEIRS, "")])
+    def test_one_that_comes_back_or_whose_airflow_is_unknown_keeps_it(self, held_in: str, asked_in: str) -> None:
+        again = self.taken(held(self.NAME, held_in), asked_in)
+        assert again is not None
+        assert (again.epoch, again.airflow) == (1, asked_in or held_in)
+
+    @pytest.mark.parametrize(("airflow", "passes"), [(OURS, True), ("", True), (THEIRS, False)])
+    def test_a_later_step_of_another_airflow_is_no_owner(self, airflow: str, passes: bool) -> None:
+        world = GrowingWorld()
+        assert world.state.lease is not None
+        ours = world.state.lease.model_copy(update={"airflow": OURS})
+        world.state = world.state.model_copy(update={"lease": ours})
+        rescale = replace(world.rescale, airflow=airflow)
+        with nullcontext() if passes else pytest.raises(Fenced, match=f"of Airflow {OURS}; expected .* {THEIRS}"):
+            rescale.advance(Phase.QUIESCING)
+        assert world.journal.phase is (Phase.QUIESCING if passes else Phase.WARMING)
+
+    def test_the_failed_run_of_another_airflow_does_not_roll_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Its preflight was refused. Its task ``roll_back`` must leave alone what goes on."""
+        world = GrowingWorld()
+        assert world.state.lease is not None
+        ours = world.state.lease.model_copy(update={"airflow": OURS})
+        world.state = world.state.model_copy(update={"lease": ours})
+        monkeypatch.setattr(Rescale, "open", lambda *_: world.rescale)
+        nobody: Any = None
+        said = roll_back(in_place_application(), nobody, owner=OWNER, reason="it has failed", airflow=THEIRS)
+        assert (said.is_done, world.journal.phase) == (False, Phase.WARMING)

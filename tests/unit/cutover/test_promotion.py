@@ -182,7 +182,7 @@ def test_who_stops_blue_after_another_has_rolled_back_starts_it_again(
         raise Killed
 
     released: list[Any] = []
-    monkeypatch.setattr(Rescale, "open", lambda _, __, owner: replace(world.rescale, owner=owner))
+    monkeypatch.setattr(Rescale, "open", lambda _, __, owner, ___: replace(world.rescale, owner=owner))
     monkeypatch.setattr(held, "release", released.append)
     monkeypatch.setattr(world, "_stop", stops_late)
     if not is_over:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.airflow.operators import closing
+from kafka_rescale.airflow.operators import base, closing
 from kafka_rescale.airflow.operators.closing import RollBackOperator
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.state import ControlState
@@ -43,7 +43,7 @@ def _beside(
     """
     happens = [meanwhile]
 
-    def opened(_: Any, __: Any, owner: str) -> Rescale:
+    def opened(_: Any, __: Any, owner: str, ___: str) -> Rescale:
         rescale = replace(world.rescale, owner=owner)
         update = rescale.control.update
 
@@ -157,26 +157,36 @@ def test_a_lease_that_another_run_has_by_now_is_left_to_it(
     assert world.journal.phase is Phase.WARMING
 
 
-@pytest.mark.parametrize(("take_over", "whose"), [(True, "this Airflow"), (False, "")])
-def test_a_task_that_takes_over_says_which_airflow_it_is_of(
-    monkeypatch: pytest.MonkeyPatch, take_over: bool, whose: str
+@pytest.mark.parametrize(
+    ("take_over", "failed", "stopped_by"),
+    [
+        pytest.param(True, [], "anna (rollback_x/r)", id="a-person"),
+        pytest.param(False, ["approve_cutover"], "approve_cutover, without an approval", id="a-rejected-approval"),
+        pytest.param(False, ["restore"], "", id="a-failed-task"),
+    ],
+)
+def test_a_task_says_which_airflow_it_is_of_and_who_has_ended_the_attempt(
+    monkeypatch: pytest.MonkeyPatch, take_over: bool, failed: list[str], stopped_by: str
 ) -> None:
     told: dict[str, Any] = {}
 
-    def run_owned(*_: Any, **arguments: Any) -> RollBack:
+    def rolled_back(*_: Any, **arguments: Any) -> RollBack:
         told.update(arguments)
         return RollBack(is_done=True, told="rolled back")
 
-    monkeypatch.setattr(closing, "airflow_id", lambda: "this Airflow")
-    monkeypatch.setattr(closing, "failed_tasks", lambda _: [])
-    monkeypatch.setattr(RollBackOperator, "run_owned", run_owned)
+    monkeypatch.setattr(base, "airflow_id", lambda: "this Airflow")
+    monkeypatch.setattr(closing, "failed_tasks", lambda _: failed)
+    monkeypatch.setattr(rollback, "roll_back", rolled_back)
+    monkeypatch.setattr(RollBackOperator, "application", lambda _: APPLICATION)
+    monkeypatch.setattr(RollBackOperator, "connection", lambda *_: CONNECTION)
     task = RollBackOperator(task_id="roll_back", application_file="x.yaml", reason="why", take_over=take_over)
-    task.execute({"dag_run": SimpleNamespace(dag_id="rollback_x", run_id="r")})  # type: ignore[arg-type]
-    assert told == {"reason": "why", "take_over": take_over, "airflow": whose}
+    run = SimpleNamespace(dag_id="rollback_x", run_id="r", triggering_user_name="anna")
+    task.execute({"dag_run": run})  # type: ignore[arg-type]
+    assert (told["owner"], told["airflow"], told["take_over"]) == ("rollback_x/r", "this Airflow", take_over)
+    assert told["stopped_by"] == stopped_by
 
 
 def _asked_for(monkeypatch: pytest.MonkeyPatch, outcome: RollBack, *, by_a_person: bool) -> dict[str, Any]:
-    monkeypatch.setattr(closing, "airflow_id", lambda: "this Airflow")
     monkeypatch.setattr(closing, "failed_tasks", lambda _: [])
     monkeypatch.setattr(RollBackOperator, "run_owned", lambda *_, **__: outcome)
     task = RollBackOperator(task_id="roll_back", application_file="x.yaml", reason="why", take_over=by_a_person)

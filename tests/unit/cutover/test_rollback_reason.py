@@ -16,6 +16,7 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.page.health import health_of
 from kafka_rescale.kafka.control import journal_store
@@ -88,6 +89,28 @@ def test_of_a_rollback_that_was_killed_the_first_reason_stays(world: GrowingWorl
     world.rescale.advance(Phase.ROLLING_BACK, rollback_reason=CAUSE)
     assert roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a task has failed").is_done
     assert (world.journal.phase, world.journal.rollback_reason) == (Phase.ROLLED_BACK, CAUSE)
+
+
+def test_a_person_who_has_ended_it_is_kept_until_the_next_attempt_and_told_of_autoscaling(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scaled = APPLICATION.model_copy(update={"autoscaling_enabled": True})
+    said = roll_back(scaled, CONNECTION, owner=OWNER, reason="a test", take_over=True, stopped_by="anna (run-1)")
+    assert world.journal.stopped_by == "anna (run-1)"
+    assert "watch_orders-app asks for it again within 2 minutes, and then waits for approval" in said.told
+
+
+def test_a_switch_that_a_person_has_cancelled_was_ended_by_this_person(world: GrowingWorld) -> None:
+    switch = Switch.of(world.journal, None).said(Order.CANCEL, "anna@host", 1)
+    world.state = world.state.model_copy(update={"switch": switch})
+    said = roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="the run has failed")
+    assert world.journal.stopped_by == "anna@host, who has cancelled the switch"
+    assert "watch_" not in said.told
+
+
+def test_a_run_that_has_failed_by_itself_was_ended_by_nobody(world: GrowingWorld) -> None:
+    roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="the run has failed")
+    assert world.journal.stopped_by == ""
 
 
 def test_jobs_of_this_run_that_have_failed_are_part_of_the_reason(world: GrowingWorld) -> None:

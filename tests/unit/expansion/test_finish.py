@@ -49,7 +49,7 @@ class Control:
 def control(monkeypatch: pytest.MonkeyPatch) -> Control:
     control, nobody = Control(), None
     parts: list[Any] = [application("shop"), nobody, SimpleNamespace(), control, SimpleNamespace()]
-    monkeypatch.setattr(Rescale, "open", lambda _, __, owner: Rescale(*parts, owner))
+    monkeypatch.setattr(Rescale, "open", lambda _, __, owner, ___: Rescale(*parts, owner))
     monkeypatch.setattr(operation, "release_compaction", lambda *_: None)
     return control
 

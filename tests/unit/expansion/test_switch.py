@@ -163,6 +163,16 @@ def test_cancelled_the_run_ends_and_says_who_has_cancelled(control: Control, clo
         operation.approve(app(), CONNECTION, owner=OWNER, by="bob", order=Order.NOW, not_before_ms=0)
 
 
+@pytest.mark.parametrize(
+    ("action", "enabled", "told"), [(CANCEL, True, 1), (CANCEL, False, 0), (POSTPONE, True, 0)]
+)
+def test_who_cancels_while_autoscaling_is_on_is_told_that_it_asks_again(
+    control: Control, action: str, enabled: bool, told: int
+) -> None:
+    said = say(action, **{"partition.autoscaling.enabled": enabled})
+    assert said.count("asks for it again within 2 minutes, and then waits for approval. Pause the watch") == told
+
+
 def test_a_word_that_comes_while_it_is_let_through_is_either_heard_or_refused(control: Control) -> None:
     control.before_write = lambda: print(say(CANCEL))
     with pytest.raises(UnsafeState, match="ada has cancelled"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from kafka_rescale.core.control.autoscaling import Autoscaling
@@ -12,7 +12,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.preflight.counts import derived_repartitions
-from kafka_rescale.core.preflight.grown_inputs import Reach, grown_by_hand
+from kafka_rescale.core.preflight.grown_inputs import Growth, Reach, growths
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.topology import SubTopology, Topology
 from kafka_rescale.core.verify.start_offsets import input_starts
@@ -59,10 +59,15 @@ def pinned(count: int, target: int, policy: str) -> Situation:
     return situation(target, topics=with_counts(customers=count), samples=made, group=STOPPED, **fields)
 
 
+def known_by(*arguments: Any, **following: Any) -> dict[str, int]:
+    """The count that the running generation knows, by input that has grown."""
+    return {topic: growth.known for topic, growth in growths(*arguments, **following).items()}
+
+
 class TestRecognition:
     @pytest.mark.parametrize(("changelog", "known"), [(4, {"orders": 4}), (8, {})])
     def test_a_changelog_tells_the_count_that_its_tasks_know(self, changelog: int, known: dict[str, int]) -> None:
-        assert grown_by_hand(STATEFUL, {"orders": 8}, {"last": changelog}, (), {}) == known
+        assert known_by(STATEFUL, {"orders": 8}, {"last": changelog}, (), {}) == known
 
     @pytest.mark.parametrize(
         ("written", "read", "known"),
@@ -76,7 +81,7 @@ class TestRecognition:
         self, written: int, read: int, known: dict[str, int]
     ) -> None:
         counts, reach = {"clicks": 8, "by-user-repartition": 4}, {"clicks": Reach(written, read)}
-        assert grown_by_hand(REKEYED, counts, {"visits": 4}, (), reach) == known
+        assert known_by(REKEYED, counts, {"visits": 4}, (), reach) == known
 
     @pytest.mark.parametrize(
         ("reach", "following", "known"),
@@ -94,7 +99,7 @@ class TestRecognition:
     ) -> None:
         """ "They should wait for this before sending any records to the new input topic partitions" (KIP-878)."""
         counts = {"clicks": 8, "by-user-repartition": 4}
-        assert grown_by_hand(REKEYED, counts, {}, (), {"clicks": reach}, following=following) == known
+        assert known_by(REKEYED, counts, {}, (), {"clicks": reach}, following=following) == known
 
     @pytest.mark.parametrize(
         ("taps", "recorded", "known"),
@@ -112,16 +117,38 @@ class TestRecognition:
         merged = Topology((both, REKEYED.subtopologies[1]))
         counts = {"clicks": 4, "taps": taps, "by-user-repartition": 4}
         reach = {"clicks": Reach(4, 4, recorded=4), "taps": Reach(2, 2, recorded=recorded)}
-        assert grown_by_hand(merged, counts, {}, (), reach) == known
+        assert known_by(merged, counts, {}, (), reach) == known
 
     def test_a_count_that_the_program_sets_tells_nothing(self) -> None:
         counts = {"clicks": 8, "by-user-repartition": 4}
         reach = {"clicks": Reach(written=8, read=4)}
-        assert grown_by_hand(REKEYED, counts, {"visits": 4}, ("by-user-repartition",), reach) == {}
+        assert known_by(REKEYED, counts, {"visits": 4}, ("by-user-repartition",), reach) == {}
 
     def test_witnesses_that_disagree_are_left_to_the_other_checks(self) -> None:
         two = Topology((SubTopology(0, ("orders",), ("last", "other"), ()),))
-        assert grown_by_hand(two, {"orders": 8}, {"last": 4, "other": 6}, (), {}) == {}
+        assert known_by(two, {"orders": 8}, {"last": 4, "other": 6}, (), {}) == {}
+
+
+class TestUnprovenCounts:
+    """A repartition topic's count alone does not tell a growth from a count that the program sets."""
+
+    COUNTS: ClassVar = {"clicks": 8, "by-user-repartition": 4}
+
+    @pytest.mark.parametrize("reach", [Reach(8, 4), Reach(4, 4, recorded=4)], ids=["written", "recorded"])
+    def test_a_sign_that_is_no_declaration_leaves_the_count_unproven(self, reach: Reach) -> None:
+        found = growths(REKEYED, self.COUNTS, {}, (), {"clicks": reach})
+        assert found == {"clicks": Growth(4, frozenset({"by-user-repartition"}))}
+
+    def test_a_count_that_is_said_to_follow_is_proven(self) -> None:
+        reach = {"clicks": Reach(8, 4, recorded=4)}
+        found = growths(REKEYED, self.COUNTS, {}, (), reach, following=("by-user-repartition",))
+        assert found == {"clicks": Growth(4)}
+
+    def test_a_changelog_proves_the_growth_whatever_the_program_does(self) -> None:
+        counting = SubTopology(0, ("clicks",), ("last",), ("by-user-repartition",))
+        topology = Topology((counting, REKEYED.subtopologies[1]))
+        found = growths(topology, self.COUNTS, {"last": 4}, (), {"clicks": Reach(8, 4, recorded=4)})
+        assert found == {"clicks": Growth(4)}
 
 
 class TestPreflight:

@@ -30,6 +30,9 @@ An expansion that fails rolls back by itself. Use this DAG for an expansion that
 longer exists. The DAG takes the lease from the run that holds it. If that run is still at work, it notices the
 loss and fails. A rollback is possible until the promotion. After the promotion this DAG changes nothing: it fails,
 and says which way is left.
+
+If autoscaling is on, `watch_{application_id}` asks again within 2 minutes, and then waits for approval: pause it
+first to stop that.
 """
 
 ACCEPT_DOC = """
@@ -49,6 +52,9 @@ While the expansion waits in `await_window`, it obeys within seconds. Before tha
 once it waits there. Your choice doesn't replace the approval: while `approve_cutover` asks, answer there. When the
 cutover has been let through, this DAG changes nothing: it fails. Then, until the promotion,
 `rollback_{application_id}` starts the application as it was.
+
+After `cancel`, the run ends as failed. If autoscaling is on, `watch_{application_id}` asks again within 2 minutes,
+and then waits for approval: pause it first to stop that.
 """
 
 PACE_DOC = """

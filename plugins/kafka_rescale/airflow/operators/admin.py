@@ -74,6 +74,7 @@ class PreflightOperator(RescaleOperator):
             owner=owner_of(context),
             now_ms=now_ms(),
             owner_is_finished=owner_is_finished,
+            airflow=airflow_id(),
             expected=ExpectedState(self.expected),
             others=connections,
         )

@@ -9,7 +9,7 @@ from airflow.sdk import BaseOperator, Context
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.page_link import ApplicationPageLink
-from kafka_rescale.airflow.runs import owner_of
+from kafka_rescale.airflow.runs import airflow_id, owner_of
 from kafka_rescale.core.roles import Role
 
 if TYPE_CHECKING:
@@ -45,8 +45,9 @@ class RescaleOperator(BaseOperator):
         return KafkaRescaleHook(kafka_config_id=application.kafka_conn_id_of(role or self.role)).connection()
 
     def run_owned(self, step: Callable[..., Any], context: Context, **arguments: Any) -> Any:
-        """Call a step with the application, its connection and the owner of the lease."""
+        """Call a step with the application, its connection, and the owner of the lease with its Airflow."""
         application = self.application()
-        result = step(application, self.connection(application), owner=owner_of(context), **arguments)
+        owner = {"owner": owner_of(context), "airflow": airflow_id()}
+        result = step(application, self.connection(application), **owner, **arguments)
         self.log.info("%s", result)
         return result

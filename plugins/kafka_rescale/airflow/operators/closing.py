@@ -9,7 +9,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
-from kafka_rescale.airflow.runs import airflow_id, failed_tasks, owner_of, triggered_by
+from kafka_rescale.airflow.runs import APPROVAL_TASKS, failed_tasks, owner_of, triggered_by
 from kafka_rescale.core.errors import Refused
 
 
@@ -38,7 +38,7 @@ class RollBackOperator(RescaleOperator):
 
         failed = failed_tasks(owner_of(context))
         reason = f"{self.reason}: {', '.join(failed)}" if failed else self.reason
-        how = {"take_over": self.take_over, "airflow": airflow_id() if self.take_over else ""}
+        how = {"take_over": self.take_over, "stopped_by": self._stopped_by(failed, context)}
         outcome = self.run_owned(roll_back, context, reason=reason, **how)
         if self.take_over and not outcome.is_done:
             raise Refused(
@@ -48,6 +48,13 @@ class RollBackOperator(RescaleOperator):
                 remedy="Nothing has been changed.",
             )
         return asdict(outcome)
+
+    def _stopped_by(self, failed: Sequence[str], context: Context) -> str:
+        """Return the person or the approval that has ended the attempt; empty if a task has failed by itself."""
+        if self.take_over:
+            return triggered_by(context)
+        approvals = [task for task in failed if task in APPROVAL_TASKS]
+        return f"{' and '.join(approvals)}, without an approval" if approvals else ""
 
 
 class AcceptOperator(RescaleOperator):

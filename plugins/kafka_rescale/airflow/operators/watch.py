@@ -9,7 +9,7 @@ from airflow.sdk.bases.skipmixin import SkipMixin
 
 from kafka_rescale.airflow.metrics import report
 from kafka_rescale.airflow.operators.base import RescaleOperator
-from kafka_rescale.airflow.runs import owner_of, run_state
+from kafka_rescale.airflow.runs import airflow_id, owner_of, run_state
 
 
 class WatchOperator(RescaleOperator, SkipMixin):
@@ -32,6 +32,7 @@ class WatchOperator(RescaleOperator, SkipMixin):
             attempt=context["ti"].try_number,
             run_state=run_state,
             now_ms=now_ms(),
+            airflow=airflow_id(),
         )
         decision = watched.decision
         report(application, watched.observed.parallelism, decision.record)

@@ -185,10 +185,14 @@ class Application(ApplicationFile):
         return {f"{r.name}-repartition": partitions for r in self.repartitions if r.count == "start_command"}
 
     @property
+    def explained_repartitions(self) -> frozenset[str]:
+        """Repartition topics of which the file says who sets their counts; with their suffix."""
+        return frozenset(f"{r.name}-repartition" for r in self.repartitions if "count" in r.model_fields_set)
+
+    @property
     def following_repartitions(self) -> frozenset[str]:
         """Repartition topics whose counts the program does not set, as the file says; with their suffix."""
-        said = (r for r in self.repartitions if "count" in r.model_fields_set and r.count != "start_command")
-        return frozenset(f"{r.name}-repartition" for r in said)
+        return self.explained_repartitions.difference(self.enforced_counts(self.partitions))
 
 
 def _told_of(notifications: tuple[Notification, ...], event: Event) -> tuple[Notification, ...]:

@@ -6,6 +6,7 @@ Where the KIP calls ``Admin#createPartitions``, this module asks for an expansio
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -17,6 +18,7 @@ from kafka_rescale.core.autoscaling.messages import (
     out_of_bounds,
     over_partitioned,
     switched_off,
+    unproven,
     waits_while_down,
     would_shrink,
 )
@@ -36,6 +38,7 @@ class RunState(StrEnum):
 
 
 UNFINISHED = frozenset({RunState.RUNNING, RunState.UNKNOWN})
+ENDED = frozenset({RunState.SUCCESS, RunState.FAILED})
 
 
 class Outcome(StrEnum):
@@ -104,7 +107,9 @@ class Look:
     :param by: ``<dag_id>/<run_id>`` of the watch that looks.
     :param now_ms: the wall clock in ms since the epoch.
     :param held_by: the run at work that holds the lease. Another run would be refused. Empty if there is none.
-    :param is_leased: whether a run at work holds the lease, or any owner holds a lease that has not expired.
+    :param is_leased: whether a run at work holds the lease, or any owner holds a lease that may still be at work.
+    :param is_prewarmed: whether the next generation starts on the new counts before the promotion. Then a count
+        that the program sets itself ends the expansion while there is a way back.
     """
 
     application: Application
@@ -116,6 +121,7 @@ class Look:
     now_ms: int
     held_by: str = ""
     is_leased: bool = False
+    is_prewarmed: bool = False
 
     def decide(self) -> Decision:
         """Return the decision."""
@@ -198,14 +204,35 @@ class Look:
             said = f"{self.held_by} has not ended, and holds the lease"
             return Decision(Outcome.WAITING, said, record.held(self.now_ms))
         application, timeout_ms = self.application, self.application.autoscaling_timeout_ms
-        record = record.resumed(self.now_ms)
+        record = self._stopped(record.resumed(self.now_ms))
         if record.given_up or record.is_exceeded(self.now_ms, timeout_ms):
             return Decision(Outcome.GAVE_UP, gave_up(application, record.target), record.gave_up())
         dag_id = f"expand_{application.application_id}"
         run_id = record.run.partition("/")[2] or f"autoscaling__{record.attempts + 1}__to_{record.target}"
-        trigger = Trigger(run_id, record.target, application.autoscaling_bounds.wants_approval(record.target))
+        doubts = "; ".join(self._doubts(record))
+        asks = bool(doubts) or application.autoscaling_bounds.wants_approval(record.target)
+        trigger = Trigger(run_id, record.target, approval=asks)
         reason = f"{dag_id} to {record.target} partitions: {described(self.observed)}"
+        if doubts:
+            reason = f"{reason}. A person has to approve it: {doubts}"
         return Decision(Outcome.TRIGGER, reason, record.asked(f"{dag_id}/{run_id}", self.by), trigger)
+
+    def _stopped(self, record: Autoscaling) -> Autoscaling:
+        """Return the record with the person who has ended the last attempt at its target, if a person has.
+
+        The record keeps it, because the journal of the next attempt does not.
+        """
+        journal = self.observed.stopped
+        if journal is None or journal.plan.partitions != record.target:
+            return record
+        return record.model_copy(update={"stopped_by": journal.stopped_by})
+
+    def _doubts(self, record: Autoscaling) -> Iterator[str]:
+        """Yield the reasons why a person has to approve an expansion that the bounds let begin unattended."""
+        if self.observed.unproven and not self.is_prewarmed:
+            yield unproven(self.observed)
+        if record.stopped_by:
+            yield f"the last attempt was ended by {record.stopped_by}"
 
     def _waits_while_down(self, decision: Decision) -> Decision:
         # The texts of the bounds have a time of day and a lag. These change from look to look, but the error must

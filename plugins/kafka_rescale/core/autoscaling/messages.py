@@ -76,6 +76,25 @@ def not_told(observed: Observed) -> Refused:
     )
 
 
+def asks_again(application: Application) -> str:
+    """Return what autoscaling does after a person has ended an expansion; empty if it is off."""
+    if not application.autoscaling_enabled:
+        return ""
+    return (
+        f"Autoscaling is on: watch_{application.application_id} asks for it again within 2 minutes, and then "
+        "waits for approval. Pause the watch to stop that."
+    )
+
+
+def unproven(observed: Observed) -> str:
+    """Return why a person has to approve an expansion whose only evidence is the count of a repartition topic."""
+    return (
+        f"only the count of {', '.join(observed.unproven)} shows the growth. If the program sets this count "
+        "itself (withNumberOfPartitions), no generation can start after the promotion. Declare `count: derived` "
+        "or `count: start_command` in `repartitions:`, or `start_gated` in `lifecycle:`"
+    )
+
+
 def waits_while_down(application: Application, observed: Observed, why: str) -> Refused:
     """Return the error of an application that processes nothing while the watch waits.
 

@@ -40,6 +40,9 @@ class Observed:
     :param in_progress: the expansion in progress, if there is one.
     :param inputs: present partitions per input, by its name on the cluster.
     :param is_down: whether the running generation has processed records before, but has no member now.
+    :param unproven: repartition topics whose counts are the only evidence of a growth. The program may set these
+        counts itself. Then no input has grown, and the next generation can't start on other counts.
+    :param stopped: the last expansion, if a person has ended it.
     """
 
     running: str
@@ -53,6 +56,8 @@ class Observed:
     in_progress: Journal | None = None
     inputs: dict[str, int] = field(default_factory=dict)
     is_down: bool = False
+    unproven: tuple[str, ...] = ()
+    stopped: Journal | None = None
 
     @property
     def target(self) -> int:
@@ -78,6 +83,7 @@ def observe(described: Described) -> Observed:
         partitions=sum(topic.partitions for topic in described.cluster.topics.values()),
         in_progress=journal if journal is not None and journal.in_progress else None,
         is_down=bool(described.cluster.committed) and not described.cluster.group.is_live,
+        stopped=journal if journal is not None and journal.stopped_by else None,
     )
     if missing := next(missing_topics(described, frozenset()), None):
         return replace(observed, missing=str(missing))
@@ -92,8 +98,14 @@ def observe(described: Described) -> Observed:
         inputs={described.full_name(t): described.actual_counts[t] for t in described.topology.inputs},
         too_few=tuple(m for m in mismatches if m.found < m.expected),
         too_many=tuple(m for m in mismatches if m.found > m.expected),
+        unproven=_unproven(described),
     )
     return replace(observed, parallelism=_parallelism(described, observed.target))
+
+
+def _unproven(described: Described) -> tuple[str, ...]:
+    topics = {topic for growth in described.growths.values() for topic in growth.unproven}
+    return tuple(sorted(map(described.full_name, topics)))
 
 
 def _derived(described: Described) -> dict[str, int]:

@@ -46,6 +46,8 @@ class Autoscaling(Value):
     :param callback_begun_ms: wall clock when a pipeline's ``on_partition_expansion`` was about to be called.
     :param inputs: partitions of every input, by its name on the cluster, when all counts last agreed. An input
         with another count by now has grown. Empty before the first such look.
+    :param stopped_by: the person who has ended an attempt at this target, or the approval that was not given. From
+        then on, a person has to approve every further attempt. Empty if no person has ended one.
     """
 
     target: int = 0
@@ -62,6 +64,7 @@ class Autoscaling(Value):
     grown_from: int = 0
     callback_begun_ms: int = 0
     inputs: dict[str, int] = Field(default_factory=dict)
+    stopped_by: str = ""
 
     def seen(self, partitions: int) -> Autoscaling:
         """Return the record after a look: more partitions than ever are a success, which resets the timeout."""

@@ -104,6 +104,8 @@ class Journal(Value):
     :param max_compaction_lags: the same for ``max.compaction.lag.ms``. Brokers refuse a maximum below the minimum.
     :param callback_begun_ms: wall clock when ``on_partition_expansion`` was about to be called, 0 before.
     :param rollback_reason: why this attempt is rolled back, in a sentence; empty if it isn't.
+    :param stopped_by: the person who has ended this attempt, or the approval that was not given; empty if it has
+        failed by itself, or if an earlier version has ended it.
     :param begun_ms: wall clock when this attempt began; 0 if an earlier version has begun it.
     :param triggered_by: the person who has triggered the run that has begun it; empty if that is not known.
     :param predicted: what was predicted for it; None if an earlier version has begun it.
@@ -134,6 +136,7 @@ class Journal(Value):
     max_compaction_lags: dict[str, str] = Field(default_factory=dict)
     callback_begun_ms: int = 0
     rollback_reason: str = ""
+    stopped_by: str = ""
     begun_ms: int = 0
     triggered_by: str = ""
     predicted: Prediction | None = None

@@ -26,3 +26,16 @@ class Lease(Value):
     def holder(self) -> str:
         """Its present holder; empty if it was given back."""
         return "" if self.released else self.owner
+
+    def is_of(self, owner: str, airflow: str) -> bool:
+        """Whether an owner has it, or had it before it was given back.
+
+        Two Airflows may have runs of the same name. If one of the two ids is not known, the name alone decides.
+
+        :param airflow: the Airflow that the owner is a run of; empty if that is not known.
+        """
+        return self.owner == owner and not self.is_of_another(airflow)
+
+    def is_of_another(self, airflow: str) -> bool:
+        """Whether it is known that the lease was taken in another Airflow."""
+        return bool(self.airflow and airflow) and self.airflow != airflow

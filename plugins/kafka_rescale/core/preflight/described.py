@@ -14,7 +14,7 @@ from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan, green_of
-from kafka_rescale.core.preflight.grown_inputs import Reach, grown_by_hand
+from kafka_rescale.core.preflight.grown_inputs import Growth, Reach, growths
 from kafka_rescale.core.topology.topology import SubTopology, Topology
 
 
@@ -122,10 +122,10 @@ class Described(Target):
         return {t: found.partitions for t in sources if (found := self.topic(t)) is not None}
 
     @cached_property
-    def grown(self) -> dict[str, int]:
-        """The count that the running generation knows of each input that was grown by hand."""
+    def growths(self) -> dict[str, Growth]:
+        """Each input that was grown by hand, and what shows it."""
         changelogs = {s: self.cluster.topics.get(self.changelog(s)) for s in self.topology.stores}
-        return grown_by_hand(
+        return growths(
             self.topology,
             self.actual_counts,
             {store: found.partitions for store, found in changelogs.items() if found is not None},
@@ -133,6 +133,11 @@ class Described(Target):
             {topic: self._reach(self.full_name(topic)) for topic in self.topology.inputs},
             following=self._following,
         )
+
+    @cached_property
+    def grown(self) -> dict[str, int]:
+        """The count that the running generation knows of each input that was grown by hand."""
+        return {topic: growth.known for topic, growth in self.growths.items()}
 
     @property
     def _following(self) -> frozenset[str]:

@@ -28,7 +28,20 @@ class Reach:
     recorded: int = 0
 
 
-def grown_by_hand(
+@dataclass(frozen=True)
+class Growth:
+    """An input that has grown while the running generation was tied to its old count.
+
+    :param known: the count that the running generation knows.
+    :param unproven: repartition topics whose counts are the only evidence, although the program may set them.
+        Empty if a changelog shows the growth, or if one of the counts is known to follow from its sources.
+    """
+
+    known: int
+    unproven: frozenset[str] = frozenset()
+
+
+def growths(
     topology: Topology,
     counts: Mapping[str, int],
     changelogs: Mapping[str, int],
@@ -36,8 +49,8 @@ def grown_by_hand(
     reach: Mapping[str, Reach],
     *,
     following: Collection[str] = (),
-) -> dict[str, int]:
-    """Return the count that the running generation knows, for every input that has more partitions by now.
+) -> dict[str, Growth]:
+    """Return the growth of every input that has more partitions by now than the running generation knows.
 
     A changelog has as many partitions as its sub-topology has tasks, whatever the program does. So its count is
     evidence by itself. A repartition topic may have fewer partitions than the input for another reason: the
@@ -55,7 +68,7 @@ def grown_by_hand(
     :param reach: per input topic, by its name in the topology.
     :param following: repartition topics whose counts are known to follow from their sources.
     """
-    found: dict[str, int] = {}
+    found: dict[str, Growth] = {}
     for topic in topology.inputs:
         readers = [s for s in topology.subtopologies if topic in s.sources]
         tasks = {changelogs[store] for s in readers for store in s.stores if store in changelogs}
@@ -66,11 +79,11 @@ def grown_by_hand(
         if len(witnesses) != 1:
             continue
         (known,) = witnesses
-        told = bool(tasks) or _told(
-            reach.get(topic, Reach()), known, is_declared=not set(following).isdisjoint(derived)
-        )
+        is_declared = not set(following).isdisjoint(derived)
+        told = bool(tasks) or _told(reach.get(topic, Reach()), known, is_declared=is_declared)
         if told and known < counts.get(topic, 0):
-            found[topic] = known
+            unproven = frozenset[str]() if tasks or is_declared else frozenset(derived)
+            found[topic] = Growth(known, unproven)
     return found
 
 

@@ -43,8 +43,7 @@ def maybe_enforced(situation: Situation) -> Iterator[str]:
     """
     journal = situation.control.journal
     plan = journal.plan if journal is not None and journal.in_progress else situation.plan
-    repartitions = situation.application.repartitions
-    said = {f"{r.name}{REPARTITION_SUFFIX}" for r in repartitions if "count" in r.model_fields_set}
+    said = situation.application.explained_repartitions
     for move in plan.repartitions:
         changes = move.source_partitions != move.target_partitions
         if changes and move.store.endswith(REPARTITION_SUFFIX) and move.store not in said:

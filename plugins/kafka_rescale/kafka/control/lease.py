@@ -29,6 +29,8 @@ def acquire(
 ) -> ControlState:
     """Take the lease, or keep it: the same owner may come back as often as it likes.
 
+    A run of the same name in another Airflow is another owner.
+
     :param owner: ``<dag_id>/<run_id>``, or ``shell/<host>/<pid>``.
     :param target: the partition count aimed at.
     :param ttl_ms: how long after its last renewal an owner that can't be asked keeps the lease.
@@ -41,7 +43,7 @@ def acquire(
 
     def change(state: ControlState) -> Change:
         held = state.lease
-        refuse_if_held(control.application, held, owner, now_ms, owner_is_finished)
+        refuse_if_held(control.application, held, owner, now_ms, owner_is_finished, airflow)
         _refuse_other_target(state, target)
         return {Concern.LEASE: granted(held, owner, target, now_ms + ttl_ms, airflow)}
 
@@ -52,10 +54,13 @@ def granted(held: Lease | None, owner: str, target: int, expires_at_ms: int, air
     """Return the lease for an owner, who may have it already.
 
     :param held: the present lease.
-    :param airflow: the Airflow that the owner is a run of.
+    :param airflow: the Airflow that the owner is a run of; if it is empty, an owner that comes back keeps its own.
     """
-    again = held is not None and held.holder == owner
-    epoch = (held.epoch if held else 0) + (0 if again else 1)
+    if held is not None and not held.released and held.is_of(owner, airflow):
+        return held.model_copy(
+            update={"target": target, "expires_at_ms": expires_at_ms, "airflow": airflow or held.airflow}
+        )
+    epoch = (held.epoch if held else 0) + 1
     return Lease(owner=owner, epoch=epoch, target=target, expires_at_ms=expires_at_ms, airflow=airflow)
 
 
@@ -130,25 +135,32 @@ def refuse_if_held(
     owner: str,
     now_ms: int,
     owner_is_finished: Callable[[Lease], bool | None],
+    airflow: str = "",
 ) -> None:
     """Refuse early what acquiring the lease would refuse; only acquiring it decides.
 
     A run that is known to go on keeps the lease as long as it does: copying terabytes, or an approval, may take
     days.
 
+    :param airflow: the Airflow that the owner is a run of; empty if that is not known.
     :raises LeaseHeld: another owner, whose run has not ended, holds it.
     """
-    if held is None or held.released or held.owner == owner:
+    if held is None or held.released or held.is_of(owner, airflow):
         return
     finished = owner_is_finished(held)
     if finished or (finished is None and held.expires_at_ms <= now_ms):
         return
+    who = f"{held.owner}{_elsewhere(held, airflow)}"
     raise LeaseHeld(
         f"application {application!r}",
-        found=f"a rescale to {held.target} partitions by {held.owner} that has not ended",
+        found=f"a rescale to {held.target} partitions by {who} that has not ended",
         expected="no other rescale of it",
         remedy=f"Wait for {held.owner}, or stop it; `python -m kafka_rescale status FILE` shows what it does.",
     )
+
+
+def _elsewhere(held: Lease, airflow: str) -> str:
+    return f" of Airflow {held.airflow}, while this is Airflow {airflow}," if held.is_of_another(airflow) else ""
 
 
 def _refuse_other_target(state: ControlState, target: int) -> None:

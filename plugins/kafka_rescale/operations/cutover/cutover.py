@@ -58,7 +58,9 @@ from kafka_rescale.operations.modes.choice import mode_of
 log = logging.getLogger(__name__)
 
 
-def run_cutover(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, float]:
+def run_cutover(
+    application: Application, connection: KafkaConnection, *, owner: str, airflow: str = ""
+) -> dict[str, float]:
     """Cut over from blue to green, or in place to more partitions, or go on with a cutover that was interrupted.
 
     A failure before promotion rolls back at once, so that blue is down no longer than needed. Brokers that don't
@@ -66,18 +68,19 @@ def run_cutover(application: Application, connection: KafkaConnection, *, owner:
     reached, after it for as long as it takes.
 
     :param owner: the run that holds the lease.
+    :param airflow: the Airflow that the owner is a run of; empty if that is not known.
     :returns: seconds per part of the downtime.
     :raises UnsafeState: the expansion in progress was begun in another mode than the declared one.
     :raises Exception: what went wrong; blue runs again unless the promotion had happened.
     """
-    cutover = Cutover(Rescale.open(application, connection, owner))
+    cutover = Cutover(Rescale.open(application, connection, owner, airflow))
     cutover.assert_mode()
     try:
         cutover.until_promoted()
     except Exception as error:
         # Whatever the error is: blue is down, and no other task starts it before this one has failed for good.
         log.error("the cutover failed before promotion: %s", error)
-        done = roll_back(application, connection, owner=owner, reason=str(error))
+        done = roll_back(application, connection, owner=owner, reason=str(error), airflow=airflow)
         if done.was_done_before or not done.is_done:
             cutover.let_go()
         # Another try of this task may have promoted green, and may be dead by now: somebody has to start green.
@@ -157,7 +160,8 @@ class Cutover:
     def is_promoted_after_all(self) -> bool:
         """Whether the promotion has happened in spite of an error, so that this owner has to go on."""
         state = insist(self._rescale.control.read, self._told)
-        ours = state.lease is not None and state.lease.holder == self._rescale.owner
+        rescale, lease = self._rescale, state.lease
+        ours = lease is not None and not lease.released and lease.is_of(rescale.owner, rescale.airflow)
         return ours and state.journal is not None and state.journal.phase is Phase.PROMOTED
 
     def let_go(self) -> None:

@@ -41,7 +41,7 @@ def begin(
     :raises LeaseHeld: another run that has not ended rescales this application.
     :raises Refused: an expansion with another plan is in progress, or the bridge of the last one has not ended.
     """
-    rescale = Rescale.open(application, connection, owner)
+    rescale = Rescale.open(application, connection, owner, airflow)
     rescale.control.ensure()
     assert_ended(connection, rescale.control.read(), plan)
     lease.acquire(
@@ -55,7 +55,8 @@ def begin(
     )
     journal = rescale.control.read().journal
     if journal is not None and journal.phase in {*BLUE_STOPPED, Phase.ROLLING_BACK}:
-        roll_back(application, connection, owner=owner, reason=f"{owner} takes over an interrupted cutover")
+        why = f"{owner} takes over an interrupted cutover"
+        roll_back(application, connection, owner=owner, reason=why, airflow=airflow)
     journal = journal_store.begin(
         rescale.control,
         plan,

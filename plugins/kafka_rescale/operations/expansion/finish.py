@@ -29,17 +29,20 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-def finish(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, object]:
+def finish(
+    application: Application, connection: KafkaConnection, *, owner: str, airflow: str = ""
+) -> dict[str, object]:
     """Close a verified expansion. If this is called again after the end, it returns the same.
 
     :param owner: the run that holds the lease.
+    :param airflow: the Airflow that the owner is a run of; empty if that is not known.
     :returns: the report, the parts of the downtime, and the effect of pre-warming. Also what each copy that began
         with a snapshot has read, and the row of this expansion in the history, which has what was predicted.
     :raises Outage: green doesn't run.
     :raises UnsafeState: verify has not passed, blue runs or has written after it was proven gone, records of a
         grown input lie in partitions of its old count, or ``on_partition_expansion`` may have been called already.
     """
-    rescale = Rescale.open(application, connection, owner)
+    rescale = Rescale.open(application, connection, owner, airflow)
     state = _patiently(rescale, "the control topic to be read", rescale.control.read)
     journal = _ended(state, owner) or _close(rescale, state)
     end = _patiently(rescale, "the report", rescale.control.read)

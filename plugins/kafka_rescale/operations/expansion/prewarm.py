@@ -37,7 +37,12 @@ NO_STORES = "the application has no store of its own to restore"
 
 
 def prewarm(
-    application: Application, connection: KafkaConnection, *, owner: str, local_state_deleted: bool = False
+    application: Application,
+    connection: KafkaConnection,
+    *,
+    owner: str,
+    local_state_deleted: bool = False,
+    airflow: str = "",
 ) -> dict[str, float] | None:
     """Let green restore its stores ahead of the cutover.
 
@@ -45,12 +50,13 @@ def prewarm(
 
     :param owner: the run that holds the lease.
     :param local_state_deleted: whether a person says that no local state of an earlier pre-warming is left.
+    :param airflow: the Airflow that the owner is a run of; empty if that is not known.
     :returns: seconds per part; None if green can't be pre-warmed. The log says why.
     :raises Refused: green can't be pre-warmed, and an earlier pre-warming has left local state.
     :raises Outage: green could not be started, or did not restore in time.
     :raises UnsafeState: green committed or wrote something. That has been undone, and blue was never touched.
     """
-    rescale = Rescale.open(application, connection, owner)
+    rescale = Rescale.open(application, connection, owner, airflow)
     journal = rescale.journal()
     start = gated_start(application, rescale.lifecycle)
     if not journal.plan.changelogs:

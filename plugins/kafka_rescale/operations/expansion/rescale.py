@@ -34,6 +34,7 @@ class Rescale:
     """The adapters and the application that every step needs.
 
     :param owner: the run that must hold the lease for anything to be changed.
+    :param airflow: the Airflow that the owner is a run of; empty if that is not known.
     """
 
     application: Application
@@ -42,9 +43,10 @@ class Rescale:
     control: ControlTopic
     lifecycle: Lifecycle
     owner: str
+    airflow: str = ""
 
     @classmethod
-    def open(cls, application: Application, connection: KafkaConnection, owner: str) -> Rescale:
+    def open(cls, application: Application, connection: KafkaConnection, owner: str, airflow: str = "") -> Rescale:
         """Return a rescale over real adapters, without contacting the cluster yet."""
         admin = ClusterAdmin(connection)
         return cls(
@@ -54,6 +56,7 @@ class Rescale:
             control=ControlTopic(connection, application.application_id),
             lifecycle=lifecycle_of(application, lambda group: admin.describe_group(group).is_live),
             owner=owner,
+            airflow=airflow,
         )
 
     def is_alive(self, instance: Instance) -> bool:
@@ -122,18 +125,20 @@ class Rescale:
                 expected="an expansion that has begun",
                 remedy="Trigger the expansion; its plan task begins it.",
             )
-        if lease.released and lease.owner == self.owner and journal.phase is Phase.COMPLETE:
+        is_ours = lease.is_of(self.owner, self.airflow)
+        if lease.released and is_ours and journal.phase is Phase.COMPLETE:
             raise Fenced(
                 f"expansion of {self.application.application_id}",
                 found=f"phase {journal.told}: {self.owner} has done everything, and given the lease back",
                 expected="an expansion in progress",
                 remedy="Nothing is left to be done, and nothing was touched: mark the task as success.",
             )
-        if lease.released or lease.owner != self.owner:
+        if lease.released or not is_ours:
+            elsewhere = f" of Airflow {lease.airflow}" if lease.is_of_another(self.airflow) else ""
             raise Fenced(
                 f"lease of {self.application.application_id}",
-                found=f"owner {lease.owner}{' (released)' if lease.released else ''}",
-                expected=self.owner,
+                found=f"owner {lease.owner}{elsewhere}{' (released)' if lease.released else ''}",
+                expected=f"{self.owner}{f' of Airflow {self.airflow}' if elsewhere else ''}",
                 remedy="Another run has taken over or this one was rolled back; trigger a new run to continue.",
             )
         return journal

@@ -21,18 +21,19 @@ log = logging.getLogger(__name__)
 
 
 def retire(
-    application: Application, connection: KafkaConnection, *, owner: str, dry_run: bool = False
+    application: Application, connection: KafkaConnection, *, owner: str, dry_run: bool = False, airflow: str = ""
 ) -> dict[str, list[str]]:
     """Delete the internal topics and the groups of every generation before the running one.
 
     This may be killed at any instruction and called again.
 
     :param dry_run: only report what would be deleted.
+    :param airflow: the Airflow that the owner is a run of; empty if that is not known.
     :returns: the topics per ``application.id``, the oldest first.
     :raises Refused: the running generation is not proven, an expansion from it is in progress, nothing is left to
         delete, or an old generation runs.
     """
-    rescale = Rescale.open(application, connection, owner)
+    rescale = Rescale.open(application, connection, owner, airflow)
     journal, generations = _proven(application, rescale.control.read())
     topology = topology_of(application)
     found = remains(application, topology, generations, journal.plan, rescale.admin.list_topics())

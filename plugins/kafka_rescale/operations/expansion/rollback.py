@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.autoscaling.messages import asks_again
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import ClusterOutage, Fenced, RescaleError
 from kafka_rescale.core.page.health import failed_jobs
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -54,6 +56,7 @@ def roll_back(
     owner: str,
     reason: str,
     take_over: bool = False,
+    stopped_by: str = "",
     airflow: str = "",
 ) -> RollBack:
     """Start blue again if it was stopped, and close the attempt.
@@ -64,9 +67,11 @@ def roll_back(
     :param owner: the run that holds the lease; without the lease nothing is changed.
     :param reason: why. The journal gets it, with the failures of jobs, unless the journal already has a reason.
     :param take_over: whether to take the lease from its present holder because a person has decided so.
-    :param airflow: the Airflow that the owner is a run of, if it takes over.
+    :param stopped_by: the person who has decided so, or the approval that was not given; empty if a run failed by
+        itself. Autoscaling then asks before it tries again.
+    :param airflow: the Airflow that the owner is a run of; empty if that is not known.
     """
-    rescale = Rescale.open(application, connection, owner)
+    rescale = Rescale.open(application, connection, owner, airflow)
     known: list[Journal] = []
 
     def told(what: str) -> Callable[[], str]:
@@ -77,7 +82,7 @@ def roll_back(
     # another try of its task, or a person's run that has taken the lease, has promoted green meanwhile: then both
     # generations would process the same input. Without brokers blue could not process any record anyway.
     journal = insist(
-        lambda: _mark(rescale.control, owner, reason, airflow, take_over=take_over),
+        lambda: _mark(rescale.control, owner, reason, stopped_by, airflow, take_over=take_over),
         told("an answer of the control topic; then what was stopped is started again"),
     )
     if isinstance(journal, RollBack):
@@ -95,7 +100,8 @@ def roll_back(
     if take_over:
         # A run that rolls itself back may go on in its next try. A run that a person has ended may not.
         insist(lambda: lease.release(rescale.control, owner), told("the lease to be given back"))
-    return RollBack(True, f"rolled back; {_of_blue(journal)}")
+    warning = asks_again(application) if journal.stopped_by else ""
+    return RollBack(True, ". ".join(filter(None, [f"rolled back; {_of_blue(journal)}", warning])))
 
 
 def _resume(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[[], str]]) -> None:
@@ -121,47 +127,53 @@ def _resume(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[[
         insist(lambda: producers.release(rescale), told("the producers to be released"))
 
 
-def _mark(control: ControlTopic, owner: str, reason: str, airflow: str, *, take_over: bool) -> Journal | RollBack:
+def _mark(
+    control: ControlTopic, owner: str, reason: str, stopped_by: str, airflow: str, *, take_over: bool
+) -> Journal | RollBack:
     """Mark the attempt as being rolled back by this owner, or return why it isn't."""
 
     def mark(state: ControlState) -> Change:
-        present = _attempt(state, owner, take_over=take_over)
+        present = _attempt(state, owner, airflow, take_over=take_over)
         if isinstance(present, RollBack):
             return {}
-        held = state.lease
-        whose = held.airflow if held is not None and held.owner == owner else airflow
-        taken = lease.granted(held, owner, present.plan.partitions, now_ms() + LEASE_MS, whose)
+        taken = lease.granted(state.lease, owner, present.plan.partitions, now_ms() + LEASE_MS, airflow)
         # If several tasks roll back one attempt, the first knows the reason; the others only find that it failed.
         why = present.rollback_reason or "; ".join([reason, *failed_jobs(state)])
-        marked = present.advanced(Phase.ROLLING_BACK, now_ms=now_ms(), rollback_reason=why)
+        who = present.stopped_by or stopped_by or _cancelled_by(state, present)
+        marked = present.advanced(Phase.ROLLING_BACK, now_ms=now_ms(), rollback_reason=why, stopped_by=who)
         return {Concern.LEASE: taken, Concern.JOURNAL: marked}
 
     # Read first: if there is nothing to do, no other process is fenced.
-    found = _attempt(control.read(), owner, take_over=take_over)
+    found = _attempt(control.read(), owner, airflow, take_over=take_over)
     if isinstance(found, RollBack):
         return found
     # Green may have been promoted by now. Then the lease has to stay where it is, because only its holder would
     # start green. So one compare-and-set changes both the lease and the phase. It comes before blue is started: a
     # cutover that wakes up late must find that it has lost. The returned journal has what that cutover had done.
-    return _attempt(lease.update_despite_races(control, mark), owner, take_over=take_over)
+    return _attempt(lease.update_despite_races(control, mark), owner, airflow, take_over=take_over)
 
 
-def _attempt(state: ControlState, owner: str, *, take_over: bool) -> Journal | RollBack:
+def _cancelled_by(state: ControlState, journal: Journal) -> str:
+    switch = Switch.of(journal, state.switch)
+    return f"{switch.by}, who has cancelled the switch" if switch.order is Order.CANCEL else ""
+
+
+def _attempt(state: ControlState, owner: str, airflow: str, *, take_over: bool) -> Journal | RollBack:
     """Return the attempt to roll back, or why there is nothing to roll back."""
     journal = state.journal
     if journal is None or state.lease is None or not journal.in_progress:
-        return _nothing_to_do(state, owner)
+        return _nothing_to_do(state, owner, airflow)
     if journal.is_promoted:
         return RollBack(False, mode_of(journal.plan).only_forward(journal.plan))
-    if state.lease.owner != owner and not take_over:
+    if not (take_over or state.lease.is_of(owner, airflow)):
         return RollBack(False, f"not rolled back: {state.lease.owner} holds the lease")
     return journal
 
 
-def _nothing_to_do(state: ControlState, owner: str) -> RollBack:
+def _nothing_to_do(state: ControlState, owner: str, airflow: str) -> RollBack:
     journal = state.journal
     if journal is not None and journal.phase is Phase.ROLLED_BACK:
-        mine = state.lease is not None and state.lease.owner == owner
+        mine = state.lease is not None and state.lease.is_of(owner, airflow)
         done = f"rolled back before, by the task that failed; {_of_blue(journal)}"
         told = f"{done if mine else 'nothing to roll back: it was done before'}; {journal.told}"
         return RollBack(mine, told, was_done_before=True)

@@ -13,7 +13,9 @@ from kafka_rescale.operations.expansion.compaction import without_held
 from kafka_rescale.operations.expansion.rescale import Rescale
 
 
-def expand_stage(application: Application, connection: KafkaConnection, *, owner: str, stage: int) -> list[str]:
+def expand_stage(
+    application: Application, connection: KafkaConnection, *, owner: str, stage: int, airflow: str = ""
+) -> list[str]:
     """Grow a stage's outputs and create green's topics, including its new inputs, with blue's own configs.
 
     In place this grows only the outputs: the application's own topics grow when it has been stopped. This is
@@ -21,11 +23,12 @@ def expand_stage(application: Application, connection: KafkaConnection, *, owner
 
     :param owner: the run that holds the lease.
     :param stage: counting from 1 at the most downstream.
+    :param airflow: the Airflow that the owner is a run of; empty if that is not known.
     :returns: one line for each change.
     :raises Fenced: another run has taken over.
     :raises UnsafeState: a green topic exists with another count.
     """
-    rescale = Rescale.open(application, connection, owner)
+    rescale = Rescale.open(application, connection, owner, airflow)
     journal = rescale.journal()
     if journal.is_promoted:
         return []

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.autoscaling.messages import asks_again
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.pace import Pace
@@ -160,7 +161,8 @@ def say_action(
     at_ms = moment_ms(until, application.cutover_windows) if until and action == POSTPONE else 0
     orders = {POSTPONE: Order.WINDOW if at_ms else Order.HOLD, CUT_OVER_NOW: Order.NOW, CANCEL: Order.CANCEL}
     switch = say(application, connection, orders[action], by=by, not_before_ms=at_ms, reason=reason)
-    return told(switch, now_ms())
+    warning = asks_again(application) if action == CANCEL else ""
+    return " ".join(filter(None, [told(switch, now_ms()), warning]))
 
 
 def _beginning(

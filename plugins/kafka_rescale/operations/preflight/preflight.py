@@ -60,6 +60,7 @@ def preflight(
     owner: str,
     now_ms: int,
     owner_is_finished: Callable[[Lease], bool | None],
+    airflow: str = "",
     expected: ExpectedState = ExpectedState.EITHER,
     others: Mapping[Role, KafkaConnection] | None = None,
     runs_commands: bool = True,
@@ -70,6 +71,7 @@ def preflight(
     :param owner: the run that asks, by its name in the lease.
     :param now_ms: wall clock, in ms since the epoch.
     :param owner_is_finished: tells whether another owner's run has ended; None if that is unknown.
+    :param airflow: the Airflow that the owner is a run of.
     :param expected: whether the application must run, or must be stopped.
     :param others: connections of other roles than ``plan`` whose permissions are checked as well.
     :param runs_commands: whether this machine runs the commands of the file, so that they can be checked here.
@@ -84,7 +86,7 @@ def preflight(
     if (verifies := connections.get(Role.VERIFY)) is not None:
         verifies.java()
     control = permitted_state(application, topology, connections)
-    refuse_if_held(application.application_id, control.lease, owner, now_ms, owner_is_finished)
+    refuse_if_held(application.application_id, control.lease, owner, now_ms, owner_is_finished, airflow)
     wanted = Target(application, topology, target, control)
     asked = partial(deployment_of, upstream=held) if runs_commands else _not_asked
     compression = connections.get(Role.COPY, connection).compression
