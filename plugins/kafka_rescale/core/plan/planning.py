@@ -76,11 +76,13 @@ def build_plan(
     """
     inputs = _input_plans(application, current, target, renamed or {}, earlier or {})
     inputs_after = {i.declared: i.target for i in inputs}
-    set_by_program = application.enforced_counts(target)
-    repartitions_after = partition_counts(topology, inputs_after, set_by_program)
-    counts = {**inputs_after, **repartitions_after}
     green = green_of(application, blue, generation)
     names = blue_names(application, blue), green_names(application, green)
+    full = {topic: names[0].repartition(topic) for topic in topology.repartitions}
+    present = {topic: current[name] for topic, name in full.items() if name in current}
+    set_by_program = application.enforced_counts(target, present)
+    repartitions_after = partition_counts(topology, inputs_after, set_by_program)
+    counts = {**inputs_after, **repartitions_after}
     ordered = topology.downstream_first()
     stages = tuple(
         Stage(
@@ -106,7 +108,13 @@ def build_plan(
         stages=stages,
         inputs=inputs,
         started_with=max(
-            (m.source_partitions for s in stages for m in s.repartitions if m.store in set_by_program), default=0
+            (
+                m.source_partitions
+                for s in stages
+                for m in s.repartitions
+                if m.store in application.repartitions_of_start_command
+            ),
+            default=0,
         ),
     )
 
