@@ -35,6 +35,7 @@ from kafka_rescale.core.preflight.in_place import (
 )
 from kafka_rescale.core.preflight.keys import history_messages, misplaced_keys, null_key_messages, null_keys
 from kafka_rescale.core.preflight.one_partition import unchecked_declarations, windowed_keys
+from kafka_rescale.core.preflight.other_readers import endangered_readers, reader_messages
 from kafka_rescale.core.preflight.partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight.patterns import topics_of_patterns
 from kafka_rescale.core.preflight.prewarming import prewarming_messages
@@ -124,6 +125,7 @@ def _counts(situation: Situation) -> list[Finding]:
         return present + shrinking
     return [
         *undecided_counts(situation),
+        *endangered_readers(situation),
         *reachable_target(situation),
         *shrinking_in_place(situation),
         *countable_partitions(situation),
@@ -150,6 +152,7 @@ def messages(situation: Situation) -> list[str]:
         *bridge_messages(situation),
         *lag_messages(situation),
         *unheld_inputs(situation),
+        *reader_messages(situation),
         *prewarming_messages(situation),
         *retention_warnings(situation),
         *compression_messages(situation),
