@@ -89,7 +89,7 @@ def build_plan(
             index=index,
             name=stage_name(index, subtopology),
             subtopology=subtopology.id,
-            grow_outputs=_grown_outputs(application, topology, subtopology, current),
+            grow_outputs=_grown_outputs(application, subtopology, current),
             moves=_as_found(
                 planned_moves(application, topology, subtopology, names, current, inputs, counts),
                 grown_from or {},
@@ -180,14 +180,10 @@ def _bridges(
 
 
 def _grown_outputs(
-    application: Application, topology: Topology, subtopology: SubTopology, current: Mapping[str, int]
+    application: Application, subtopology: SubTopology, current: Mapping[str, int]
 ) -> tuple[Growth, ...]:
-    # A sink that chooses its topic at run time may write every output that no other sink names.
-    chosen = {o.topic for o in application.outputs} - set(topology.outputs) if subtopology.dynamic_sinks else set()
     return tuple(
         Growth(topic=o.topic, current=current[o.topic], target=o.partitions)
         for o in application.outputs
-        if (o.topic in subtopology.sinks or o.topic in chosen)
-        and o.partitions is not None
-        and o.partitions > current[o.topic]
+        if o.topic in subtopology.sinks and o.partitions is not None and o.partitions > current[o.topic]
     )
