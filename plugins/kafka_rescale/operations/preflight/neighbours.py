@@ -25,7 +25,7 @@ def neighbours(known: Described) -> tuple[Declared, ...]:
             # Most files have nothing to do with this application, and need not be parsed.
             text = file.read_text(errors="replace")
             other = load_application(file) if any(topic in text for topic in topics) else own
-        except (InvalidInput, OSError):
+        except Exception:  # also what a function of the user raises when its module is imported
             continue
         if other.application_id != own.application_id:
             found.append((other, topology_of(other)))
