@@ -118,6 +118,8 @@ def test_an_output_is_left_to_its_reader() -> None:
     outputs = [{"topic": "shop-totals", "partitions": 8}]
     (text,) = found(beside(reader("paused", "shop-totals"), outputs=outputs))
     assert text.endswith("Delete `partitions:` of this output: expand_other grows it.")
+    (text,) = found(beside(reader("fixed", "shop-totals"), outputs=outputs))
+    assert text.endswith("from there. Delete `partitions:` of this output.")
     alone = beside(outputs=outputs)
     assert found(alone) == []
     assert any(t.startswith("shop-orders, shop-customers, shop-totals: every other") for t in messages(alone))

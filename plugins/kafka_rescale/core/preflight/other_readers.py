@@ -12,7 +12,7 @@ from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.external_topics import Growth
-from kafka_rescale.core.plan.shared_inputs import Declared, follows, share_a_cluster
+from kafka_rescale.core.plan.shared_inputs import GROWING, Declared, follows, share_a_cluster
 from kafka_rescale.core.preflight.situation import Situation
 
 
@@ -27,7 +27,7 @@ def endangered_readers(situation: Situation) -> Iterator[Finding]:
                 f"with policy {policy}",
                 f"no growth under {name}: Kafka Streams would shut it down at its next rebalance, and preflight "
                 "would refuse to expand it from there",
-                _remedy(situation, growth, name),
+                _remedy(situation, growth, other),
             )
 
 
@@ -60,7 +60,9 @@ def reader_messages(situation: Situation) -> Iterator[str]:
 def _growths(situation: Situation) -> list[Growth]:
     plan = situation.plan
     inputs = [Growth(topic=i.topic, current=i.current, target=i.target) for i in plan.inputs if i.grows]
-    return [*inputs, *(growth for stage in plan.stages for growth in stage.grow_outputs)]
+    # Several sub-topologies may write one output.
+    outputs = {growth.topic: growth for stage in plan.stages for growth in stage.grow_outputs}
+    return [*inputs, *outputs.values()]
 
 
 def _neighbours(situation: Situation) -> Iterator[Declared]:
@@ -86,8 +88,9 @@ def _goes_on(reader: Application, growth: Growth) -> bool:
     return declared.policy is InputPolicy.UNKEYED
 
 
-def _remedy(situation: Situation, growth: Growth, reader: str) -> str:
+def _remedy(situation: Situation, growth: Growth, reader: Application) -> str:
     if any(i.topic == growth.topic for i in situation.plan.inputs):
         keeps = "`repartitioned`, which leaves the topic as it is"
         return f"Declare `policy: fixed` for {growth.topic} here; or {keeps}."
-    return f"Delete `partitions:` of this output: expand_{reader} grows it."
+    grows = reader.input_named(growth.topic).policy in GROWING
+    return f"Delete `partitions:` of this output{f': expand_{reader.application_id} grows it' if grows else ''}."
