@@ -36,7 +36,8 @@ NOTES = {
     "Store.partitioner": "what has decided the partition of its keys",
     "Store.changelog": "`source`: the topic that it is read from serves as its changelog",
     "Repartition.name": "without `-repartition`",
-    "Repartition.count": "`start_command`: the program sets it from `{partitions}`; `derived`: it does not set it",
+    "Repartition.count": "`start_command`: the program sets it from `{partitions}`; `fixed`: it sets a constant; "
+    "`derived`: it does not set it",
     "Repartition.partitioner": "what decides the partition of its keys",
     "SubTopologySpec.sources": "topics that it reads",
     "SubTopologySpec.stores": "its stores",

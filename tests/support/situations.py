@@ -111,6 +111,7 @@ def situation_of(
         "expected": ExpectedState.EITHER,
         "now_ms": 0,
         "deployment": NOT_ASKED,
+        "neighbours": (),
     }
     return Situation(
         application=declared, topology=topology, target=target, cluster=cluster, **{**nothing, **read}

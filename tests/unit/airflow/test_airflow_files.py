@@ -80,6 +80,12 @@ class TestChains:
         assert dag.task_ids == ["invalid"]
         assert "feed each other" in (dag.doc_md or "")
 
+    def test_an_input_that_would_grow_under_another_member_shows_its_error(self, applications: Path) -> None:
+        for name, reads, writes in (("up", "a", "b"), ("one", "b", "c"), ("two", "b", "d")):
+            write_link(applications, name, reads, writes)
+        dag = parsed().dags["invalid_expand_chain_shop"]
+        assert "the input b, which one grows, and which two reads as well" in (dag.doc_md or "")
+
     @pytest.mark.parametrize(
         ("text", "is_held"),
         [

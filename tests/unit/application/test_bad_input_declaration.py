@@ -215,11 +215,25 @@ def test_an_input_that_the_application_fills_gets_no_bridge() -> None:
     ]
 
 
+CHOOSING = FIELDS["topology"].replace(
+    "(topic: shop-totals)", "(extractor class: shop.Router$$Lambda/0x1@5a39699c)"
+)
+
+
 def test_a_sink_that_chooses_its_topic_may_write_any_output() -> None:
-    text = FIELDS["topology"].replace(
-        "(topic: shop-totals)", "(extractor class: shop.Router$$Lambda/0x1@5a39699c)"
+    assert mistakes(topology=CHOOSING, outputs=[{"topic": "totals-de"}, {"topic": "totals-fr"}]) == []
+
+
+def test_an_input_that_a_choosing_sink_writes_is_an_own_input() -> None:
+    """The file tells that the sink writes it: it is declared as an output, too."""
+    own = {"topology": CHOOSING, "outputs": [{"topic": "totals-de"}, {"topic": "shop-customers"}]}
+    [text] = mistakes(**own)
+    assert text.startswith(
+        "inputs[1].policy: found paused for shop-customers, which the application itself writes; expected an "
+        "input that can be held: it is filled as long as shop-orders comes in"
     )
-    assert mistakes(topology=text, outputs=[{"topic": "totals-de"}, {"topic": "totals-fr"}]) == []
+    assert mistakes(**own, inputs=[{**ORDERS, "policy": "paused"}, CUSTOMERS]) == []
+    assert mistakes(**own, inputs=[ORDERS, {**CUSTOMERS, "policy": "fixed"}]) == []
 
 
 NAMED_AS_INTERNAL: dict[str, Any] = {

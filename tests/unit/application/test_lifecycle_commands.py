@@ -124,6 +124,7 @@ class TestDeclaration:
         start = {**SHELL, "start": "run {application_id}"}
         assert mistakes(lifecycle=start) == []
         assert mistakes(**changes) == []
+        assert mistakes(repartitions=[{"name": "by-customer", "count": "fixed"}], lifecycle=start) == []
         [found] = mistakes(**changes, lifecycle=start)
         assert found.startswith(
             "lifecycle.start: found no {partitions} in the start command; expected the count of"

@@ -117,7 +117,12 @@ class TestOn:
         watch = Watch()
         decision = watch.look(unattributed)
         assert (decision.outcome, decision.trigger) == (Outcome.ERROR, None)
-        for part in ("`count: derived`", "`count: start_command`", "first record in a new partition"):
+        for part in (
+            "`count: derived`",
+            "`count: start_command`",
+            "`count: fixed`",
+            "first record in a new partition",
+        ):
             assert part in str(decision.error)
         assert watch.look(unattributed).error is None
         assert watch.look().trigger is not None

@@ -5,8 +5,12 @@ from __future__ import annotations
 import base64
 
 import pytest
+from kafka_rescale.core.application.generation_names import blue_names
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.expansion.offset_metadata import OffsetMetadata, parents, start_metadata
 from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.planning import build_plan
+from kafka_rescale.operations.application.load import topology_of
 
 from tests.support.plans import in_place_plan
 from tests.unit.plan.test_repartitioned import plan as repartitioned_plan
@@ -89,6 +93,59 @@ class TestStart:
         plan = in_place_plan(4, 8)
         (move, *_) = plan.repartitions
         assert start_metadata(plan, {move.source: TEXTS})[move.target] == {p: TEXTS[p % 4] for p in range(8)}
+
+    @pytest.mark.parametrize("prefix", [None, "behind"])
+    @pytest.mark.parametrize(("current", "target"), [(4, 8), (2, 3), (4, 4)])
+    def test_marks_have_the_names_of_the_stores_in_green(
+        self, prefix: str | None, current: int, target: int
+    ) -> None:
+        texts = {p: OffsetMetadata(5, {"hourly": 7, "daily": 8, "in-memory": 9}).encode() for p in range(current)}
+        expected = OffsetMetadata(5, {"daily": 7, "per-day": 8, "in-memory": 9}).encode()
+        plan = windowed_plan(current, target, prefix, {"hourly": "daily", "daily": "per-day"})
+        assert self.of(plan, texts) == dict.fromkeys(range(target), expected)
+
+    def test_marks_of_the_records_in_flight_have_these_names_too(self) -> None:
+        plan = windowed_plan(4, 8, None, {"hourly": "KSTREAM-5"})
+        (move,) = plan.repartitions
+        marked = {p: OffsetMetadata(5, {"hourly": p}).encode() for p in range(4)}
+        renamed = {p: OffsetMetadata(5, {"KSTREAM-5": p % 4}).encode() for p in range(8)}
+        assert start_metadata(plan, {move.source: marked})[move.target] == renamed
+
+    @pytest.mark.parametrize("text", ["somebody's", base64.b64encode(b"\x01" + bytes(8)).decode()])
+    def test_a_text_without_marks_stays_as_it_is(self, text: str) -> None:
+        plan = windowed_plan(4, 4, None, {"hourly": "KSTREAM-5"})
+        assert self.of(plan, dict.fromkeys(range(4), text)) == dict.fromkeys(range(4), text)
+
+    def test_in_place_no_store_is_renamed(self) -> None:
+        assert in_place_plan(4, 8, running="orders-app-g2").renamed_stores == {}
+
+
+def windowed_plan(current: int, target: int, prefix: str | None, green_names: dict[str, str]) -> Plan:
+    """The plan of the third generation of an application with two windowed stores."""
+    application = Application.model_validate(
+        {
+            "application_id": "windows",
+            "partitions": target,
+            "inputs": [{"topic": "orders", "policy": "paused"}],
+            "subtopologies": [
+                {"sources": ["orders"], "sinks": ["by-id-repartition"]},
+                {"sources": ["by-id-repartition"], "stores": ["hourly", "daily"]},
+            ],
+            "stores": [{"name": name, "type": "timestamped-window"} for name in ("hourly", "daily")],
+            "lifecycle": LIFECYCLE,
+            "internal_topic_prefix": prefix,
+            "green_names": green_names,
+        }
+    )
+    topology, names = topology_of(application), blue_names(application, "windows-g2")
+    return build_plan(
+        application,
+        topology,
+        blue="windows-g2",
+        generation=3,
+        current=dict.fromkeys(["orders", *names.all_of(topology)], current),
+        target=target,
+    )
 
 
 LIFECYCLE = {name: "true {application_id}" for name in ("start", "stop", "status")} | {"type": "shell"}

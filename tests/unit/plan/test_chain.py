@@ -9,6 +9,8 @@ import pytest
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.plan.chain import expansion_order
+from kafka_rescale.core.plan.shared_inputs import refuse_shared_growth
+from kafka_rescale.operations.application.load import topology_of
 
 from tests.support.application_files import CHAIN
 
@@ -55,3 +57,44 @@ def test_a_circle_is_shown() -> None:
     members = [application("z", ["a"], ["b"]), application("y", ["b"], ["a"])]
     with pytest.raises(InvalidInput, match=r"feed each other: (y → z → y|z → y → z)"):
         expansion_order("orders", members)
+
+
+def reader(name: str, **policies: str) -> Application:
+    """An application with a table of each input."""
+    return Application.model_validate(
+        {
+            **CHAIN,
+            "application_id": name,
+            "inputs": [{"topic": topic, "policy": policy} for topic, policy in policies.items()],
+            "subtopologies": [{"sources": [topic], "stores": [f"of-{topic}"]} for topic in policies],
+            "stores": [{"name": f"of-{topic}", "type": "key-value"} for topic in policies],
+        }
+    )
+
+
+def refuse(*members: Application) -> None:
+    refuse_shared_growth("orders", [(member, topology_of(member)) for member in members])
+
+
+@pytest.mark.parametrize("policy", ["paused", "fixed", "repartitioned"])
+def test_an_input_does_not_grow_under_another_member(policy: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        refuse(reader("one", a="paused"), reader("two", a=policy, b="fixed"))
+    assert str(refused.value) == (
+        "chain 'orders': found the input a, which one grows, and which two reads as well; expected inputs that "
+        "only one member reads if they grow: Kafka Streams shuts down an application under which an input grows. "
+        "Declare `policy: fixed` for a in both; or `repartitioned`, with a `successor:` of its own in each, which "
+        "leaves a as it is."
+    )
+
+
+def test_a_member_that_re_keys_it_can_be_expanded_by_itself() -> None:
+    with pytest.raises(
+        InvalidInput, match="or take two out of the chain: preflight of one says when to expand it"
+    ):
+        refuse(application("one", ["orders"], []), application("two", ["orders"], []))
+
+
+@pytest.mark.parametrize("policy", ["fixed", "repartitioned"])
+def test_members_may_share_an_input_that_stays_as_it_is(policy: str) -> None:
+    refuse(reader("one", a=policy), reader("two", a=policy), reader("three", b="paused"))

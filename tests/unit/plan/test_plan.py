@@ -94,6 +94,25 @@ def test_a_fixed_input_and_enforced_counts_allow_fewer_partitions() -> None:
     assert [(i.current, i.target) for i in shrunk.inputs] == [(8, 8)]
 
 
+@pytest.mark.parametrize("target", [8, 2])
+def test_behind_a_repartition_of_a_fixed_count_nothing_grows(target: int) -> None:
+    """As ``Repartitioned.numberOfPartitions(1)`` before a top ten of all keys, beside parts that grow."""
+    counts = dict.fromkeys(("orders", "totals", *(f"orders-app-{name}" for name in IN_PLACE_TOPICS)), 4)
+    counts |= {f"orders-app-{name}": 1 for name in ("by-region-repartition", "per-region-changelog")}
+    declared, topology = application(
+        inputs=[{"topic": "orders", "policy": "fixed"}],
+        repartitions=[{"name": "by-customer", "count": "start_command"}, {"name": "by-region", "count": "fixed"}],
+    )
+    found = build_plan(declared, topology, blue="orders-app", generation=2, current=counts, target=target)
+    assert {m.store: (m.source_partitions, m.target_partitions) for m in found.moves} == {
+        "per-region": (1, 1),
+        "by-region-repartition": (1, 1),
+        "per-customer": (4, target),
+        "by-customer-repartition": (4, target),
+    }
+    assert (blue(found).partitions, green(found).partitions) == (4, target)
+
+
 def test_moves_carry_store_type_and_partitioner() -> None:
     by_store = {m.store: m for m in plan(4, 8, **GROW_ONLY_STATE).moves}
     assert by_store["per-customer"].store_type == "timestamped-key-value"

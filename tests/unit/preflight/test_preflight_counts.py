@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.preflight.check import messages
 from kafka_rescale.core.preflight.counts import changes_anything
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.topology import SubTopology, Topology
@@ -99,8 +100,9 @@ COUNT_REFUSALS: Refusals = {
         [
             "sources of sub-topology 1 after the expansion to 6: found by-customer-repartition with 6, "
             "shop-customers with 4; expected equal counts: one key's records and state belong to one task. "
-            "Let all of them grow or none: `policy: paused` for an external topic, `count: start_command` for "
-            "a repartition topic whose count the program sets."
+            "Let all of them grow: `policy: paused` for an external topic, `count: start_command` for a "
+            "repartition topic whose count the program sets. Or let none grow: `policy: fixed`, and `count: "
+            "fixed` for such a repartition topic."
         ],
     ),
     "enforced count that is not declared": (
@@ -108,9 +110,10 @@ COUNT_REFUSALS: Refusals = {
         [
             "topic 'shop-by-customer-repartition': found 6 partitions; expected 4, as Kafka Streams derives "
             "it from shop-orders with 12. If the program sets it (withNumberOfPartitions), declare "
-            "`{name: by-customer, count: start_command}` in `repartitions:`. If the topic was grown "
-            "by hand, no expansion mends that, as it can't shrink: grow the inputs alike and reset the "
-            "application.",
+            "`{name: by-customer, count: start_command}` in `repartitions:` if the program takes the count from "
+            "{partitions}, or `{name: by-customer, count: fixed}` if it sets a constant, which then stays. If the "
+            "topic was grown by hand, no expansion mends that, as it can't shrink: grow the inputs alike and "
+            "reset the application.",
             "sources of sub-topology 1",
             *["topic 'shop-"] * 4,
             "input topic 'shop-orders'",
@@ -144,6 +147,24 @@ COUNT_REFUSALS: Refusals = {
         ],
     ),
 }
+
+
+CONSTANT = [{"name": "by-customer", "count": "fixed"}]
+
+
+def test_a_constant_that_the_program_sets_stays_beside_an_input_that_grows() -> None:
+    given = situation(
+        12, topics=with_counts(orders=8), inputs=[INPUTS[0], FIXED[1]], repartitions=CONSTANT, samples=()
+    )
+    assert found(given) == []
+    assert not any("leaves its count" in text for text in messages(given))
+    assert {m.target_partitions for m in given.plan.moves} == {4}
+    assert [(i.current, i.target) for i in given.plan.inputs] == [(8, 12), (4, 4)]
+
+
+def test_a_constant_count_is_nothing_that_may_change() -> None:
+    (text,) = found(situation(8, inputs=FIXED, repartitions=CONSTANT))
+    assert "and nothing declared that may change" in text
 
 
 @pytest.mark.parametrize("case", COUNT_REFUSALS)

@@ -12,7 +12,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.preflight.check import is_continued, messages
 from kafka_rescale.core.preflight.deployment import Deployment
 from kafka_rescale.core.preflight.expected_state import ExpectedState
-from kafka_rescale.core.topology.describe import parse_describe
+from kafka_rescale.operations.application.load import topology_of
 
 from tests.support.situations import (
     INPUTS,
@@ -22,7 +22,7 @@ from tests.support.situations import (
     situation,
     with_configs,
 )
-from tests.support.small_application import START_MS, topology_text
+from tests.support.small_application import START_MS, application, topology_text
 
 
 def test_the_names_follow_the_running_generation() -> None:
@@ -88,19 +88,37 @@ def test_an_input_whose_producers_are_held_by_nobody_is_said(
     assert [line for line in messages(given) if "producers" in line] == told
 
 
-def test_an_input_that_the_application_itself_writes_is_held_with_it() -> None:
-    inputs = [{**each, "policy": "paused", "producers": HELD} for each in INPUTS]
+@pytest.mark.parametrize(
+    ("sink", "outputs"),
+    [("(topic: shop-customers)", []), ("(extractor class: shop.Router@1)", [{"topic": "shop-customers"}])],
+)
+def test_an_input_that_the_application_itself_writes_is_held_with_it(
+    sink: str, outputs: list[dict[str, str]]
+) -> None:
+    inputs: list[dict[str, Any]] = [{**each, "policy": "paused", "producers": HELD} for each in INPUTS]
     del inputs[1]["producers"]
-    topology = topology_text("shop").replace("(topic: shop-totals)", "(topic: shop-customers)")
-    given = replace(situation(8, inputs=inputs, outputs=[]), topology=parse_describe(topology))
+    topology = topology_text("shop").replace("(topic: shop-totals)", sink)
+    ours = application("shop", inputs=inputs, outputs=outputs, topology=topology)
+    given = replace(situation(8), application=ours, topology=topology_of(ours))
+    assert topology_of(ours).upstream_of("shop-customers") == (
+        "by-customer-repartition",
+        "shop-customers",
+        "shop-orders",
+    )
     assert not [line for line in messages(given) if "producers" in line]
+
+
+OTHER_READERS = (
+    "shop-orders, shop-customers: every other reader meets the growth. If a Kafka Streams application among them "
+    "has internal topics that follow from it, the application shuts down at its next rebalance."
+)
 
 
 def test_a_sound_application_is_told_nothing_that_does_not_matter() -> None:
     """No record is in flight, and the file declares everything that it can."""
     inputs = [INPUTS[0], {**INPUTS[1], "producers": HELD}]
     given = situation(8, inputs=inputs, repartitions=[{"name": "by-customer", "count": "derived"}])
-    assert messages(given) == []
+    assert messages(given) == [OTHER_READERS]
 
 
 def test_that_it_does_not_run_is_told_once() -> None:
@@ -122,6 +140,7 @@ def test_what_is_worth_knowing() -> None:
         "shop does not run: its group has no member (state Empty).",
         f"{repartition}: 8 records not yet processed.",
         UNHELD,
+        OTHER_READERS,
         f"{window}: retention.bytes is set, so that the brokers may delete live entries of its copy.",
         f"{window}: 24 of 24 sampled entries are older than its retention.ms (1000); the brokers may delete "
         "them in "

@@ -57,8 +57,9 @@ REFUSED = (
     "or merge by-id-repartition, shop; expected one count that Kafka Streams derives in any case, as it refuses "
     "to start with another. If they are joined, and not by KStream#merge, declare `{name: by-id, count: joined}`. "
     "Else let all inputs that lead to this sub-topology grow (`policy: paused` or `unkeyed`), or none (`fixed`), "
-    "or set its count in the program (withNumberOfPartitions) from {partitions} and declare `{name: by-id, count: "
-    "start_command}` in `repartitions:`."
+    "or set its count in the program (withNumberOfPartitions), and declare `{name: by-id, count: start_command}` "
+    "in `repartitions:` if the program takes the count from {partitions}, or `{name: by-id, count: fixed}` if it "
+    "sets a constant, which then stays."
 )
 
 
@@ -76,6 +77,9 @@ def test_what_the_finding_says_helps() -> None:
     set_by_program = [{"name": "by-id", "count": "start_command"}]
     fixed = {"web": "fixed", "shop": "paused"}
     assert found(given(merged("totals"), fixed, {}, repartitions=set_by_program)) == []
+    kept = given(merged(), fixed, {}, repartitions=[{"name": "by-id", "count": "fixed"}])
+    assert found(kept) == []
+    assert {m.target_partitions for m in kept.plan.moves} == {4}
     joined = given(merged("totals"), fixed, {}, repartitions=[{"name": "by-id", "count": "joined"}])
     assert found(joined) == []
     assert {m.target_partitions for m in joined.plan.moves} == {8}
@@ -113,10 +117,10 @@ def test_either_count_behind_a_foreign_key_join_of_today_is_right(downstream: in
 
 SAID = (
     "shop-by-customer-repartition: goes from 4 to 8 partitions only if the program leaves its count to Kafka "
-    "Streams. If it sets it (withNumberOfPartitions), the application can't start again after the promotion: let "
-    "it take the count from {partitions}, and declare `{name: by-customer, count: start_command}` in "
-    "`repartitions:`. If it does not, say so by `count: derived`. `start_gated` starts it on this count before "
-    "the pause."
+    "Streams. If it sets it (withNumberOfPartitions), the application can't start again after the promotion: "
+    "declare `{name: by-customer, count: start_command}` in `repartitions:` if the program takes the count from "
+    "{partitions}, or `{name: by-customer, count: fixed}` if it sets a constant, which then stays. If it does "
+    "not, say so by `count: derived`. `start_gated` starts it on this count before the pause."
 )
 
 

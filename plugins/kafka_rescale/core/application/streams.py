@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal
 
@@ -177,12 +178,21 @@ class Application(ApplicationFile):
             return application_id
         return self.internal_topic_prefix + application_id.removeprefix(self.application_id)
 
-    def enforced_counts(self, partitions: int) -> dict[str, int]:
+    def enforced_counts(self, partitions: int, present: Mapping[str, int]) -> dict[str, int]:
         """Return the counts that the program sets itself when started with ``{partitions}``.
 
         Keys carry the ``-repartition`` suffix, as the topology names them.
+
+        :param present: present counts of repartition topics, with the suffix. Topics of a fixed count keep theirs.
         """
-        return {f"{r.name}-repartition": partitions for r in self.repartitions if r.count == "start_command"}
+        told = dict.fromkeys(self.repartitions_of_start_command, partitions)
+        fixed = (f"{r.name}-repartition" for r in self.repartitions if r.count == "fixed")
+        return told | {topic: present[topic] for topic in fixed if topic in present}
+
+    @property
+    def repartitions_of_start_command(self) -> tuple[str, ...]:
+        """Repartition topics whose counts the program takes from ``{partitions}``; with their suffix."""
+        return tuple(f"{r.name}-repartition" for r in self.repartitions if r.count == "start_command")
 
     @property
     def explained_repartitions(self) -> frozenset[str]:
@@ -192,7 +202,8 @@ class Application(ApplicationFile):
     @property
     def following_repartitions(self) -> frozenset[str]:
         """Repartition topics whose counts the program does not set, as the file says; with their suffix."""
-        return self.explained_repartitions.difference(self.enforced_counts(self.partitions))
+        said = (r for r in self.repartitions if "count" in r.model_fields_set)
+        return frozenset(f"{r.name}-repartition" for r in said if r.count in ("derived", "joined"))
 
 
 def _told_of(notifications: tuple[Notification, ...], event: Event) -> tuple[Notification, ...]:

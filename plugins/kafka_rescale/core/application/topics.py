@@ -123,13 +123,14 @@ class Repartition(Strict):
     """What decides the count of a repartition topic.
 
     ``derived``: Kafka Streams derives it from the sources. ``start_command``: the program takes it from
-    ``{partitions}`` in its start command and sets it by ``withNumberOfPartitions``. ``joined``: derived, but the
-    program joins the topic with another source of its sub-topology, and it takes that source's count.
-    ``describe()`` does not tell a join from a merge, whose topics keep their own counts.
+    ``{partitions}`` in its start command and sets it by ``withNumberOfPartitions``. ``fixed``: the program sets a
+    constant by ``withNumberOfPartitions``, so the topic keeps its count. ``joined``: derived, but the program
+    joins the topic with another source of its sub-topology, and it takes that source's count. ``describe()`` does
+    not tell a join from a merge, whose topics keep their own counts.
     """
 
     name: Name
-    count: Literal["derived", "start_command", "joined"] = "derived"
+    count: Literal["derived", "start_command", "fixed", "joined"] = "derived"
     partitioner: str = "murmur2"
 
     @field_validator("partitioner")

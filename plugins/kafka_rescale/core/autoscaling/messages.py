@@ -32,9 +32,9 @@ def over_partitioned(observed: Observed) -> Refused:
         f"application {observed.running}",
         found="; ".join(map(str, observed.too_many)),
         expected="no more partitions than follow from the inputs: a topic can't shrink",
-        remedy="If the program sets a count (withNumberOfPartitions), declare `count: start_command` in "
-        "`repartitions:`. If an internal topic was grown by hand, grow the inputs alike and reset the "
-        "application. This is said once.",
+        remedy="If the program sets a count (withNumberOfPartitions), declare it in `repartitions:`: `count: "
+        "start_command` if it takes the count from {partitions}, `count: fixed` if it sets a constant. If an "
+        "internal topic was grown by hand, grow the inputs alike and reset the application. This is said once.",
     )
 
 
@@ -71,8 +71,9 @@ def not_told(observed: Observed) -> Refused:
         expected="something that tells an input that has grown from a count that the program sets",
         remedy="In `repartitions:`, declare `count: derived` if the program sets no count and an input has grown. "
         "Then the application is expanded, although nothing is in the new partitions. Declare `count: "
-        "start_command` if the program sets the count (withNumberOfPartitions). A first record in a new partition "
-        "of an input also shows that the input has grown. This is said once.",
+        "start_command` if the program sets the count (withNumberOfPartitions) from {partitions}, and `count: "
+        "fixed` if it sets a constant. A first record in a new partition of an input also shows that the input "
+        "has grown. This is said once.",
     )
 
 
@@ -90,8 +91,8 @@ def unproven(observed: Observed) -> str:
     """Return why a person has to approve an expansion whose only evidence is the count of a repartition topic."""
     return (
         f"only the count of {', '.join(observed.unproven)} shows the growth. If the program sets this count "
-        "itself (withNumberOfPartitions), no generation can start after the promotion. Declare `count: derived` "
-        "or `count: start_command` in `repartitions:`, or `start_gated` in `lifecycle:`"
+        "itself (withNumberOfPartitions), no generation can start after the promotion. Declare `count: derived`, "
+        "`start_command` or `fixed` in `repartitions:`, or `start_gated` in `lifecycle:`"
     )
 
 

@@ -5,7 +5,8 @@ The metadata of an offset has the partition time. For each store of a windowed a
 (``TopicPartitionMetadata`` and ``ProcessorMetadata`` of Kafka Streams). An instance without this metadata emits
 every closed window in its store once more. So the offset of each green partition gets the metadata of the blue
 partitions whose keys it gets. If these are several, it gets the earliest times: windows may then be emitted again,
-but no window is left out.
+but no window is left out. Kafka Streams looks the times up by the names of stores. So they get the names that the
+stores have in green.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.plan.plan import Plan
@@ -32,7 +33,7 @@ class OffsetMetadata:
     """The metadata of one offset.
 
     :param partition_time_ms: -1 if it is not known.
-    :param marks: times up to which windows have been emitted, by processor name, in ms.
+    :param marks: times up to which windows have been emitted, by the name of the store, in ms.
     """
 
     partition_time_ms: int = -1
@@ -49,6 +50,13 @@ class OffsetMetadata:
             return cls(time_ms, dict(_marks_of(data)) if version == _WITH_MARKS else {})
         except (ValueError, struct.error):
             return None
+
+    def renamed(self, stores: Mapping[str, str]) -> OffsetMetadata:
+        """Return the metadata with other names of stores.
+
+        :param stores: the other name by the present one. A store that is not among these keeps its name.
+        """
+        return replace(self, marks={stores.get(name, name): time_ms for name, time_ms in self.marks.items()})
 
     def encode(self) -> str:
         """Return the text, as Kafka Streams 3.3 and newer write it."""
@@ -81,23 +89,33 @@ def start_metadata(plan: Plan, of_blue: OffsetTexts) -> dict[str, dict[int, str]
     :param of_blue: metadata of blue's committed offsets.
     """
     found: dict[str, dict[int, str]] = {}
+    renamed = plan.renamed_stores
     for i in plan.inputs:
         keyed = i.policy in (InputPolicy.PAUSED, InputPolicy.REPARTITIONED)
         # An input of another policy moves no records: those in a new partition were in no partition before.
         partitioner = i.partitioner if keyed else _STATIC
-        found[i.green_topic] = _carried(of_blue.get(i.topic, {}), partitioner, i.earlier or i.current, i.target)
+        texts = of_blue.get(i.topic, {})
+        found[i.green_topic] = _carried(texts, renamed, partitioner, i.earlier or i.current, i.target)
     for m in plan.repartitions:
         texts = of_blue.get(m.source, {})
-        found[m.target] = _carried(texts, m.partitioner, m.source_partitions, m.target_partitions)
+        found[m.target] = _carried(texts, renamed, m.partitioner, m.source_partitions, m.target_partitions)
     return {topic: texts for topic, texts in found.items() if texts}
 
 
-def _carried(texts: Mapping[int, str], partitioner: str, current: int, target: int) -> dict[int, str]:
+def _carried(
+    texts: Mapping[int, str], renamed: Mapping[str, str], partitioner: str, current: int, target: int
+) -> dict[int, str]:
     of = {p: parents(partitioner, current, target, p) for p in range(target)}
     # Often all partitions have the same parents. Within the pause, thousands of partitions are not compared with
     # thousands of others.
-    earliest = {its: _earliest([texts.get(q, "") for q in its]) for its in set(of.values())}
+    earliest = {its: _with_names(_earliest([texts.get(q, "") for q in its]), renamed) for its in set(of.values())}
     return {p: text for p, its in of.items() if (text := earliest[its])}
+
+
+def _with_names(text: str, renamed: Mapping[str, str]) -> str:
+    """Return a text with green's names of stores. A text without them, or of another program, stays as it is."""
+    known = OffsetMetadata.decode(text) if renamed else None
+    return known.renamed(renamed).encode() if known is not None and known.marks else text
 
 
 def parents(partitioner: str, current: int, target: int, partition: int) -> range:

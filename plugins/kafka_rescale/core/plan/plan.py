@@ -10,6 +10,7 @@ from typing import Any
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.formats.subscription_wrapper import LeftTable
 from kafka_rescale.core.plan.external_topics import Growth, InputPlan
+from kafka_rescale.core.topology.topology import CHANGELOG_SUFFIX
 from kafka_rescale.core.values import Value
 
 
@@ -161,6 +162,18 @@ class Plan(Value):
     def bridges(self) -> tuple[Move, ...]:
         """The inputs whose records a bridge copies to their successors from the promotion on."""
         return tuple(m for stage in self.stages for m in stage.bridges)
+
+    @property
+    def renamed_stores(self) -> dict[str, str]:
+        """Green's name of each store whose name changes, by blue's name."""
+        of_blue, of_green = (name.removeprefix(self.application) for name in (self.blue, self.green))
+        after: dict[str, str] = {}
+        for m in self.changelogs:
+            blue = m.source.removesuffix(f"-{m.store}{CHANGELOG_SUFFIX}")
+            # Another prefix may take the place of the application.id. It has the same suffix for the generation.
+            green = self.green if blue == self.blue else blue.removesuffix(of_blue) + of_green
+            after[m.store] = m.target.removeprefix(f"{green}-").removesuffix(CHANGELOG_SUFFIX)
+        return {now: then for now, then in after.items() if now != then}
 
     def stage(self, index: int) -> Stage:
         """Return the stage of that number, 1 being the most downstream.

@@ -76,18 +76,20 @@ def build_plan(
     """
     inputs = _input_plans(application, current, target, renamed or {}, earlier or {})
     inputs_after = {i.declared: i.target for i in inputs}
-    set_by_program = application.enforced_counts(target)
-    repartitions_after = partition_counts(topology, inputs_after, set_by_program)
-    counts = {**inputs_after, **repartitions_after}
     green = green_of(application, blue, generation)
     names = blue_names(application, blue), green_names(application, green)
+    full = {topic: names[0].repartition(topic) for topic in topology.repartitions}
+    present = {topic: current[name] for topic, name in full.items() if name in current}
+    set_by_program = application.enforced_counts(target, present)
+    repartitions_after = partition_counts(topology, inputs_after, set_by_program)
+    counts = {**inputs_after, **repartitions_after}
     ordered = topology.downstream_first()
     stages = tuple(
         Stage(
             index=index,
             name=stage_name(index, subtopology),
             subtopology=subtopology.id,
-            grow_outputs=_grown_outputs(application, topology, subtopology, current),
+            grow_outputs=_grown_outputs(application, subtopology, current),
             moves=_as_found(
                 planned_moves(application, topology, subtopology, names, current, inputs, counts),
                 grown_from or {},
@@ -106,7 +108,13 @@ def build_plan(
         stages=stages,
         inputs=inputs,
         started_with=max(
-            (m.source_partitions for s in stages for m in s.repartitions if m.store in set_by_program), default=0
+            (
+                m.source_partitions
+                for s in stages
+                for m in s.repartitions
+                if m.store in application.repartitions_of_start_command
+            ),
+            default=0,
         ),
     )
 
@@ -172,14 +180,10 @@ def _bridges(
 
 
 def _grown_outputs(
-    application: Application, topology: Topology, subtopology: SubTopology, current: Mapping[str, int]
+    application: Application, subtopology: SubTopology, current: Mapping[str, int]
 ) -> tuple[Growth, ...]:
-    # A sink that chooses its topic at run time may write every output that no other sink names.
-    chosen = {o.topic for o in application.outputs} - set(topology.outputs) if subtopology.dynamic_sinks else set()
     return tuple(
         Growth(topic=o.topic, current=current[o.topic], target=o.partitions)
         for o in application.outputs
-        if (o.topic in subtopology.sinks or o.topic in chosen)
-        and o.partitions is not None
-        and o.partitions > current[o.topic]
+        if o.topic in subtopology.sinks and o.partitions is not None and o.partitions > current[o.topic]
     )

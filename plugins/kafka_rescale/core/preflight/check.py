@@ -34,7 +34,8 @@ from kafka_rescale.core.preflight.in_place import (
     streams_protocol_in_place,
 )
 from kafka_rescale.core.preflight.keys import history_messages, misplaced_keys, null_key_messages, null_keys
-from kafka_rescale.core.preflight.one_partition import unchecked_declarations, windowed_keys
+from kafka_rescale.core.preflight.one_partition import framed_keys, unchecked_declarations, windowed_keys
+from kafka_rescale.core.preflight.other_readers import endangered_readers, reader_messages
 from kafka_rescale.core.preflight.partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight.patterns import topics_of_patterns
 from kafka_rescale.core.preflight.prewarming import prewarming_messages
@@ -109,7 +110,7 @@ def check(situation: Situation) -> list[Finding]:
     if not missing and not joins:
         findings += _counts(situation)
     findings += [*null_keys(situation), *store_key_shapes(situation), *proven_contents(situation)]
-    findings += windowed_keys(situation)
+    findings += [*windowed_keys(situation), *framed_keys(situation)]
     if joins:
         return findings
     return [*findings, *misplaced_keys(situation)] or _partitioners(situation)
@@ -124,6 +125,7 @@ def _counts(situation: Situation) -> list[Finding]:
         return present + shrinking
     return [
         *undecided_counts(situation),
+        *endangered_readers(situation),
         *reachable_target(situation),
         *shrinking_in_place(situation),
         *countable_partitions(situation),
@@ -150,6 +152,7 @@ def messages(situation: Situation) -> list[str]:
         *bridge_messages(situation),
         *lag_messages(situation),
         *unheld_inputs(situation),
+        *reader_messages(situation),
         *prewarming_messages(situation),
         *retention_warnings(situation),
         *compression_messages(situation),

@@ -49,8 +49,9 @@ def copartitioned(situation: Situation) -> Iterator[Finding]:
                 f"sources of sub-topology {subtopology.id} after the expansion to {situation.target}",
                 _listed(subtopology, after),
                 "equal counts: one key's records and state belong to one task",
-                "Let all of them grow or none: `policy: paused` for an external topic, `count: start_command` "
-                "for a repartition topic whose count the program sets.",
+                "Let all of them grow: `policy: paused` for an external topic, `count: start_command` for a "
+                "repartition topic whose count the program sets. Or let none grow: `policy: fixed`, and `count: "
+                "fixed` for such a repartition topic.",
             )
 
 
@@ -58,7 +59,8 @@ def counts_after(described: Described) -> dict[str, int]:
     """Return the count of every source topic after the expansion, as the topology names them."""
     application, target = described.application, described.target
     external = target_counts(application, described.actual_counts, target)
-    return {**external, **partition_counts(described.topology, external, application.enforced_counts(target))}
+    enforced = application.enforced_counts(target, described.actual_counts)
+    return {**external, **partition_counts(described.topology, external, enforced)}
 
 
 def _differ(subtopology: SubTopology, counts: Mapping[str, int]) -> bool:
@@ -83,9 +85,19 @@ def derived_repartitions(situation: Situation) -> Iterator[Finding]:
                 f"{count} partitions",
                 f"{derived[topic]}, as Kafka Streams derives it from "
                 f"{', '.join(f'{t} with {situation.counts[t]}' for t in sources)}",
-                f"If the program sets it (withNumberOfPartitions), declare `{{name: {name}, count: "
-                f"start_command}}` in `repartitions:`. {way_on}",
+                f"If the program sets it (withNumberOfPartitions), {how_to_declare(name)}. {way_on}",
             )
+
+
+def how_to_declare(name: str) -> str:
+    """Return how to declare a repartition topic whose count the program sets.
+
+    :param name: the name of the repartition topic, without its suffix.
+    """
+    return (
+        f"declare `{{name: {name}, count: start_command}}` in `repartitions:` if the program takes the count from "
+        f"{{partitions}}, or `{{name: {name}, count: fixed}}` if it sets a constant, which then stays"
+    )
 
 
 INTERNAL_GROWN = (
@@ -145,7 +157,8 @@ def changes_anything(situation: Situation) -> bool:
 def reachable_target(situation: Situation) -> Iterator[Finding]:
     """Yield a finding if the file declares nothing that could ever change a count."""
     application, present = situation.application, max(situation.actual_counts.values())
-    may_change = any(i.policy is not InputPolicy.FIXED for i in application.inputs) or situation.enforced_now
+    growing = [i for i in application.inputs if i.policy is not InputPolicy.FIXED]
+    may_change = growing or application.repartitions_of_start_command
     if not may_change and not changes_anything(situation) and situation.target != present:
         yield Finding(
             f"target of {situation.target} partitions",

@@ -129,7 +129,7 @@ class Described(Target):
             self.topology,
             self.actual_counts,
             {store: found.partitions for store, found in changelogs.items() if found is not None},
-            self.application.enforced_counts(self.target),
+            self.application.enforced_counts(self.target, self.actual_counts),
             {topic: self._reach(self.full_name(topic)) for topic in self.topology.inputs},
             following=self._following,
         )
@@ -172,7 +172,7 @@ class Described(Target):
     @property
     def enforced_now(self) -> dict[str, int]:
         """Present counts of the repartition topics that the program sets itself."""
-        enforced = self.application.enforced_counts(self.target)
+        enforced = self.application.enforced_counts(self.target, self.counts)
         return {t: self.counts[t] for t in enforced if t in self.counts}
 
     def successors(self) -> dict[str, str]:

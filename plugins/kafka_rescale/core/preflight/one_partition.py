@@ -6,9 +6,12 @@ generation doesn't look for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
+from kafka_rescale.core.application.stores import Store
 from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.formats.avro_schemas import schema_id
+from kafka_rescale.core.formats.record_shapes import fits
 from kafka_rescale.core.formats.samples import shown
 from kafka_rescale.core.preflight.situation import Situation
 
@@ -16,6 +19,9 @@ _PLAIN = {"key-value", "timestamped-key-value"}
 _ENOUGH = 20
 _TIMES_MS = range(946_684_800_000, 4_102_444_800_000)
 """From 2000 to 2100."""
+_HASHES = ("murmur2", "crc32", "linear-hashing")
+_MOST_SCHEMAS = 4
+_LONG_BYTES = 8
 
 
 def unchecked_declarations(situation: Situation) -> Iterator[str]:
@@ -55,3 +61,59 @@ def _end_in_shared_times(keys: set[bytes]) -> bool:
     if len(keys) < _ENOUGH or any(len(k) <= 8 or int.from_bytes(k[-8:], "big") not in _TIMES_MS for k in keys):
         return False
     return len({k[-8:] for k in keys}) < len(keys)
+
+
+def framed_keys(situation: Situation) -> Iterator[Finding]:
+    """Yield stores of one partition whose keys name another schema of a registry than the records that they get.
+
+    A serializer registers a schema for each topic. If the schemas differ, the same key has other bytes in the
+    changelog than in the source topic, and so would have another partition.
+    """
+    for store in situation.application.stores:
+        topic = situation.cluster.topics.get(situation.changelog(store.name))
+        if topic is None or topic.partitions != 1 or situation.target == 1 or not _is_hashed(store):
+            continue
+        in_store = _schema_ids(_partitioning_keys(situation, store))
+        sources = situation.topology.own_sources(situation.topology.subtopology_of(store.name))
+        names = [situation.full_name(source) for source in sources]
+        in_sources = _schema_ids(
+            [s.key for name in names for s in situation.samples_of(name) if s.key is not None]
+        )
+        if in_store and in_sources and in_store.isdisjoint(in_sources):
+            yield Finding(
+                f"topic {topic.name!r}",
+                f"keys with the schema id {_listed(in_store)}, while the keys of {' and '.join(names)} have the "
+                f"schema id {_listed(in_sources)}",
+                "the same bytes for a key in the store and in the records: they decide the partition, so its "
+                "state and its records would come to different tasks",
+                "Declare `partitioner: module:function` for the store and for all that its sub-topology reads: a "
+                "function of what the keys have in common, such as the bytes behind the id. Let the producers use "
+                "it, too. Or use one schema for both, and build the store anew.",
+            )
+
+
+def _is_hashed(store: Store) -> bool:
+    """Whether the bytes of a key decide its partition. A user's function may leave out the id."""
+    return store.partitioner.partition(":")[0] in _HASHES
+
+
+def _partitioning_keys(situation: Situation, store: Store) -> list[bytes]:
+    """Return the sampled partitioning keys of a store; none if a sample is not of its type."""
+    samples = situation.samples_of(situation.changelog(store.name))
+    if not all(fits(store.format, s) for s in samples):
+        return []
+    return list(store.format.partitioning_keys([s.key for s in samples if s.key is not None]))
+
+
+def _schema_ids(keys: Collection[bytes]) -> set[int]:
+    """Return the ids in the frames of keys; none if some key has no frame, or if the keys are rather numbers."""
+    try:
+        ids = {schema_id(key) for key in keys}
+    except ValueError:
+        return set()
+    is_long = all(len(key) == _LONG_BYTES for key in keys)
+    return set() if is_long or len(ids) > _MOST_SCHEMAS else ids
+
+
+def _listed(ids: Collection[int]) -> str:
+    return " or ".join(map(str, sorted(ids)))

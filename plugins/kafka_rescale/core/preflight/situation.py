@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.formats.samples import Sample
+from kafka_rescale.core.plan.shared_inputs import Declared
 from kafka_rescale.core.preflight.deployment import Deployment
 from kafka_rescale.core.preflight.described import Described
 from kafka_rescale.core.preflight.expected_state import ExpectedState
@@ -32,6 +33,7 @@ class Situation(Described):
     :param expected: whether the application must run, or must be stopped, when the expansion begins.
     :param now_ms: wall clock, in ms since the epoch.
     :param deployment: the answers of the user's own commands.
+    :param neighbours: other applications whose files name an input or an output of this one.
     """
 
     samples: tuple[Sample, ...]
@@ -43,6 +45,7 @@ class Situation(Described):
     expected: ExpectedState
     now_ms: int
     deployment: Deployment
+    neighbours: tuple[Declared, ...]
 
     def samples_of(self, topic: str) -> list[Sample]:
         """Return the samples of a topic, by its full name."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.plan.planning import target_counts
+from kafka_rescale.core.preflight.counts import how_to_declare
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.partition_counts import counts_if_merged, possible_counts
 from kafka_rescale.core.topology.topology import REPARTITION_SUFFIX
@@ -21,7 +22,7 @@ def undecided_counts(situation: Situation) -> Iterator[Finding]:
     possible = possible_counts(
         situation.topology,
         target_counts(situation.application, situation.actual_counts, target),
-        situation.application.enforced_counts(target),
+        situation.application.enforced_counts(target, situation.actual_counts),
         _known_to_be_joined(situation),
     )
     for topic, counts in sorted(possible.items()):
@@ -51,9 +52,8 @@ def maybe_enforced(situation: Situation) -> Iterator[str]:
             yield (
                 f"{move.source}: goes from {move.source_partitions} to {move.target_partitions} partitions only "
                 "if the program leaves its count to Kafka Streams. If it sets it (withNumberOfPartitions), the "
-                "application can't start again after the promotion: let it take the count from {partitions}, and "
-                f"declare `{{name: {name}, count: start_command}}` in `repartitions:`. If it does not, say so by "
-                "`count: derived`."
+                f"application can't start again after the promotion: {how_to_declare(name)}. "
+                "If it does not, say so by `count: derived`."
                 + ("" if plan.is_in_place else " `start_gated` starts it on this count before the pause.")
             )
 
@@ -70,8 +70,8 @@ def _reason(situation: Situation, topic: str) -> tuple[str, str]:
     own_sources, subtopologies = situation.topology.own_sources, situation.topology.subtopologies
     joining = [s for s in subtopologies if topic in s.sinks and len(own_sources(s)) < len(s.sources)]
     by_program = (
-        f"or set its count in the program (withNumberOfPartitions) from {{partitions}} and declare "
-        f"`{{name: {topic.removesuffix(REPARTITION_SUFFIX)}, count: start_command}}` in `repartitions:`."
+        "or set its count in the program (withNumberOfPartitions), and "
+        f"{how_to_declare(topic.removesuffix(REPARTITION_SUFFIX))}."
     )
     if joining:
         return (

@@ -102,6 +102,21 @@ class Topology:
         """Return the topology with some topics marked as external, whatever their names are."""
         return replace(self, external_topics=frozenset(filter(is_internal, names)))
 
+    def with_chosen(self, outputs: Collection[str]) -> Topology:
+        """Return the topology with outputs as sinks of the sub-topologies whose sinks choose their topic.
+
+        ``Topology#describe()`` does not name these topics, so each such sink may write every output.
+
+        :param outputs: all outputs that the application file declares.
+        """
+        return replace(
+            self,
+            subtopologies=tuple(
+                replace(s, sinks=tuple(dict.fromkeys((*s.sinks, *outputs)))) if s.dynamic_sinks else s
+                for s in self.subtopologies
+            ),
+        )
+
     def own_sources(self, subtopology: SubTopology) -> list[str]:
         """Return the sources of a sub-topology, without topics of foreign-key joins.
 

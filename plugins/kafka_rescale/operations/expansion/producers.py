@@ -116,9 +116,9 @@ def _running(rescale: Rescale, name: str, state: ControlState) -> tuple[Lifecycl
 
 
 def _counts_set_by(application: Application, admin: ClusterAdmin) -> list[int]:
-    """Return the present partition counts of those first-generation topics whose counts the program sets."""
+    """Return the present counts of those first-generation topics whose counts its start command tells it."""
     names = blue_names(application, application.application_id)
-    topics = [names.repartition(topic) for topic in application.enforced_counts(application.partitions)]
+    topics = [names.repartition(topic) for topic in application.repartitions_of_start_command]
     return [topic.partitions for topic in admin.describe_topics(topics).values()]
 
 

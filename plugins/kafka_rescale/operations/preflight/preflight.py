@@ -32,6 +32,7 @@ from kafka_rescale.kafka.reading.codecs import codecs_of
 from kafka_rescale.kafka.reading.sampling import Sampled, record_counts, sample
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.preflight.deployment import deployment_of
+from kafka_rescale.operations.preflight.neighbours import neighbours
 from kafka_rescale.operations.preflight.permissions import lacking_to_retire, permitted_state
 
 
@@ -173,6 +174,7 @@ def look_around(
         expected=expected,
         now_ms=now_ms,
         deployment=asked(known, admin),
+        neighbours=neighbours(known),
     )
     return situation, tuple(f"{topic}-{p}: could not be sampled in time." for topic, p in sampled.unread)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from kafka_rescale.core.application.checks.in_place import in_place
 from kafka_rescale.core.application.checks.lifecycle import lifecycle_commands, producer_commands
 from kafka_rescale.core.application.checks.own_inputs import own_inputs
+from kafka_rescale.core.application.checks.own_topics import own_topics
 from kafka_rescale.core.application.checks.patterns import source_patterns
 from kafka_rescale.core.application.checks.snapshots import snapshots_declared
 from kafka_rescale.core.application.checks.topics import (
@@ -45,6 +46,7 @@ def check_declaration(application: Application, topology: Topology) -> list[Mist
         *_source_tables(application, topology),
         *policies(application, topology),
         *own_inputs(application, topology),
+        *own_topics(application, topology),
         *copartitioned_policies(application, topology),
         *successors(application),
         *isolation(application),

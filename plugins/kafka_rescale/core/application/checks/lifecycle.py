@@ -82,13 +82,14 @@ def _untold(application: Application, place: Location, template: str, instance: 
     def tells(**changed: object) -> bool:
         return _tells(template, instance, **changed)
 
-    if application.enforced_counts(1) and not tells(partitions=instance.partitions + 1):
+    if application.repartitions_of_start_command and not tells(partitions=instance.partitions + 1):
         enforced = next(r.name for r in application.repartitions if r.count == "start_command")
         yield Mistake(
             place,
             f"no {{partitions}} in the {place[-1]} command",
             f"the count of {enforced}, which is declared with `count: start_command`",
-            "Let the program set withNumberOfPartitions from {partitions}, or declare `count: derived`.",
+            "Let the program set withNumberOfPartitions from {partitions}. Or declare `count: fixed` if it sets a "
+            "constant, and `count: derived` if it sets none.",
         )
     if application.internal_topic_prefix is not None and not tells(internal_topic_prefix="another"):
         yield Mistake(

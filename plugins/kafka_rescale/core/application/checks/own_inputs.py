@@ -1,5 +1,6 @@
 """Can an input grow that the application writes itself, by a sink and a source of one topic?
 
+A sink may choose its topic per record. Then the file tells that it writes the input: `outputs:` has it, too.
 The running generation fills such an input until it has stopped, and the next one as soon as it is started.
 """
 

@@ -1,0 +1,63 @@
+"""Applications that read one topic. If one of them grows the topic, it grows under the others as well.
+
+Kafka Streams shuts a running application down at its next rebalance if internal topics don't have the counts that
+follow from its inputs any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.application.topics import InputPolicy
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.topology.topology import Topology
+
+Declared = tuple[Application, Topology]
+"""An application as its file declares it, and its topology."""
+
+GROWING = (InputPolicy.UNKEYED, InputPolicy.PAUSED)
+
+
+def follows(reader: Declared, topic: str) -> bool:
+    """Return whether an application reads a topic and has internal topics whose counts follow from it."""
+    application, topology = reader
+    set_by_program = application.enforced_counts(1, dict.fromkeys(topology.repartitions, 1))
+    derived = topology.repartitions - set_by_program.keys()
+    return any(
+        topic in s.sources and (s.is_stateful or not derived.isdisjoint(s.sinks)) for s in topology.subtopologies
+    )
+
+
+def share_a_cluster(one: Application, other: Application) -> bool:
+    """Return whether two files name one Airflow connection. Only then their topics are known to be the same."""
+    return one.kafka_conn_id == other.kafka_conn_id
+
+
+def refuse_shared_growth(chain: str, members: Sequence[Declared]) -> None:
+    """Refuse a chain in which one member grows an input that another member reads.
+
+    The other member would be down from its next rebalance until its own turn comes, which may be days later.
+
+    :param chain: name of the chain, for the error.
+    :raises InvalidInput: there are two such members.
+    """
+    for grower, _ in members:
+        for topic in (i.topic for i in grower.inputs if i.policy in GROWING):
+            for reader in members:
+                name, other = grower.application_id, reader[0]
+                if other is not grower and share_a_cluster(grower, other) and follows(reader, topic):
+                    raise _shared(chain, topic, name, other)
+
+
+def _shared(chain: str, topic: str, grower: str, other: Application) -> InvalidInput:
+    way_on = f"; or take {other.application_id} out of the chain: preflight of {grower} says when to expand it"
+    return InvalidInput(
+        f"chain {chain!r}",
+        found=f"the input {topic}, which {grower} grows, and which {other.application_id} reads as well",
+        expected="inputs that only one member reads if they grow: Kafka Streams shuts down an application under "
+        "which an input grows",
+        remedy=f"Declare `policy: fixed` for {topic} in both; or `repartitioned`, with a `successor:` of its own "
+        f"in each, which leaves {topic} as it is"
+        f"{way_on if other.input_named(topic).policy is InputPolicy.UNKEYED else ''}.",
+    )

@@ -1,0 +1,173 @@
+"""Preflight of topics that other applications read as well: they can't grow for one reader alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.plan.shared_inputs import Declared, follows
+from kafka_rescale.core.preflight.check import messages
+from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.operations.application.load import topology_of
+from kafka_rescale.operations.preflight.neighbours import neighbours
+
+from tests.support.application_files import CHAIN, write_application
+from tests.support.situations import INPUTS, found, situation
+from tests.support.small_application import application as shop
+from tests.support.small_application import topology_text
+
+EVERYONE = (
+    "shop-orders, shop-customers: every other reader meets the growth. If a Kafka Streams application among them "
+    "has internal topics that follow from it, the application shuts down at its next rebalance."
+)
+
+
+def reader(
+    policy: str, topic: str = "shop-customers", *, partitioner: str = "murmur2", **changes: Any
+) -> Declared:
+    """Another application, with a table of a topic."""
+    fields = {
+        **CHAIN,
+        "application_id": "other",
+        "inputs": [{"topic": topic, "policy": policy, "partitioner": partitioner}],
+        "subtopologies": [{"sources": [topic], "stores": ["table"], "sinks": ["totals"]}],
+        "stores": [{"name": "table", "type": "timestamped-key-value"}],
+        **changes,
+    }
+    made = Application.model_validate(fields)
+    return made, topology_of(made)
+
+
+def beside(*others: Declared, **changes: Any) -> Situation:
+    """The shop, which grows from 4 to 8 partitions, beside other applications."""
+    return situation(8, neighbours=others, **changes)
+
+
+STATELESS = {"subtopologies": [{"sources": ["shop-customers"], "sinks": ["totals"]}], "stores": []}
+RE_KEYED = {
+    "subtopologies": [
+        {"sources": ["shop-orders"], "sinks": ["by-id-repartition"]},
+        {"sources": ["by-id-repartition"], "stores": ["table"]},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        reader("paused"),
+        reader("fixed"),
+        reader("unkeyed", "shop-orders", mode="in_place", **RE_KEYED),
+    ],
+)
+def test_a_growth_under_a_reader_that_could_not_be_expanded_is_refused(other: Declared) -> None:
+    (declared_input,) = other[0].inputs
+    topic, policy = declared_input.topic, declared_input.policy
+    assert found(beside(other)) == [
+        f"topic '{topic}': found a growth from 4 to 8 partitions, while application other reads it with policy "
+        f"{policy}; expected no growth under other: Kafka Streams would shut it down at its next rebalance, and "
+        f"preflight would refuse to expand it from there. Declare `policy: fixed` for {topic} here; or "
+        "`repartitioned`, which leaves the topic as it is."
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        reader("unkeyed", "shop-orders", **RE_KEYED),
+        reader("repartitioned"),
+        reader("paused", partitioner="static:tests.support.user_partitioners:numbered"),
+    ],
+)
+def test_a_reader_that_can_be_expanded_afterwards_is_named(other: Declared) -> None:
+    topic = other[0].inputs[0].topic
+    given = beside(other)
+    assert found(given) == []
+    assert (
+        f"{topic}: application other reads it, too. Stop other before the topic grows, and trigger expand_other "
+        "with target 8 afterwards: other goes on from its committed offsets."
+    ) in messages(given)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        reader("paused", "payments"),
+        reader("paused", **STATELESS),
+        reader("paused", kafka_conn_id="another_cluster"),
+    ],
+)
+def test_of_other_topics_of_stateless_readers_and_of_other_clusters_nothing_is_said(other: Declared) -> None:
+    given = beside(other)
+    assert found(given) == []
+    assert EVERYONE in messages(given)
+    assert not any("application other" in text for text in messages(given))
+
+
+def test_a_topic_that_stays_as_it_is_has_any_readers() -> None:
+    fixed = [{**each, "policy": "fixed"} for each in INPUTS]
+    given = beside(reader("paused"), inputs=fixed)
+    assert found(given) == found(situation(8, inputs=fixed))
+    assert not any("every other reader" in text or "application other" in text for text in messages(given))
+
+
+def test_an_output_is_left_to_its_reader() -> None:
+    outputs = [{"topic": "shop-totals", "partitions": 8}]
+    (text,) = found(beside(reader("paused", "shop-totals"), outputs=outputs))
+    assert text.endswith("Delete `partitions:` of this output: expand_other grows it.")
+    (text,) = found(beside(reader("fixed", "shop-totals"), outputs=outputs))
+    assert text.endswith("from there. Delete `partitions:` of this output.")
+    alone = beside(outputs=outputs)
+    assert found(alone) == []
+    assert any(t.startswith("shop-orders, shop-customers, shop-totals: every other") for t in messages(alone))
+
+
+def test_a_global_store_is_restarted() -> None:
+    table = (
+        "  Sub-topology: 2 for global store (will not generate tasks)\n"
+        "    Source: again-source (topics: [shop-customers])\n"
+        "      --> again-update\n"
+        "    Processor: again-update (stores: [again])\n"
+        "      --> none\n"
+        "      <-- again-source\n"
+    )
+    other = shop("bar", topology=topology_text("bar") + table)
+    given = beside((other, topology_of(other)))
+    assert found(given) == []
+    assert (
+        "shop-customers: application bar reads it into a global store. Restart the application after the growth: "
+        "a running client does not read partitions that are added."
+    ) in messages(given)
+
+
+@pytest.mark.parametrize(("count", "expected"), [("derived", True), ("start_command", False), ("fixed", False)])
+def test_a_count_that_the_program_sets_does_not_follow(count: str, *, expected: bool) -> None:
+    fields = {**RE_KEYED, "repartitions": [{"name": "by-id", "count": count}]}
+    assert follows(reader("unkeyed", "shop-orders", **fields), "shop-orders") is expected
+
+
+def test_the_files_of_the_directory_that_name_a_topic_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path))
+    other, _ = reader("paused")
+    for name, topic in (("reads-it", "shop-customers"), ("reads-another", "payments"), ("shop", "shop-customers")):
+        fields = declared_fields(other, topic)
+        write_application(tmp_path, **{**fields, "application_id": name})
+    (tmp_path / "broken.yaml").write_text("application_id: broken\ninputs: [shop-customers]\n")
+    assert [each.application_id for each, _ in neighbours(situation(8))] == ["reads-it"]
+    assert found(replace(situation(8), neighbours=neighbours(situation(8)))) != []
+    monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path / "nowhere"))
+    assert neighbours(situation(8)) == ()
+
+
+def declared_fields(other: Application, topic: str) -> dict[str, Any]:
+    """The fields in which a reader differs from the chain, with another topic."""
+    return {
+        "inputs": [{"topic": topic, "policy": "paused"}],
+        "subtopologies": [{"sources": [topic], "stores": ["table"], "sinks": ["totals"]}],
+        "stores": [{"name": s.name, "type": s.type} for s in other.stores],
+    }
