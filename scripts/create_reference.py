@@ -24,7 +24,7 @@ from kafka_rescale.core.application.topics import Input, Output, Producers, Repa
 from kafka_rescale.core.application.windows import CutoverWindows
 from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
 from kafka_rescale.core.control.autoscaling import Autoscaling
-from kafka_rescale.core.control.bridge import Bridge
+from kafka_rescale.core.control.bridge import Bridge, ReplacedBridges
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.history import JobSpan, PastExpansion, Proven
 from kafka_rescale.core.control.job_results import JobResult, Sign
@@ -68,6 +68,7 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.RATE: (Rate,),
     Concern.GENERATIONS: (Generations,),
     Concern.BRIDGE: (Bridge,),
+    Concern.REPLACED: (ReplacedBridges,),
     Concern.AUTOSCALING: (Autoscaling,),
     Concern.PROCESSING: (Processing, ClientRecord, ThreadRecord, MovementRecord),
     Concern.PROCESSORS: (PipelineProcessors, ProcessorCounts, SourceTopic),

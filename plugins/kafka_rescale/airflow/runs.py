@@ -27,6 +27,7 @@ APPROVAL_TASKS = frozenset({"approve_plan", "approve_cutover"})
 PLAN_TABLE_KEY = "table"
 PLAN_BRIEF_KEY = "brief"
 PLAN_STEPS_KEY = "steps"
+AIRFLOW_KEY = "airflow"
 ID_VARIABLE = "kafka_rescale_airflow_id"
 
 
@@ -55,15 +56,31 @@ def airflow_id() -> str:
 
     try:
         known = Variable.get(ID_VARIABLE, default=None)
-        if known is None:
-            known = uuid4().hex
+        # ``get`` answers the same while the API server fails, and ``keys`` raises then. Another id would take
+        # every lease away from the run that holds it.
+        if known is None and ID_VARIABLE not in Variable.keys(prefix=ID_VARIABLE):
             Variable.set(
-                ID_VARIABLE, known, description="Kafka Rescale: tells this Airflow's leases from others'."
+                ID_VARIABLE, uuid4().hex, description="Kafka Rescale: tells this Airflow's leases from others'."
             )
-        return str(known)
+            known = Variable.get(ID_VARIABLE, default=None)
+        return str(known or "")
     except Exception as error:
         log.warning("The id of this Airflow is unknown: %s", error)
         return ""
+
+
+def airflow_of(context: Mapping[str, Any]) -> str:
+    """Return the id with which this run has begun its expansion; before that, the id of this Airflow.
+
+    A run keeps its id, whatever happens to the Variable meanwhile. Otherwise its own tasks could not start the
+    application again.
+    """
+    try:
+        begun = context["ti"].xcom_pull(task_ids=PLAN_TASK, key=AIRFLOW_KEY)
+    except Exception as error:
+        log.warning("The id with which this run has begun is unknown: %s", error)
+        begun = None
+    return str(begun or airflow_id())
 
 
 def owner_is_finished(held: Lease) -> bool | None:

@@ -150,7 +150,7 @@ def status_view(
         "proven": _proven(control),
         "verified": control.report.get("passed"),
         "acceptances": control.acceptances.model_dump(mode="json")["accepted"],
-        "bridge": control.bridge.model_dump(mode="json", exclude={"journal"}) if control.bridge else None,
+        "bridge": bridge.model_dump(mode="json") if (bridge := control.bridge_of(control.bridging)) else None,
         "autoscaling": control.autoscaling.model_dump(mode="json") if control.autoscaling else None,
     }
     tables = (
@@ -181,7 +181,7 @@ def _summary(application: Application, control: ControlState, switch: str) -> st
         lines.append(said)
     bridging = control.bridging
     if bridging and bridging.is_promoted and bridging.plan.bridges and (result := control.results.get(JOB)):
-        lines.append(_bridge_line(Bridge.of(bridging.plan, control.bridge), result))
+        lines.append(_bridge_line(Bridge.of(bridging.plan, control.bridge_of(bridging)), result))
     if (watched := control.results.get("watch")) is not None:
         lines.append(f"autoscaling: {watched.state} at {moment(watched.as_of_ms)}: {watched.detail}")
     if (proof := _proof(control)) is not None:

@@ -66,6 +66,14 @@ def test_the_commands_are_those_of_the_running_generation_and_the_next(home: Pat
     assert (home / "asked").read_text().split() == ["shop-g2", "shop-g3"]
 
 
+@pytest.mark.parametrize(("count", "told"), [("start_command", "4"), ("fixed", "8"), ("derived", "8")])
+def test_only_a_count_of_the_start_command_tells_the_first_generations(home: Path, count: str, told: str) -> None:
+    """The file has the count that is aimed at: 8."""
+    asked = "sh -c 'echo $1 >>asked; test $0 = shop || exit 3' {application_id} {partitions}"
+    said(with_status(asked, repartitions=[{"name": "by-customer", "count": count}]))
+    assert (home / "asked").read_text().split()[0] == told
+
+
 @pytest.mark.parametrize(("code", "expected"), [(1, "exit code 1"), (127, "exit code 127")])
 def test_a_status_that_fails_is_refused_before_anything_is_touched(code: int, expected: str) -> None:
     given = with_status(f"sh -c 'exit {code}' {{application_id}}")

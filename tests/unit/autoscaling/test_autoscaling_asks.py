@@ -72,7 +72,7 @@ class TestUnprovenCounts:
             BY_CUSTOMER,
             "withNumberOfPartitions",
             "`count: derived`",
-            "`count: start_command`",
+            "`start_command` or `fixed`",
             "`start_gated`",
         ):
             assert part in decision.reason

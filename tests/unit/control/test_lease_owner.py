@@ -12,7 +12,7 @@ import pytest
 from airflow.sdk import DagRunState, Variable
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from kafka_rescale.airflow.operators.admin import PlanOperator
-from kafka_rescale.airflow.runs import ID_VARIABLE, airflow_id, owner_is_finished
+from kafka_rescale.airflow.runs import ID_VARIABLE, airflow_id, airflow_of, owner_is_finished
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.lease import Lease
@@ -42,6 +42,9 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(Variable, "get", classmethod(lambda _, key, default: known.get(key, default)))
     monkeypatch.setattr(
         Variable, "set", classmethod(lambda _, key, value, description: known.update({key: value}))
+    )
+    monkeypatch.setattr(
+        Variable, "keys", classmethod(lambda _, prefix: [k for k in known if k.startswith(prefix)])
     )
     return known
 
@@ -119,6 +122,32 @@ def test_an_airflow_gets_an_identity_once(variables: dict[str, str]) -> None:
     made = airflow_id()
     assert made not in {"", OURS}
     assert airflow_id() == made == variables[ID_VARIABLE]
+
+
+@pytest.mark.parametrize("answers", [pytest.param(True, id="for-a-moment"), pytest.param(False, id="with-all")])
+def test_while_its_api_fails_an_airflow_gets_no_other_identity(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    def unreachable(*_: Any, **__: Any) -> None:
+        raise RuntimeError("API server unreachable")
+
+    monkeypatch.setattr(Variable, "get", classmethod(lambda _, key, default: default))
+    if not answers:
+        monkeypatch.setattr(Variable, "keys", unreachable)
+    assert airflow_id() == ""
+    assert variables == {ID_VARIABLE: OURS}
+
+
+def test_a_run_keeps_the_identity_with_which_it_has_begun(variables: dict[str, str]) -> None:
+    task = SimpleNamespace(xcom_pull=lambda task_ids, key: {("plan", "airflow"): THEIRS}.get((task_ids, key)))
+    del variables[ID_VARIABLE]
+    assert airflow_of({"ti": task}) == THEIRS
+
+
+@pytest.mark.usefixtures("variables")
+def test_before_it_has_begun_a_run_has_the_identity_of_its_airflow() -> None:
+    assert airflow_of({"ti": SimpleNamespace(xcom_pull=lambda **_: None)}) == OURS
+    assert airflow_of({}) == OURS
 
 
 def test_a_run_of_this_airflow_takes_the_lease_with_its_identity(

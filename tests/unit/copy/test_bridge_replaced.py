@@ -77,30 +77,40 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> PartitionOffsets:
 
 
 def test_the_journal_that_is_replaced_leaves_what_its_bridges_need() -> None:
-    kept = BACK.replaced
+    kept = BACK.replaced_promotion
     assert kept is not None
     assert (kept.plan, kept.phase) == (PLAN, Phase.COMPLETE)
     assert kept.captured == Captured(committed=CAPTURED.committed)
     assert not kept.green_ends
     again = begun(BACK, NEXT.model_copy(update={"partitions": 16}))
-    assert again.replaced == kept, "a further attempt"
+    assert again.replaced_promotion == kept, "a further attempt"
     assert ControlState.model_validate_json(BACK.model_dump_json()) == BACK
 
 
 def test_an_expansion_without_bridges_leaves_nothing() -> None:
     before = COMPLETE.model_copy(update={"journal": Journal(plan=plan_for("ordered"), phase=Phase.COMPLETE)})
-    assert begun(before).bridge == ENDED
+    assert begun(before).replaced is None
+    assert begun(before.model_copy(update={"replaced": BACK.replaced})).replaced is None
+
+
+def test_what_a_job_writes_meanwhile_does_not_lose_it(ends: PartitionOffsets) -> None:
+    ends["orders"][1] = 21
+    for bridge in (ENDED.model_copy(update={"quiet_since_ms": 2}), Bridge(plan=NEXT.fingerprint)):
+        state = BACK.model_copy(update={"bridge": bridge})
+        assert verdict_now(CONNECTION, state).due
+        with pytest.raises(PreflightRefused):
+            assert_none_late(CONNECTION, in_phase(state, Phase.WARMING))
 
 
 @pytest.mark.parametrize("phase", Phase)
 def test_only_after_a_rollback_the_bridges_of_the_last_promotion_have_work(phase: Phase) -> None:
     state = in_phase(BACK, phase)
-    assert state.bridging == (state.replaced if phase is Phase.ROLLED_BACK else state.journal)
+    assert state.bridging == (state.replaced_promotion if phase is Phase.ROLLED_BACK else state.journal)
 
 
 def test_a_bridge_of_an_earlier_generation_has_no_work() -> None:
     later = BACK.model_copy(update={"generations": Generations(running="ordered-g3", generation=3)})
-    assert (later.replaced, later.bridging) == (None, BACK.journal)
+    assert (later.replaced_promotion, later.bridging) == (None, BACK.journal)
 
 
 def test_a_late_record_wakes_it_up(ends: PartitionOffsets) -> None:
@@ -111,7 +121,7 @@ def test_a_late_record_wakes_it_up(ends: PartitionOffsets) -> None:
 
 
 def test_its_tasks_carry_on_until_another_expansion_begins() -> None:
-    carry = CarryOn(CONNECTION, PLAN, attempt=1, session="s", replaced=BACK.replaced)
+    carry = CarryOn(CONNECTION, PLAN, attempt=1, session="s", replaced=BACK.replaced_promotion)
     assert carry.verdict(bridging(BACK.journal, carry.replaced)) == CARRY
     again = in_phase(BACK, Phase.WARMING)
     assert carry.verdict(bridging(again.journal, carry.replaced)) == STOPPED

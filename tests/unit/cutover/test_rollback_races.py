@@ -174,7 +174,7 @@ def test_a_task_says_which_airflow_it_is_of_and_who_has_ended_the_attempt(
         told.update(arguments)
         return RollBack(is_done=True, told="rolled back")
 
-    monkeypatch.setattr(base, "airflow_id", lambda: "this Airflow")
+    monkeypatch.setattr(base, "airflow_of", lambda _: "this Airflow")
     monkeypatch.setattr(closing, "failed_tasks", lambda _: failed)
     monkeypatch.setattr(rollback, "roll_back", rolled_back)
     monkeypatch.setattr(RollBackOperator, "application", lambda _: APPLICATION)

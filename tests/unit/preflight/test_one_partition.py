@@ -128,3 +128,9 @@ def test_a_function_of_the_user_and_a_target_of_one_partition_leave_nothing_to_c
     assert not [text for text in found(alone) if "schema id" in text]
     by_user = all_placed_by("shop", "tests.support.user_partitioners:by_adler")
     assert not [text for text in found(with_frames(framed(5), framed(7), **by_user)) if "schema id" in text]
+
+
+def test_a_store_that_keeps_its_one_partition_may_have_keys_of_another_schema() -> None:
+    kept = [{"topic": "shop-orders", "policy": "unkeyed"}, {"topic": "shop-customers", "policy": "fixed"}]
+    fixed = {"inputs": kept, "repartitions": [{"name": "by-customer", "count": "fixed"}]}
+    assert not [text for text in found(with_frames(framed(5), framed(7), **fixed)) if "schema id" in text]

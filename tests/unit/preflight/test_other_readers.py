@@ -78,7 +78,6 @@ def test_a_growth_under_a_reader_that_could_not_be_expanded_is_refused(other: De
     "other",
     [
         reader("unkeyed", "shop-orders", **RE_KEYED),
-        reader("repartitioned"),
         reader("paused", partitioner="static:tests.support.user_partitioners:numbered"),
     ],
 )
@@ -89,6 +88,17 @@ def test_a_reader_that_can_be_expanded_afterwards_is_named(other: Declared) -> N
     assert (
         f"{topic}: application other reads it, too. Stop other before the topic grows, and trigger expand_other "
         "with target 8 afterwards: other goes on from its committed offsets."
+    ) in messages(given)
+
+
+@pytest.mark.parametrize("target", [6, 8])
+def test_a_reader_that_may_read_a_successor_by_now_is_named(target: int) -> None:
+    given = situation(target, neighbours=(reader("repartitioned"),))
+    assert found(given) == found(situation(target))
+    assert (
+        "shop-customers: application other reads it, too, or its successor by now. Stop other before the topic "
+        f"grows, and trigger expand_other with target {target} afterwards: other goes on from its committed "
+        "offsets. If it reads the successor, there is nothing to do."
     ) in messages(given)
 
 
@@ -123,6 +133,16 @@ def test_an_output_is_left_to_its_reader() -> None:
     alone = beside(outputs=outputs)
     assert found(alone) == []
     assert any(t.startswith("shop-orders, shop-customers, shop-totals: every other") for t in messages(alone))
+
+
+@pytest.mark.parametrize(
+    ("policy", "chain", "grows"), [("paused", "sales", 1), ("fixed", "sales", 0), ("paused", "b", 0)]
+)
+def test_a_chain_that_expands_the_reader_first_grows_the_output(policy: str, chain: str, grows: int) -> None:
+    outputs = [{"topic": "shop-totals", "partitions": 8}]
+    given = beside(reader(policy, "shop-totals", chain=chain), outputs=outputs)
+    of_chain = given.application.model_copy(update={"chain": "sales"})
+    assert len(found(replace(given, application=of_chain))) == 1 - grows
 
 
 def test_a_global_store_is_restarted() -> None:

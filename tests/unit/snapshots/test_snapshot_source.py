@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.control.bridge import Bridge
+from kafka_rescale.core.control.bridge import Bridge, ReplacedBridges
 from kafka_rescale.core.control.generations import Generations, promoted_generations
 from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.control.state import ControlState
@@ -101,7 +101,7 @@ class TestBridged:
         # It was rolled back: the bridge of the running generation may have late records again.
         complete = journal.model_copy(update={"phase": Phase.COMPLETE})
         back = later.model_copy(update={"phase": Phase.ROLLED_BACK})
-        state = ControlState(generations=running, journal=back, bridge=Bridge.replaced(complete, None))
+        state = ControlState(generations=running, journal=back, replaced=ReplacedBridges.of(complete, None))
         assert source_at(state, NAME, DAY).bridged == ("orders",)
 
     def test_the_ends_of_a_bridge_that_has_ended_are_known_without_its_group(self) -> None:

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from kafka_rescale.airflow.markdown import plan_brief, plan_markdown, remarks_markdown, steps_markdown
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.runs import (
+    AIRFLOW_KEY,
     PLAN_BRIEF_KEY,
     PLAN_STEPS_KEY,
     PLAN_TABLE_KEY,
@@ -144,7 +145,9 @@ class PlanOperator(RescaleOperator, SkipMixin):
         from kafka_rescale.kafka.client.waiting import now_ms
         from kafka_rescale.operations.expansion.begin import begin
 
-        application = self.application()
+        application, airflow = self.application(), airflow_id()
+        # Before the lease is taken: the later tasks of the run name the same Airflow.
+        context["ti"].xcom_push(key=AIRFLOW_KEY, value=airflow)
         begin(
             application,
             self.connection(application),
@@ -152,7 +155,7 @@ class PlanOperator(RescaleOperator, SkipMixin):
             owner=owner_of(context),
             now_ms=now_ms(),
             owner_is_finished=owner_is_finished,
-            airflow=airflow_id(),
+            airflow=airflow,
             triggered_by=triggered_by(context),
             predicted=predicted,
         )

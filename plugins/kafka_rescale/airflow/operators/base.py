@@ -9,7 +9,7 @@ from airflow.sdk import BaseOperator, Context
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.page_link import ApplicationPageLink
-from kafka_rescale.airflow.runs import airflow_id, owner_of
+from kafka_rescale.airflow.runs import airflow_of, owner_of
 from kafka_rescale.core.roles import Role
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class RescaleOperator(BaseOperator):
     def run_owned(self, step: Callable[..., Any], context: Context, **arguments: Any) -> Any:
         """Call a step with the application, its connection, and the owner of the lease with its Airflow."""
         application = self.application()
-        owner = {"owner": owner_of(context), "airflow": airflow_id()}
+        owner = {"owner": owner_of(context), "airflow": airflow_of(context)}
         result = step(application, self.connection(application), **owner, **arguments)
         self.log.info("%s", result)
         return result

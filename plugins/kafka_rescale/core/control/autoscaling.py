@@ -64,7 +64,7 @@ class Autoscaling(Value):
     grown_from: int = 0
     callback_begun_ms: int = 0
     inputs: dict[str, int] = Field(default_factory=dict)
-    stopped_by: str = ""
+    stopped_by: str = Field(default="", exclude_if=lambda text: not text)
 
     def seen(self, partitions: int) -> Autoscaling:
         """Return the record after a look: more partitions than ever are a success, which resets the timeout."""

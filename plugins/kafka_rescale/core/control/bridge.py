@@ -50,7 +50,6 @@ class Bridge(Value):
     :param quiet_since_ms: since when the ends have not moved.
     :param ended_at_ms: when the silence of the old topics was proven; 0 before.
     :param added: growths of the old topics since the plan, in the order in which they were noticed.
-    :param journal: the journal of this expansion, once another expansion has begun in its place; None before.
     """
 
     plan: str
@@ -59,37 +58,12 @@ class Bridge(Value):
     quiet_since_ms: int = 0
     ended_at_ms: int = 0
     added: tuple[Added, ...] = ()
-    journal: Journal | None = None
 
     @classmethod
     def of(cls, plan: Plan, found: Bridge | None) -> Bridge:
         """Return the record of an expansion's bridges; a record of an earlier expansion doesn't count."""
         fingerprint = plan.fingerprint
         return found if found and found.plan == fingerprint else cls(plan=fingerprint)
-
-    @classmethod
-    def replaced(cls, journal: Journal, found: Bridge | None) -> Bridge | None:
-        """Return the record with the part of a journal that the bridges need after another expansion has begun.
-
-        If that expansion is rolled back, a producer may still write to the old topics.
-
-        :param journal: journal of an expansion that is complete.
-        :returns: None if the expansion has no bridges.
-        """
-        if not journal.plan.bridges:
-            return None
-        committed = journal.captured.committed if journal.captured is not None else {}
-        kept = Journal(
-            plan=journal.plan,
-            phase=journal.phase,
-            attempt=journal.attempt,
-            owner=journal.owner,
-            captured=Captured(committed=committed),
-            input_ends=journal.input_ends,
-            pause_started_ms=journal.pause_started_ms,
-            changed_at_ms=journal.changed_at_ms,
-        )
-        return cls.of(journal.plan, found).model_copy(update={"journal": kept})
 
     @property
     def proven(self) -> PartitionOffsets:
@@ -154,6 +128,38 @@ class Bridge(Value):
             for topic, ends in last.items()
         }
         return {topic: ends for topic, ends in moved.items() if ends}
+
+
+class ReplacedBridges(Value):
+    """The bridges of a promotion, once another expansion has replaced its journal.
+
+    If that expansion is rolled back, a producer may still write to the old topics. Only the controller that begins
+    an expansion writes this record; jobs write the record of the bridge at any time.
+
+    :param journal: the part of the replaced journal that its bridges need.
+    :param bridge: the record of its bridges as it was then.
+    """
+
+    journal: Journal
+    bridge: Bridge
+
+    @classmethod
+    def of(cls, journal: Journal, found: Bridge | None) -> ReplacedBridges | None:
+        """Return what is kept of a complete expansion; None if it has no bridges."""
+        if not journal.plan.bridges:
+            return None
+        committed = journal.captured.committed if journal.captured is not None else {}
+        kept = Journal(
+            plan=journal.plan,
+            phase=journal.phase,
+            attempt=journal.attempt,
+            owner=journal.owner,
+            captured=Captured(committed=committed),
+            input_ends=journal.input_ends,
+            pause_started_ms=journal.pause_started_ms,
+            changed_at_ms=journal.changed_at_ms,
+        )
+        return cls(journal=kept, bridge=Bridge.of(journal.plan, found))
 
 
 def bridging(present: Journal | None, replaced: Journal | None) -> Journal | None:

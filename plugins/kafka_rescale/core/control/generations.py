@@ -27,7 +27,7 @@ class PastGeneration(Value):
     until_ms: int
     committed: PartitionOffsets = Field(default_factory=dict)
     ends: PartitionOffsets = Field(default_factory=dict)
-    in_flight: PartitionOffsets = Field(default_factory=dict)
+    in_flight: PartitionOffsets = Field(default_factory=dict, exclude_if=lambda of: not of)
 
 
 class Generations(Value):

@@ -136,7 +136,7 @@ class Journal(Value):
     max_compaction_lags: dict[str, str] = Field(default_factory=dict)
     callback_begun_ms: int = 0
     rollback_reason: str = ""
-    stopped_by: str = ""
+    stopped_by: str = Field(default="", exclude_if=lambda text: not text)
     begun_ms: int = 0
     triggered_by: str = ""
     predicted: Prediction | None = None

@@ -17,6 +17,7 @@ class Concern(StrEnum):
     RATE = "rate"
     GENERATIONS = "generations"
     BRIDGE = "bridge"
+    REPLACED = "replaced"
     AUTOSCALING = "autoscaling"
     PROCESSING = "processing"
     PROCESSORS = "processors"

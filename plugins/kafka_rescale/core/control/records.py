@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.autoscaling import Autoscaling
-from kafka_rescale.core.control.bridge import Bridge
+from kafka_rescale.core.control.bridge import Bridge, ReplacedBridges
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.history import PastExpansion
 from kafka_rescale.core.control.job_results import JobResult
@@ -34,6 +34,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     Concern.PACE: Pace,
     Concern.GENERATIONS: Generations,
     Concern.BRIDGE: Bridge,
+    Concern.REPLACED: ReplacedBridges,
     Concern.AUTOSCALING: Autoscaling,
     Concern.ACCEPTANCES: Acceptances,
     Concern.PROCESSING: Processing,

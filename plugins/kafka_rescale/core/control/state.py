@@ -6,7 +6,7 @@ from pydantic import Field
 
 from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.autoscaling import Autoscaling
-from kafka_rescale.core.control.bridge import Bridge, bridging
+from kafka_rescale.core.control.bridge import Bridge, ReplacedBridges, bridging
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.history import PastExpansion
 from kafka_rescale.core.control.job_results import JobResult
@@ -29,6 +29,7 @@ class ControlState(Value):
     rates: dict[str, Rate] = Field(default_factory=dict)
     generations: Generations | None = None
     bridge: Bridge | None = None
+    replaced: ReplacedBridges | None = None
     autoscaling: Autoscaling | None = None
     processing: Processing | None = None
     processors: PipelineProcessors = Field(default_factory=PipelineProcessors)
@@ -41,13 +42,19 @@ class ControlState(Value):
     history: dict[str, PastExpansion] = Field(default_factory=dict)
 
     @property
-    def replaced(self) -> Journal | None:
+    def replaced_promotion(self) -> Journal | None:
         """The journal of the running generation's promotion, if it has bridges and another expansion has begun."""
-        journal = self.bridge.journal if self.bridge is not None else None
+        journal = self.replaced.journal if self.replaced is not None else None
         running = self.generations.generation if self.generations is not None else 0
         return journal if journal is not None and journal.plan.generation == running else None
 
     @property
     def bridging(self) -> Journal | None:
         """The journal whose bridges may have work: the last promotion's, if the next attempt was rolled back."""
-        return bridging(self.journal, self.replaced)
+        return bridging(self.journal, self.replaced_promotion)
+
+    def bridge_of(self, journal: Journal | None) -> Bridge | None:
+        """Return the record of a journal's bridges; those of another expansion have a record of their own."""
+        kept = self.replaced.bridge if self.replaced is not None else None
+        fingerprint = journal.plan.fingerprint if journal is not None else ""
+        return next((b for b in (self.bridge, kept) if b is not None and b.plan == fingerprint), None)

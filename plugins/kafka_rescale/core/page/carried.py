@@ -30,7 +30,7 @@ def carried_inputs(control: ControlState, inputs: Iterable[str]) -> tuple[Carrie
     """Return the inputs that the topology alone would show wrongly."""
     renamed = control.generations.inputs if control.generations else {}
     journal = control.bridging
-    ended = journal is not None and bool(Bridge.of(journal.plan, control.bridge).ended_at_ms)
+    ended = journal is not None and bool(Bridge.of(journal.plan, control.bridge_of(journal)).ended_at_ms)
     is_current = journal is not None and (journal.in_progress or journal.is_promoted) and not ended
     moves = journal.plan.bridges if journal is not None and is_current else ()
     declared = {i.topic: i.declared for i in journal.plan.inputs} if journal is not None else {}

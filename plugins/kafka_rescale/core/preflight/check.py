@@ -110,7 +110,7 @@ def check(situation: Situation) -> list[Finding]:
     if not missing and not joins:
         findings += _counts(situation)
     findings += [*null_keys(situation), *store_key_shapes(situation), *proven_contents(situation)]
-    findings += [*windowed_keys(situation), *framed_keys(situation)]
+    findings += windowed_keys(situation)
     if joins:
         return findings
     return [*findings, *misplaced_keys(situation)] or _partitioners(situation)
@@ -126,6 +126,7 @@ def _counts(situation: Situation) -> list[Finding]:
     return [
         *undecided_counts(situation),
         *endangered_readers(situation),
+        *framed_keys(situation),
         *reachable_target(situation),
         *shrinking_in_place(situation),
         *countable_partitions(situation),

@@ -13,6 +13,7 @@ from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.formats.avro_schemas import schema_id
 from kafka_rescale.core.formats.record_shapes import fits
 from kafka_rescale.core.formats.samples import shown
+from kafka_rescale.core.preflight.counts import counts_after
 from kafka_rescale.core.preflight.situation import Situation
 
 _PLAIN = {"key-value", "timestamped-key-value"}
@@ -69,12 +70,15 @@ def framed_keys(situation: Situation) -> Iterator[Finding]:
     A serializer registers a schema for each topic. If the schemas differ, the same key has other bytes in the
     changelog than in the source topic, and so would have another partition.
     """
+    after = counts_after(situation)
     for store in situation.application.stores:
         topic = situation.cluster.topics.get(situation.changelog(store.name))
-        if topic is None or topic.partitions != 1 or situation.target == 1 or not _is_hashed(store):
+        if topic is None or topic.partitions != 1 or not _is_hashed(store):
+            continue
+        sources = situation.topology.own_sources(situation.topology.subtopology_of(store.name))
+        if max((after[source] for source in sources), default=1) == 1:
             continue
         in_store = _schema_ids(_partitioning_keys(situation, store))
-        sources = situation.topology.own_sources(situation.topology.subtopology_of(store.name))
         names = [situation.full_name(source) for source in sources]
         in_sources = _schema_ids(
             [s.key for name in names for s in situation.samples_of(name) if s.key is not None]

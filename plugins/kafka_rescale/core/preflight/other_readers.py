@@ -43,10 +43,12 @@ def reader_messages(situation: Situation) -> Iterator[str]:
     for growth, other in _endangered(situation):
         name = other.application_id
         if _goes_on(other, growth):
+            moved = other.input_named(growth.topic).policy is InputPolicy.REPARTITIONED
             yield (
-                f"{growth.topic}: application {name} reads it, too. Stop {name} before the topic grows, "
-                f"and trigger expand_{name} with target {growth.target} afterwards: {name} goes on from its "
-                "committed offsets."
+                f"{growth.topic}: application {name} reads it, too{', or its successor by now' if moved else ''}. "
+                f"Stop {name} before the topic grows, and trigger expand_{name} with target {growth.target} "
+                f"afterwards: {name} goes on from its committed offsets."
+                f"{' If it reads the successor, there is nothing to do.' if moved else ''}"
             )
     for growth in growths:
         for other, topology in _neighbours(situation):
@@ -72,24 +74,36 @@ def _neighbours(situation: Situation) -> Iterator[Declared]:
 def _endangered(situation: Situation) -> Iterator[tuple[Growth, Application]]:
     for growth in _growths(situation):
         for neighbour in _neighbours(situation):
-            if follows(neighbour, growth.topic):
+            if follows(neighbour, growth.topic) and not _is_expanded_before(situation, growth, neighbour[0]):
                 yield growth, neighbour[0]
 
 
+def _is_expanded_before(situation: Situation, growth: Growth, reader: Application) -> bool:
+    """Return whether the chain of both applications expands the reader first, which grows the topic itself."""
+    own = situation.application
+    if not own.chain or own.chain != reader.chain or _is_input(situation, growth):
+        return False
+    return reader.input_named(growth.topic).policy in GROWING
+
+
+def _is_input(situation: Situation, growth: Growth) -> bool:
+    return any(i.topic == growth.topic for i in situation.plan.inputs)
+
+
 def _goes_on(reader: Application, growth: Growth) -> bool:
-    """Return whether preflight lets a reader expand whose input has grown: see ``grown_inputs``."""
+    """Return whether preflight may let a reader expand whose input has grown: see ``grown_inputs``.
+
+    A reader with the policy ``repartitioned`` may read a successor by now, which its file does not tell.
+    """
     if reader.mode is Mode.IN_PLACE:
         return False
     declared = reader.input_named(growth.topic)
-    if partitioner_named(declared.partitioner, declared.topic).is_static:
-        return True
-    if declared.policy is InputPolicy.REPARTITIONED:
-        return growth.target % growth.current == 0
-    return declared.policy is InputPolicy.UNKEYED
+    is_static = partitioner_named(declared.partitioner, declared.topic).is_static
+    return is_static or declared.policy in (InputPolicy.UNKEYED, InputPolicy.REPARTITIONED)
 
 
 def _remedy(situation: Situation, growth: Growth, reader: Application) -> str:
-    if any(i.topic == growth.topic for i in situation.plan.inputs):
+    if _is_input(situation, growth):
         keeps = "`repartitioned`, which leaves the topic as it is"
         return f"Declare `policy: fixed` for {growth.topic} here; or {keeps}."
     grows = reader.input_named(growth.topic).policy in GROWING

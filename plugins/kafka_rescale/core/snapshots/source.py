@@ -75,7 +75,7 @@ def _running(known: Generations, state: ControlState) -> SnapshotSource:
     if journal is None or journal.plan.green != known.running or not journal.plan.bridges:
         return source
     bridged = tuple(move.source for move in journal.plan.bridges)
-    carried = Bridge.of(journal.plan, state.bridge).proven
+    carried = Bridge.of(journal.plan, state.bridge_of(journal)).proven
     return replace(source, bridged=bridged, bridge_group=journal.plan.bridge_group, carried=carried)
 
 

@@ -105,14 +105,16 @@ class Topology:
     def with_chosen(self, outputs: Collection[str]) -> Topology:
         """Return the topology with outputs as sinks of the sub-topologies whose sinks choose their topic.
 
-        ``Topology#describe()`` does not name these topics, so each such sink may write every output.
+        ``Topology#describe()`` does not name these topics, so each such sink may write every output that no other
+        sink names.
 
         :param outputs: all outputs that the application file declares.
         """
+        chosen = [topic for topic in outputs if topic not in self.outputs]
         return replace(
             self,
             subtopologies=tuple(
-                replace(s, sinks=tuple(dict.fromkeys((*s.sinks, *outputs)))) if s.dynamic_sinks else s
+                replace(s, sinks=tuple(dict.fromkeys((*s.sinks, *chosen)))) if s.dynamic_sinks else s
                 for s in self.subtopologies
             ),
         )

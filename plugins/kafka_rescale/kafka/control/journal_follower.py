@@ -31,7 +31,7 @@ Within a pause there are several records per second. At other times there may be
 doubles until the next record."""
 WAIT_MS = 100
 """How long a broker may hold an empty answer. It answers at once when there is a record. While a switch waits for
-its window, several jobs follow for days; with a reader's 20 ms each would send 50 requests a second."""
+its window, several jobs follow for days; with a reader's 5 ms each would send 200 requests a second."""
 
 
 log = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_rescale.core.application.pacing import Pacing
-from kafka_rescale.core.control.bridge import Bridge
+from kafka_rescale.core.control.bridge import ReplacedBridges
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
@@ -140,8 +140,8 @@ def _kept_bridges(state: ControlState) -> Change:
     journal = state.journal
     if journal is None or journal.phase is not Phase.COMPLETE:
         return {}
-    kept = Bridge.replaced(journal, state.bridge)
-    return {Concern.BRIDGE: kept} if kept is not None else {}
+    kept = ReplacedBridges.of(journal, state.bridge)
+    return {Concern.REPLACED: kept} if kept is not None or state.replaced is not None else {}
 
 
 def _assert_next(known: Generations | None, plan: Plan) -> None:

@@ -30,7 +30,7 @@ def verdict_now(connection: KafkaConnection, state: ControlState) -> Verdict:
     """Return whether a bridge of this application has records to copy."""
     admin = ClusterAdmin(connection)
     last = ends_of_bridged(admin, state.bridging)
-    return verdict(state.bridging, state.bridge, last=last, topics=admin.list_topics())
+    return verdict(state.bridging, state.bridge_of(state.bridging), last=last, topics=admin.list_topics())
 
 
 def ends_of_bridged(admin: ClusterAdmin, journal: Journal | None) -> PartitionOffsets:
@@ -57,7 +57,7 @@ def live_progress(connection: KafkaConnection, control: ControlState) -> list[Pa
     sources = [(topic, partition) for topic, of in ends.items() for partition in of]
     with closing_consumer(connection, journal.plan.bridge_group, **AT_ONCE) as consumer:
         found = read_positions(consumer, sources)
-    known = Bridge.of(journal.plan, control.bridge)
+    known = Bridge.of(journal.plan, control.bridge_of(journal))
     # The group of a bridge that has ended may be gone; its proof says how far it had come.
     positions = {(t, p): known.proven.get(t, {}).get(p, NO_POSITION) for t, p in sources}
     positions |= {source: position.offset for source, position in found.items() if not position.mark.state}
@@ -84,13 +84,13 @@ def assert_none_late(connection: KafkaConnection, state: ControlState) -> None:
 
     :raises PreflightRefused: there are such records.
     """
-    if state.replaced is not None:
-        _assert_all_carried_on(connection, state, state.replaced)
+    if (journal := state.replaced_promotion) is not None:
+        _assert_all_carried_on(connection, state, journal)
 
 
 def _assert_all_carried_on(connection: KafkaConnection, state: ControlState, journal: Journal) -> None:
     last = ends_of_bridged(ClusterAdmin(connection), journal)
-    if found := list(unfinished(journal, state.bridge, last=last)):
+    if found := list(unfinished(journal, state.bridge_of(journal), last=last)):
         raise PreflightRefused(found)
 
 

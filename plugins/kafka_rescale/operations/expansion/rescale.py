@@ -150,8 +150,9 @@ def running_instance(
     """Return the instance set of the generation that owns the inputs, when no expansion is in progress.
 
     :param generations: None means that the first generation runs.
-    :param counts: present counts of the topics whose counts the program sets. They tell the count that the first
-        generation was started with; the file has the count that its expansion aims at.
+    :param counts: present counts of the topics whose counts follow from ``{partitions}`` of the start command.
+        They tell the count that the first generation was started with; the file has the count that its expansion
+        aims at.
     """
     inputs = {i.topic: i.topic for i in application.inputs}
     if generations is None:

@@ -37,7 +37,9 @@ def deployment_of(described: Described, admin: ClusterAdmin, upstream: Iterable[
     :param upstream: the applications that are held as producers.
     """
     application, journal = described.application, described.control.journal
-    blue = running_instance(application, described.control.generations, described.enforced_now.values())
+    told = application.repartitions_of_start_command
+    counts = [count for topic, count in described.enforced_now.items() if topic in told]
+    blue = running_instance(application, described.control.generations, counts)
     unusable = [*_of_lifecycle(application, blue), *_of_producers(application, upstream)]
     in_progress = journal is not None and journal.in_progress
     if in_progress or not _can_answer(application, blue):

@@ -43,7 +43,8 @@ def bridge(job: Job) -> None:
         job.put("done", detail=found.reason)
         return
     job.put("running")
-    watch = _carry_on(job, journal, _prepare(job, journal, state.bridge))
+    known = _prepare(job, journal, state.bridge_of(journal))
+    watch = _carry_on(job, journal, known, state.replaced_promotion)
     records: Change = {Concern.BRIDGE: watch.known}
     if watch.has_ended():
         job.put("done", detail="the old topic is silent, and every record of it carried on", records=records)
@@ -76,11 +77,13 @@ def _prepare(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
     return known
 
 
-def _carry_on(job: Job, journal: Journal, known: Bridge) -> _Watch:
-    """Copy until this run has nothing left to do, and return what the driver has seen meanwhile."""
+def _carry_on(job: Job, journal: Journal, known: Bridge, replaced: Journal | None) -> _Watch:
+    """Copy until this run has nothing left to do, and return what the driver has seen meanwhile.
+
+    :param replaced: as in ``bridging``.
+    """
     plan, moves = journal.plan, known.widened(journal.plan.bridges)
-    session, replaced = uuid4().hex, known.journal
-    carry = CarryOn(job.connection, plan, journal.attempt, session, added=known.added, replaced=replaced)
+    carry = CarryOn(job.connection, plan, journal.attempt, uuid4().hex, added=known.added, replaced=replaced)
     progress = CopyProgress(job.connection, plan, moves, group=plan.bridge_group)
     spark = job.spark()
     units = units_of(moves)
@@ -91,7 +94,8 @@ def _carry_on(job: Job, journal: Journal, known: Bridge) -> _Watch:
         harm = Harm(job.connection, plan, plan.green if journal.is_promoted else plan.blue, progress)
         pacer = Pacer(job, plan.fingerprint, follower, harm, len(lists))
         paced = replace(carry, paced=pacer.begin())
-        watch = _Watch(job, ClusterAdmin(job.connection), progress, carry.session, units, known, follower, pacer)
+        admin = ClusterAdmin(job.connection)
+        watch = _Watch(job, admin, progress, carry.session, units, known, follower, pacer, replaced)
         job.run_beside(
             lambda: spread.mapPartitions(paced).collect(),
             watch.beat,
@@ -114,11 +118,12 @@ class _Watch:
     known: Bridge
     follower: JournalFollower
     pacer: Pacer
+    replaced: Journal | None
     recorded_ms: int = 0
 
     def beat(self) -> None:
         """Read the state, report it, and decide whether the old topics are silent."""
-        journal = bridging(self.follower.first(), self.known.journal)
+        journal = bridging(self.follower.first(), self.replaced)
         if journal is None or journal.plan.fingerprint != self.known.plan:
             return  # another expansion has begun; the tasks end by themselves
         at_ms = now_ms()
