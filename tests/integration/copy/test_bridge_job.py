@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException
 from kafka_rescale.core.control.bridge import Bridge
+from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.journal import Captured, Phase
+from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import PreflightRefused, UnsafeState
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control import journal_store
 from kafka_rescale.kafka.copy.bridging import assert_ended, prepare
 from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.settings import LIVE
@@ -25,7 +28,7 @@ from kafka_rescale.kafka.copy.units import units_of
 from testbed.broker import EmbeddedBroker
 from testbed.processes import is_running, wait_until
 from tests.integration.copy_helpers import T0, Record, killed_within_commit, per_key, read, write
-from tests.integration.spark_job_helpers import advance, begin, submitted, wait_for
+from tests.integration.spark_job_helpers import RUN, advance, begin, submitted, wait_for
 
 pytestmark = pytest.mark.integration
 
@@ -125,6 +128,40 @@ def test_everything_from_the_fence_on_is_carried_on_once_and_in_order(
     assert_ended(connection, control.read(), following)
     left = {p: list(islice(rs, fence[p], None)) for p, rs in read(connection, move.source).items()}
     assert per_key(read(connection, move.target)) == per_key(left)
+
+
+# In `make test`, U/test_bridge_replaced.py and U/test_bridging.py show both without Spark.
+@pytest.mark.slow
+def test_a_late_record_is_carried_on_after_an_attempt_was_rolled_back_and_offsets_were_deleted(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    move, plan = bridged(unique, 2, 4)
+    admin = ClusterAdmin(connection)
+    for topic, partitions in ((move.source, 2), (move.target, 4)):
+        admin.ensure_topic(topic, partitions, 1, {"retention.ms": "-1"})
+    control = begin(connection, plan)
+    write(connection, move, records(0))
+    advance(control, Phase.PROMOTED, captured=Captured(committed={move.source: dict.fromkeys(range(2), 0)}))
+    with submitted(connection, tmp_path, "bridge", plan, *SILENT) as job:
+        assert job.result() == 0, job.text()
+    for phase in (Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE):
+        advance(control, phase)
+
+    control.update(lambda _: {Concern.GENERATIONS: Generations(running=plan.green, generation=2)})
+    _, following = bridged(unique, 4, 8)
+    following = following.model_copy(update={"generation": 3, "blue": plan.green, "green": f"{unique}-g3"})
+    journal_store.begin(control, following, RUN, now_ms())
+    for phase in (Phase.ROLLING_BACK, Phase.ROLLED_BACK):
+        advance(control, phase)
+    admin.delete_group(plan.bridge_group)  # as brokers delete offsets in the end
+    assert_ended(connection, control.read(), following)
+    write(connection, move, records(1, count=3))
+    with pytest.raises(PreflightRefused, match="came into the old topic after the bridge had ended"):
+        assert_ended(connection, control.read(), following)
+    with submitted(connection, tmp_path, "bridge", plan, *SILENT, attempt=2) as job:
+        assert job.result() == 0, job.text()
+    assert_ended(connection, control.read(), following)
+    assert per_key(read(connection, move.target)) == per_key(read(connection, move.source))
 
 
 # In `make test`, test_bridge_two_layouts.py has a bridge that notices two growths, without `spark-submit`.
