@@ -105,6 +105,24 @@ def test_a_try_that_was_frozen_keeps_the_ends_of_the_try_that_has_started_the_ap
     assert_grown(world)
 
 
+def test_a_broker_that_does_not_know_of_the_growth_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the journal would lack the new partitions, and ``verify`` would not compare them."""
+    world, wait_until_complete = use(GrowingWorld(), monkeypatch), in_place.wait_until_complete
+    asked: list[int] = []
+
+    def as_before(*arguments: Any) -> Any:
+        ends = wait_until_complete(*arguments)
+        asked.append(len(asked))
+        if len(asked) > 1:
+            return ends
+        return {topic: {p: end for p, end in of.items() if p < BEFORE} for topic, of in ends.items()}
+
+    monkeypatch.setattr(in_place, "wait_until_complete", as_before)
+    cut_over()
+    assert asked == [0, 1]
+    assert_grown(world)
+
+
 def test_what_the_rehearsal_has_not_seen_is_looked_at_before_the_point_of_no_return(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

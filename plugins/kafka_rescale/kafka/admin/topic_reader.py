@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
 
 from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import ClusterOutage, ClusterTimedOut, RescaleError
 from kafka_rescale.core.topology.topic_names import is_topic_name
 from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS, AdminCalls, Ask, finished, has_code, value_of
@@ -169,6 +170,24 @@ def not_known(names: Iterable[str]) -> ClusterOutage:
         expected="a topic that exists",
         remedy="Find out who has deleted it. A broker that has just started may also answer so: run again.",
     )
+
+
+def assert_all_listed(offsets: PartitionOffsets, counts: Mapping[str, int]) -> None:
+    """Check that a listing has all partitions of topics that have just grown.
+
+    Some brokers may still answer from what they knew before. Records in the new partitions would seem to be lost.
+
+    :param counts: partitions by topic.
+    :raises ClusterOutage: partitions are not there yet.
+    """
+    if lacking := {topic: n for topic, n in counts.items() if len(offsets.get(topic, {})) < n}:
+        topic, count = min(lacking.items())
+        raise ClusterOutage(
+            f"topic {topic!r}",
+            found=f"offsets of {len(offsets.get(topic, {}))} partitions",
+            expected=f"those of {count}: it has just grown, and a broker does not know that yet",
+            remedy="Run again.",
+        )
 
 
 def too_few_brokers(name: str, answer: KafkaError) -> ClusterOutage:

@@ -11,6 +11,7 @@ from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.formats.sequences import Sequences, differences
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.topic_reader import assert_all_listed
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.copy.marks import EMPTIED, RESETTING, Mark, read_positions
 from kafka_rescale.kafka.copy.reset import fence, restart
@@ -84,12 +85,14 @@ def prove(connection: KafkaConnection, move: Move, in_flight: Mapping[int, tuple
 
     :param in_flight: per source partition, blue's processed offset and the end (exclusive).
     :raises UnsafeState: a record is missing, doubled, changed, out of order or in the wrong partition.
+    :raises ClusterOutage: a broker does not know yet that the target has grown.
     """
     admin = ClusterAdmin(connection)
     begins = admin.begin_offsets([move.target])[move.target]
     if move.is_in_place:
         begins |= {p: end for p, (_, end) in in_flight.items()}
     ends = admin.end_offsets([move.target], read_committed=False)[move.target]
+    assert_all_listed({move.target: ends}, {move.target: move.target_partitions})
     expected, found, router = Sequences(), Sequences(), Router(move)
     for message in read_ranges(connection, move.source, in_flight):
         key, partition = message.key(), message.partition() or 0

@@ -18,6 +18,7 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.verify.start_offsets import carried_starts, input_starts
+from kafka_rescale.kafka.admin.topic_reader import assert_all_listed
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.reset import fence
@@ -104,6 +105,7 @@ def _record_ends(rescale: Rescale, journal: Journal, timings: Mapping[str, float
     _assert_moved(rescale, journal)
     targets = [m.target for m in plan.moves]
     ends = wait_until_complete(admin, targets)
+    assert_all_listed(ends, {m.target: m.target_partitions for m in plan.moves})
     starts = input_starts(plan.inputs, journal.captured.committed)
     start = {**starts, **carried_starts(plan.repartitions, journal.captured)}
 
