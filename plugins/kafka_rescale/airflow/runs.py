@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from kafka_rescale.core.autoscaling.decision import RunState
+from kafka_rescale.core.autoscaling.decision import RunState, has_ended
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -84,10 +84,7 @@ def airflow_of(context: Mapping[str, Any]) -> str:
 
 
 def owner_is_finished(held: Lease) -> bool | None:
-    """Return whether the run that holds a lease has ended, as far as Airflow can tell.
-
-    A run that Airflow doesn't know has been deleted, but only if it was a run of this Airflow. Another Airflow may
-    use the same brokers.
+    """Return whether the run that holds a lease has ended, as far as Airflow can tell: see ``has_ended``.
 
     :returns: None if there is no clear answer: the owner is not a run, the run belongs to another Airflow, or the
         API doesn't answer. Then the lease is kept until it expires.
@@ -98,10 +95,7 @@ def owner_is_finished(held: Lease) -> bool | None:
     if held.is_of_another(ours):
         # This Airflow may have a run of the same name, which says nothing about that run.
         return None
-    state = run_state(held.owner)
-    if state is RunState.ABSENT:
-        return True if held.airflow and held.airflow == ours else None
-    return None if state is RunState.UNKNOWN else state is not RunState.RUNNING
+    return has_ended(held, run_state(held.owner), ours)
 
 
 def run_state(run: str) -> RunState:

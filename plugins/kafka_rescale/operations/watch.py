@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kafka_rescale.core.application.streams import Application
-from kafka_rescale.core.autoscaling.decision import ENDED, Decision, Look, RunState
+from kafka_rescale.core.autoscaling.decision import Decision, Look, RunState, has_ended
 from kafka_rescale.core.autoscaling.parallelism import Observed, observe
 from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.job_results import JobResult
@@ -122,8 +122,7 @@ class _Runs:
 
     @property
     def _has_ended(self) -> bool:
-        is_deleted = self._holder_state is RunState.ABSENT and self.lease is not None and self.lease.airflow
-        return self._holder_state in ENDED or bool(is_deleted and is_deleted == self.airflow)
+        return self.lease is not None and bool(has_ended(self.lease, self._holder_state, self.airflow))
 
     @cached_property
     def _holder_state(self) -> RunState:

@@ -20,6 +20,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control import journal_store
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.copy.bridging import assert_ended, prepare
 from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.settings import LIVE
@@ -61,6 +62,14 @@ def bridged(unique: str, source: int, target: int) -> tuple[Move, Plan]:
     return move, plan
 
 
+def begun(connection: KafkaConnection, unique: str, source: int, target: int) -> tuple[Move, Plan, ControlTopic]:
+    """An expansion that has begun, with its old topic and the successor."""
+    move, plan = bridged(unique, source, target)
+    for topic, partitions in ((move.source, source), (move.target, target)):
+        ClusterAdmin(connection).ensure_topic(topic, partitions, 1, {"retention.ms": "-1"})
+    return move, plan, begin(connection, plan)
+
+
 def records(version: int, count: int = 400) -> list[Record]:
     return [Record(b"key-%d" % i, b"%d" % version, headers=(("v", b"\0"), ("h", b"x"))) for i in range(count)]
 
@@ -75,11 +84,8 @@ def records(version: int, count: int = 400) -> list[Record]:
 def test_everything_from_the_fence_on_is_carried_on_once_and_in_order(
     connection: KafkaConnection, unique: str, tmp_path: Path, master: str
 ) -> None:
-    move, plan = bridged(unique, 4, 6)
+    move, plan, control = begun(connection, unique, 4, 6)
     admin = ClusterAdmin(connection)
-    for topic, partitions in ((move.source, 4), (move.target, 6)):
-        admin.ensure_topic(topic, partitions, 1, {"retention.ms": "-1"})
-    control = begin(connection, plan)
     write(connection, move, records(0))
     fence = {p: end - 10 for p, end in admin.end_offsets([move.source])[move.source].items()}
 
@@ -135,11 +141,8 @@ def test_everything_from_the_fence_on_is_carried_on_once_and_in_order(
 def test_a_late_record_is_carried_on_after_an_attempt_was_rolled_back_and_offsets_were_deleted(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:
-    move, plan = bridged(unique, 2, 4)
+    move, plan, control = begun(connection, unique, 2, 4)
     admin = ClusterAdmin(connection)
-    for topic, partitions in ((move.source, 2), (move.target, 4)):
-        admin.ensure_topic(topic, partitions, 1, {"retention.ms": "-1"})
-    control = begin(connection, plan)
     write(connection, move, records(0))
     advance(control, Phase.PROMOTED, captured=Captured(committed={move.source: dict.fromkeys(range(2), 0)}))
     with submitted(connection, tmp_path, "bridge", plan, *SILENT) as job:
@@ -170,11 +173,8 @@ def test_an_old_topic_that_grows_meanwhile_is_carried_on_whole_and_in_order(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:
     """A producer may still write by the old count, because it has not refreshed its metadata yet."""
-    move, plan = bridged(unique, 4, 6)
+    move, plan, control = begun(connection, unique, 4, 6)
     admin = ClusterAdmin(connection)
-    for topic, partitions in ((move.source, 4), (move.target, 6)):
-        admin.ensure_topic(topic, partitions, 1, {"retention.ms": "-1"})
-    control = begin(connection, plan)
     with submitted(connection, tmp_path, "bridge", plan, *SILENT) as job:
         wait_for(control, "bridge", "ready")
         write(connection, move, records(0))

@@ -166,7 +166,7 @@ class Application(ApplicationFile):
 
     def repartition_partitioner(self, topic: str) -> str:
         """Return the partitioner of a repartition topic, named with its suffix."""
-        declared = {f"{r.name}-repartition": r.partitioner for r in self.repartitions}
+        declared = {r.topic: r.partitioner for r in self.repartitions}
         return declared.get(topic, "murmur2")
 
     def internal_prefix(self, application_id: str) -> str:
@@ -186,24 +186,24 @@ class Application(ApplicationFile):
         :param present: present counts of repartition topics, with the suffix. Topics of a fixed count keep theirs.
         """
         told = dict.fromkeys(self.repartitions_of_start_command, partitions)
-        fixed = (f"{r.name}-repartition" for r in self.repartitions if r.count == "fixed")
+        fixed = (r.topic for r in self.repartitions if r.count == "fixed")
         return told | {topic: present[topic] for topic in fixed if topic in present}
 
     @property
     def repartitions_of_start_command(self) -> tuple[str, ...]:
         """Repartition topics whose counts the program takes from ``{partitions}``; with their suffix."""
-        return tuple(f"{r.name}-repartition" for r in self.repartitions if r.count == "start_command")
+        return tuple(r.topic for r in self.repartitions if r.count == "start_command")
 
     @property
     def explained_repartitions(self) -> frozenset[str]:
         """Repartition topics of which the file says who sets their counts; with their suffix."""
-        return frozenset(f"{r.name}-repartition" for r in self.repartitions if "count" in r.model_fields_set)
+        return frozenset(r.topic for r in self.repartitions if "count" in r.model_fields_set)
 
     @property
     def following_repartitions(self) -> frozenset[str]:
         """Repartition topics whose counts the program does not set, as the file says; with their suffix."""
         said = (r for r in self.repartitions if "count" in r.model_fields_set)
-        return frozenset(f"{r.name}-repartition" for r in said if r.count in ("derived", "joined"))
+        return frozenset(r.topic for r in said if r.count in ("derived", "joined"))
 
 
 def _told_of(notifications: tuple[Notification, ...], event: Event) -> tuple[Notification, ...]:

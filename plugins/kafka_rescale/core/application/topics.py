@@ -18,6 +18,7 @@ from kafka_rescale.core.application.fields import (
 from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.topology.topic_names import is_topic_name
+from kafka_rescale.core.topology.topology import REPARTITION_SUFFIX
 
 
 class InputPolicy(StrEnum):
@@ -132,6 +133,11 @@ class Repartition(Strict):
     name: Name
     count: Literal["derived", "start_command", "fixed", "joined"] = "derived"
     partitioner: str = "murmur2"
+
+    @property
+    def topic(self) -> str:
+        """The name of its topic in the topology, without the application id."""
+        return f"{self.name}{REPARTITION_SUFFIX}"
 
     @field_validator("partitioner")
     @classmethod

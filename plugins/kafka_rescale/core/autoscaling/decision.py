@@ -24,6 +24,7 @@ from kafka_rescale.core.autoscaling.messages import (
 )
 from kafka_rescale.core.autoscaling.parallelism import Observed
 from kafka_rescale.core.control.autoscaling import Autoscaling
+from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import Refused
 
 
@@ -38,7 +39,20 @@ class RunState(StrEnum):
 
 
 UNFINISHED = frozenset({RunState.RUNNING, RunState.UNKNOWN})
-ENDED = frozenset({RunState.SUCCESS, RunState.FAILED})
+
+
+def has_ended(held: Lease, state: RunState, airflow: str) -> bool | None:
+    """Return whether the run that holds a lease has ended; None if an Airflow can't tell.
+
+    A run that Airflow doesn't know has been deleted, but only if it was a run of this Airflow. Another Airflow may
+    use the same brokers.
+
+    :param state: the state of the run of that name in this Airflow.
+    :param airflow: this Airflow; empty if its id is not known.
+    """
+    if state is RunState.ABSENT:
+        return True if held.airflow and held.airflow == airflow else None
+    return None if state is RunState.UNKNOWN else state is not RunState.RUNNING
 
 
 class Outcome(StrEnum):

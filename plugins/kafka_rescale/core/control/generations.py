@@ -90,7 +90,6 @@ def promoted_generations(
 
 def _past(journal: Journal, before: Generations) -> PastGeneration:
     captured = journal.captured or Captured()
-    in_flight = {topic: {p: start for p, (start, _) in of.items()} for topic, of in captured.in_flight.items()}
     is_in_place = journal.plan.is_in_place
     return PastGeneration(
         running=before.running,
@@ -99,7 +98,7 @@ def _past(journal: Journal, before: Generations) -> PastGeneration:
         until_ms=journal.pause_started_ms,
         committed=captured.committed,
         ends=captured.changelog_ends if is_in_place else {},
-        in_flight={} if is_in_place else in_flight,
+        in_flight={} if is_in_place else captured.in_flight_starts,
     )
 
 

@@ -68,6 +68,11 @@ class Captured(Value):
     in_flight: dict[str, dict[int, tuple[int, int]]] = Field(default_factory=dict)
 
     @property
+    def in_flight_starts(self) -> PartitionOffsets:
+        """Where blue stopped reading its repartition topics."""
+        return {topic: {p: start for p, (start, _) in of.items()} for topic, of in self.in_flight.items()}
+
+    @property
     def ends(self) -> PartitionOffsets:
         """The end of every partition of an internal topic: the application's own records lie below it."""
         carried = {topic: {p: end for p, (_, end) in of.items()} for topic, of in self.in_flight.items()}

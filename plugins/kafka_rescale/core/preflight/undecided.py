@@ -61,7 +61,7 @@ def maybe_enforced(situation: Situation) -> Iterator[str]:
 def _known_to_be_joined(situation: Situation) -> set[str]:
     """Return the repartition topics that are declared as joined, or whose count only a join explains."""
     merged = counts_if_merged(situation.topology, situation.external_counts, situation.enforced_now)
-    said = {f"{r.name}{REPARTITION_SUFFIX}" for r in situation.application.repartitions if r.count == "joined"}
+    said = {r.topic for r in situation.application.repartitions if r.count == "joined"}
     by_count = (t for t in situation.topology.repartitions if all(situation.counts[t] != c.get(t) for c in merged))
     return said.union(by_count)
 

@@ -20,6 +20,8 @@ SETTINGS = {
     "enable.partition.eof": True,
     "isolation.level": "read_committed",
     "auto.offset.reset": "earliest",
+    # Behind the last record only a transaction marker follows. A broker tells that by an empty answer, after this
+    # time, and the pause of a cutover contains several reads.
     "fetch.wait.max.ms": 5,
 }
 

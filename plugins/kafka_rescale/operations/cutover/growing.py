@@ -53,7 +53,7 @@ def assert_movable(rescale: Rescale, journal: Journal) -> None:
     assert journal.captured is not None
     result = rescale.control.read().results.get("rehearse")
     seen = {(p.topic, p.partition): p.position for p in result.partitions} if result else {}
-    carried = {(t, p): start for t, of in journal.captured.in_flight.items() for p, (start, _) in of.items()}
+    carried = {(t, p): start for t, of in journal.captured.in_flight_starts.items() for p, start in of.items()}
     starts, ends = {**seen, **carried}, journal.captured.ends
     limits = record_limits(rescale.admin, journal.plan.growing, WRITTEN_WITHIN_MS)
 
@@ -73,11 +73,10 @@ def assert_untouched(rescale: Rescale, journal: Journal) -> None:
     :raises UnsafeState: something has started it meanwhile.
     """
     assert journal.captured is not None
-    stopped = {t: {p: start for p, (start, _) in of.items()} for t, of in journal.captured.in_flight.items()}
     committed = rescale.admin.committed(journal.plan.green)
     moved = [
         f"{topic}-{p}"
-        for topic, offsets in {**journal.captured.committed, **stopped}.items()
+        for topic, offsets in {**journal.captured.committed, **journal.captured.in_flight_starts}.items()
         for p, offset in offsets.items()
         if committed.get(topic, {}).get(p, -1) > offset
     ]

@@ -84,11 +84,10 @@ def _signs_of_life(rescale: Rescale, journal: Journal) -> str:
         return "a running instance"
     if ends != captured.ends:
         return "new records in its internal topics"
-    carried = {topic: {p: start for p, (start, _) in of.items()} for topic, of in captured.in_flight.items()}
     committed = committed_now.result()
     moved = [
         f"{topic}-{p}"
-        for topic, offsets in {**captured.committed, **carried}.items()
+        for topic, offsets in {**captured.committed, **captured.in_flight_starts}.items()
         for p, offset in offsets.items()
         if committed.get(topic, {}).get(p, -1) > offset
     ]
