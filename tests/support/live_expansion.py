@@ -102,23 +102,48 @@ def journal_of(expansion: Expansion) -> Journal:
     return journal
 
 
-def operation_process(expansion: Expansion, operation: str, file: Path = FILE) -> subprocess.Popen[bytes]:
+def operation_process(
+    expansion: Expansion, operation: str, file: Path = FILE, stops_held_by: Path | None = None
+) -> subprocess.Popen[bytes]:
     """Run an operation in a process of its own, as an Airflow task does.
 
     :param operation: ``module:function`` of ``kafka_rescale.operations``, such as ``cutover.cutover:run_cutover``.
     :param file: the application file that the process reads.
+    :param stops_held_by: a file. While it exists, no ``stop`` of the operation returns.
     """
     module, _, function = operation.partition(":")
+    late = "from tests.support.expansion.late_stop import hold_stops; from pathlib import Path;"
     script = (
         f"import sys; from kafka_rescale.operations.{module} import {function};"
+        f"{'' if stops_held_by is None else f'{late}hold_stops(Path({str(stops_held_by)!r}));'}"
         "from kafka_rescale.operations.application.load import load_application;"
         "from kafka_rescale.kafka.client.connection import KafkaConnection;"
         f"{function}(load_application(sys.argv[1]), KafkaConnection({{'bootstrap.servers': sys.argv[2]}}),"
         " owner=sys.argv[3])"
     )
     command = [sys.executable, "-c", script, str(file), expansion.connection.config["bootstrap.servers"]]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "plugins")}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'plugins'}{os.pathsep}{ROOT}"}
     process = subprocess.Popen([*command, expansion.owner], env=environment, start_new_session=True)
     end_with_parent(process.pid)
     expansion.processes.append(process)
     return process
+
+
+@contextmanager
+def cutover_in_its_stop(expansion: Expansion, file: Path = FILE) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a cutover whose ``stop`` of the old generation returns only behind the ``with`` block.
+
+    What a test does within the block is done before the rest of the pause, however fast that is.
+    """
+    held = expansion.directory / "stop.held"
+    held.touch()
+    try:
+        process = operation_process(expansion, "cutover.cutover:run_cutover", file, stops_held_by=held)
+        wait_until(
+            lambda: journal_of(expansion).stop_asked or process.poll() is not None,
+            timeout=240,
+            what="the cutover to stop the old generation",
+        )
+        yield process
+    finally:
+        held.unlink()

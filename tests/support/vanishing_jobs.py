@@ -16,7 +16,7 @@ from testbed.expansion import Expansion
 from testbed.flights_stack import FlightsStack
 from testbed.processes import wait_until
 from tests.support.kills import kill_session, processes_with, sessions_of
-from tests.support.live_expansion import FILE, journal_of, operation_process
+from tests.support.live_expansion import FILE, cutover_in_its_stop, journal_of
 
 Process = Popen[bytes]
 
@@ -57,9 +57,8 @@ def vanishes(
     expansion: Expansion, file: Path, job: str, process: Process, harm: Callable[[Process], None]
 ) -> Journal:
     """Harm a job as soon as the application is asked to stop, and print how long the application stood still."""
-    cutover = operation_process(expansion, "cutover.cutover:run_cutover", file)
-    wait_until(lambda: journal_of(expansion).stop_asked, timeout=240, what="the stop")
-    harm(process)
+    with cutover_in_its_stop(expansion, file) as cutover:
+        harm(process)
     wait_until(lambda: journal_of(expansion).captured is not None, timeout=120, what="the proof that blue is gone")
     began = time.monotonic()
     wait_until(

@@ -24,7 +24,7 @@ from testbed.expansion import Expansion
 from testbed.flights_stack import FlightsStack
 from testbed.processes import wait_until
 from tests.support.kills import kill_session, sessions_of
-from tests.support.live_expansion import World, journal_of, live_application, operation_process
+from tests.support.live_expansion import World, cutover_in_its_stop, journal_of, live_application, operation_process
 from tests.support.vanishing_jobs import await_word, catch_up_vanishes, hide
 
 pytestmark = pytest.mark.integration
@@ -46,13 +46,8 @@ def killed_and_rolled_back(stack: FlightsStack, expansion: Expansion) -> None:
     before = admin.describe_topics(topics)
     expansion.prove_copies()
     catch_up = expansion.submit("catch_up")
-    process = operation_process(expansion, CUTOVER)
-    wait_until(
-        lambda: journal_of(expansion).stop_asked, timeout=240, what="the cutover to stop the old generation"
-    )
-    kill_session(process.pid)
-    if phase(expansion) in {Phase.PROMOTED, Phase.STARTED}:
-        pytest.fail("the kill came too late to test a rollback")
+    with cutover_in_its_stop(expansion) as process:
+        kill_session(process.pid)
     said = roll_back(expansion.application, expansion.connection, owner=expansion.owner, reason="a test")
     assert "was started again" in said.told
     assert stack.run("status") == 0
