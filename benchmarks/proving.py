@@ -130,8 +130,10 @@ def _small_stores(connection: KafkaConnection, entries: int) -> tuple[Journal, F
 
 
 def _fences(connection: KafkaConnection, plan: Plan) -> Fences:
-    ends = ClusterAdmin(connection).end_offsets([move.source for move in plan.changelogs])
-    return last_fences(connection, plan, ends, compared_topics(connection, plan))
+    admin = ClusterAdmin(connection)
+    ends = admin.end_offsets([move.source for move in plan.changelogs])
+    begins = admin.begin_offsets([move.target for move in plan.changelogs])
+    return last_fences(connection, plan, ends, compared_topics(connection, plan), begins)
 
 
 def _plan(name: str, moves: Sequence[Move]) -> Plan:

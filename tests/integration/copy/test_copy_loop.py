@@ -233,3 +233,41 @@ def test_a_worker_that_was_fenced_while_idle_is_no_longer_said_to_follow(
     assert not progress.all_follow("of catch_up", units_of([move]))
     progress.close()
     idle.close()
+
+
+def test_the_last_delta_dates_no_mark_that_nothing_else_changes(connection: KafkaConnection, unique: str) -> None:
+    move = changelog(unique, "key-value", 4, 8)
+    plan = plan_of(unique, move)
+    create(connection, plan)
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(100)])
+    copy(connection, plan)
+    worker = CopyWorker(connection, plan, units_of([move]), LIVE)
+    try:
+        worker.begin()
+        before = {source: writer.mark.as_of_ms for source, writer in worker.writers.items()}
+        worker.run_to(ends_of(connection, move), now_ms(), is_last=True)
+        after = {source: writer.restart.mark.as_of_ms for source, writer in worker.writers.items()}
+        dated = [source for source in before if after[source] > before[source]]
+        assert len(dated) == len(worker.commits._buckets), "one position of each bucket"
+        worker.run_to(ends_of(connection, move), now_ms())
+        last = {source: writer.restart.mark.as_of_ms for source, writer in worker.writers.items()}
+        assert all(last[source] > after[source] for source in before)
+    finally:
+        worker.close()
+
+
+def test_a_worker_that_was_fenced_while_idle_notices_it_with_the_last_delta(
+    connection: KafkaConnection, unique: str
+) -> None:
+    move = changelog(unique, "key-value", 2, 4)
+    plan = plan_of(unique, move)
+    create(connection, plan)
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(100)])
+    copy(connection, plan)
+    older = CopyWorker(connection, plan, units_of([move]), LIVE)
+    older.begin()
+    CopyWorker(connection, plan, units_of([move]), LIVE).close()
+
+    with pytest.raises(Fenced):
+        older.run_to(ends_of(connection, move), now_ms(), is_last=True)
+    older.close()

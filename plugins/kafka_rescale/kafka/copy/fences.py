@@ -40,7 +40,8 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
     """
     admin, moves = ClusterAdmin(connection), plan.changelogs
     sources, targets = [m.source for m in moves], [m.target for m in moves]
-    green = _green(admin, admin.existing_topics(targets))
+    topics = admin.existing_topics(targets)
+    green = _described(topics, admin.begin_offsets(topics))
     with closing_consumer(connection, plan.copy_group) as consumer:
         begun = _positions(consumer, moves)
         green_begun = _decided_ends(admin, targets)
@@ -60,29 +61,32 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
 
 
 def last_fences(
-    connection: KafkaConnection, plan: Plan, ends: PartitionOffsets, topics: Mapping[str, TopicDescription]
+    connection: KafkaConnection,
+    plan: Plan,
+    ends: PartitionOffsets,
+    topics: Mapping[str, TopicDescription],
+    begins: PartitionOffsets,
 ) -> Fences:
     """Return the fences of a copy that has ended at the ends of a stopped blue.
 
+    Topics and log starts may be a little old, because to ask for those of thousands of partitions takes long, and
+    blue is stopped. If somebody has created a topic anew or deleted records since, the promotion finds it by what
+    it asks for itself.
+
     :param ends: blue's ends, captured when it was proven gone. Everything below them is in green.
-    :param topics: descriptions of the changelogs of both generations. They may be a little old, because to ask for
-        those of thousands of partitions takes long, and blue is stopped. If somebody has created a topic anew
-        since, the promotion finds another id than these have.
+    :param topics: descriptions of the changelogs of both generations.
+    :param begins: log starts of green.
     """
     admin, targets = ClusterAdmin(connection), [m.target for m in plan.changelogs]
     as_of_ms = now_ms()
-    # Blue is stopped: side by side.
-    with ThreadPoolExecutor(2) as pool:
-        described = pool.submit(_green, admin, {topic: topics[topic] for topic in targets})
-        green_ends = _decided_ends(admin, targets)
-        green = described.result()
+    green_ends = _ends_of_ended(admin, targets)
     positions = {m.source: ends[m.source] for m in plan.changelogs}
     return Fences(
         begun=positions,
         green_begun=green_ends,
         fence=positions,
         green_ends=green_ends,
-        **green,
+        **_described({topic: topics[topic] for topic in targets}, {topic: begins[topic] for topic in targets}),
         blue_ends=positions,
         as_of_ms=as_of_ms,
         copied_as_of_ms=dict.fromkeys(positions, as_of_ms),
@@ -106,10 +110,10 @@ def topic_ids(admin: ClusterAdmin, topics: Iterable[str]) -> dict[str, str]:
     return {**found, **{topic: of.topic_id for topic, of in admin.existing_topics(hidden).items()}}
 
 
-def _green(admin: ClusterAdmin, topics: Mapping[str, TopicDescription]) -> dict[str, Any]:
+def _described(topics: Mapping[str, TopicDescription], begins: PartitionOffsets) -> dict[str, Any]:
     return {
         "green_topics": {topic: of.topic_id for topic, of in topics.items()},
-        "green_begins": admin.begin_offsets(topics),
+        "green_begins": begins,
         "green_compacted": tuple(t for t, of in sorted(topics.items()) if "delete" not in of.cleanup_policy),
     }
 
@@ -132,16 +136,27 @@ def _offsets(positions: dict[str, dict[int, Position]]) -> PartitionOffsets:
     return {topic: {p: position.offset for p, position in of.items()} for topic, of in positions.items()}
 
 
+def _ends_of_ended(admin: ClusterAdmin, topics: Sequence[str]) -> PartitionOffsets:
+    """Return the ends of what was written by a copy that has ended, so that no transaction should be open.
+
+    Both kinds of ends are asked for at the same time: a committed end says that everything below it is decided,
+    whenever that was.
+    """
+    with ThreadPoolExecutor(1) as beside:
+        committed = beside.submit(admin.end_offsets, topics)
+        written = admin.end_offsets(topics, read_committed=False)
+    return written if _reach(committed.result(), written) else _decided_ends(admin, topics)
+
+
+def _reach(committed: PartitionOffsets, written: PartitionOffsets) -> bool:
+    return all(committed.get(t, {}).get(p, -1) >= end for t, of in written.items() for p, end in of.items())
+
+
 def _decided_ends(admin: ClusterAdmin, topics: Sequence[str]) -> PartitionOffsets:
     """Return the ends of what was written, when every transaction with a record below them is over."""
     written = admin.end_offsets(topics, read_committed=False)
-
-    def decided() -> bool:
-        ends = admin.end_offsets(topics)
-        return all(ends.get(t, {}).get(p, -1) >= end for t, of in written.items() for p, end in of.items())
-
     poll_until(
-        decided,
+        lambda: _reach(admin.end_offsets(topics), written),
         seconds=DECIDED_SECONDS,
         otherwise=lambda: Outage(
             f"topics {', '.join(topics)}",

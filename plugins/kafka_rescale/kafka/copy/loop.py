@@ -186,12 +186,16 @@ class CopyWorker:
         self._look_for_stalls()
         return count
 
-    def run_to(self, ends: Mapping[TopicPartition, int], asked_ms: int, *, exactly: bool = False) -> None:
+    def run_to(
+        self, ends: Mapping[TopicPartition, int], asked_ms: int, *, exactly: bool = False, is_last: bool = False
+    ) -> None:
         """Copy until every unit has reached its end, and commit.
 
         :param ends: exclusive; records behind them may be copied as well.
         :param asked_ms: wall clock before the ends were captured.
         :param exactly: copy no record behind the ends; afterwards the worker can't go on to other ends.
+        :param is_last: whether the copy ends here, within the pause. Then no mark is committed only to date it,
+            because thousands of marks take long.
         """
         self._limits = ends if exactly else {}
         self._freshness.aim(ends, asked_ms)
@@ -200,9 +204,22 @@ class CopyWorker:
             while any(self.writers[source].position < end for source, end in ends.items()):
                 self.step()
             self._freshness.check(self.writers)
-            self._commit([w for w in self.writers.values() if w.is_dirty or w.unrecorded_ms])
+            self._commit(
+                self._left() if is_last else [w for w in self.writers.values() if w.is_dirty or w.unrecorded_ms]
+            )
             if not any(self.writers[source].position < end for source, end in ends.items()):
                 return
+
+    def _left(self) -> list[UnitWriter]:
+        """Return what has to be committed at the end: all new records, and of each other bucket one position.
+
+        A worker that was fenced while it had nothing to write notices it by that position only.
+        """
+        found: list[UnitWriter] = []
+        for bucket in self._clients.buckets:
+            writers = list(bucket.writers.values())
+            found += [writer for writer in writers if writer.is_dirty] or writers[:1]
+        return found
 
     def close(self) -> None:
         """Give up uncommitted records and close all clients."""

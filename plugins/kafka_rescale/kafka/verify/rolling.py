@@ -13,6 +13,7 @@ from kafka_rescale.core.errors import Outage, RescaleError
 from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.core.verify.proof import Proof
 from kafka_rescale.core.verify.rolling_proof import RollingProof
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import again_after_outage
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.copy.fences import last_fences, read_fences
@@ -80,13 +81,17 @@ class RollingComparison:
 
     def _last(self, ends: PartitionOffsets) -> RollingProof:
         began = time.monotonic()
-        # Described some seconds ago. This is within the pause, and many partitions take long.
-        topics = self._topics or compared_topics(self._connection, self._plan)
-        now = last_fences(self._connection, self._plan, ends, topics)
-        before = self._before(now, self._latest)
+        # Asked for some seconds ago. This is within the pause, and many partitions take long.
+        known, topics = self._latest, self._topics or compared_topics(self._connection, self._plan)
+        begins = known.fences.green_begins if known else self._green_begins()
+        now = last_fences(self._connection, self._plan, ends, topics, begins)
+        before = self._before(now, known)
         stretch = Stretch(before.fences, now, is_last=True)
         stores = compare_stretch(self._connection, self._plan, stretch, topics)
         return before.extended(now, stores, time.monotonic() - began, is_complete=True)
+
+    def _green_begins(self) -> PartitionOffsets:
+        return ClusterAdmin(self._connection).begin_offsets([move.target for move in self._plan.changelogs])
 
     def _go_on(self) -> None:
         while not self._over.is_set():

@@ -12,6 +12,7 @@ from uuid import uuid4
 from kafka_rescale.core.control.journal import Captured, Journal
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.records import Change
+from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.core.verify.proof import needs_proof
 from kafka_rescale.core.verify.rolling_proof import RollingProof
@@ -27,7 +28,7 @@ from kafka_rescale.kafka.copy.units import divided, units_of
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.kafka.verify.rolling import RollingComparison
 from kafka_rescale.spark.copy.pacer import Pacer
-from kafka_rescale.spark.copy.tasks import FINISHED, STOPPED, Follow
+from kafka_rescale.spark.copy.tasks import FINAL, FINISHED, STOPPED, Follow
 from kafka_rescale.spark.jobs.job import Job, say
 
 BEAT_SECONDS = 2.0
@@ -79,21 +80,40 @@ def catch_up(job: Job) -> None:
             is_paused=beside.is_paused,
             records=beside.newest,
         )
-        journal = again_after_outage(job.journal)
+        journal = _captured(job, follow, follower)
         if STOPPED in verdicts or _report_if_over(job, follow.verdict(journal)):
             job.put("stopped", detail=f"attempt {follow.attempt}")
             return
         # Give signs of life meanwhile: this may take a while, and the cutover gives up if the job is silent.
-        concluded = job.run_beside(lambda: beside.conclude(journal), lambda: None, is_paused=beside.is_paused)
-        assert concluded is not None
-        proof, copied = concluded
+        proofs = job.run_beside(lambda: beside.conclude(journal), lambda: None, is_paused=beside.is_paused)
+        # Before the clients are closed: this is within the pause.
+        _conclude(job, follow, proofs[0] if proofs else None)
+    try:
+        # Behind the word that the cutover waits for, because to count thousands of partitions takes long.
+        job.put("done", progress.read(), detail=f"attempt {follow.attempt}")
+    except RescaleError as error:
+        say(f"{job.key}: the last delta is not counted: {error}")
+
+
+def _captured(job: Job, follow: Follow, follower: JournalFollower) -> Journal:
+    """Return the journal with blue's captured ends, or what it has become. The follower mostly has it already."""
+    known = follower.latest()
+    return known if known is not None and follow.verdict(known) == FINAL else again_after_outage(job.journal)
+
+
+def _conclude(job: Job, follow: Follow, proof: RollingProof | None) -> None:
+    """Say that everything is copied.
+
+    :param proof: the proof up to the last record; None if the expansion needs none.
+    :raises UnsafeState: the proof has found something that no person has accepted.
+    """
     changes: Change = {Concern.ROLLING_PROOF: proof} if proof else {}
     # Read the acceptances only if there are violations, because this happens within the pause.
     if proof and proof.violations and (unaccepted := proof.unaccepted(job.control.read().acceptances)):
         job.put("running", records=changes)
         raise proof.refused(unaccepted)
     # Without this record the pause would end in a rollback, although everything is copied.
-    again_after_outage(lambda: job.put("done", copied, detail=f"attempt {follow.attempt}", records=changes))
+    again_after_outage(lambda: job.put("done", detail=f"attempt {follow.attempt}", records=changes))
     say(f"{job.key}: everything of attempt {follow.attempt} is in green")
 
 
@@ -158,24 +178,23 @@ class _Beside:
         if self._rolling:
             self._rolling.end()
 
-    def conclude(self, journal: Journal) -> tuple[RollingProof | None, Snapshot]:
+    def conclude(self, journal: Journal) -> list[RollingProof]:
         """Compare the last delta and the records in flight, when everything is copied.
 
-        :returns: the proof up to the last record, if there is one to give, and how far the copies are.
+        :returns: the proof up to the last record; nothing if the expansion needs none.
         :raises UnsafeState: records in flight did not arrive as they were.
         """
         captured = journal.captured
         assert captured is not None
         # The application is stopped, and most of this time is spent waiting for brokers. So wait in parallel.
         with ThreadPoolExecutor(PROVED_AT_ONCE) as pool:
-            copied = pool.submit(again_after_outage, self.progress.read)
             carried = pool.map(
                 lambda move: again_after_outage(lambda: self._carried(move, captured)), journal.plan.repartitions
             )
-            proof = self._rolling.finish(captured.changelog_ends) if self._rolling else None
-            for line in [*([proof.told] if proof else []), *carried]:
+            proofs = [self._rolling.finish(captured.changelog_ends)] if self._rolling else []
+            for line in [*(proof.told for proof in proofs), *carried]:
                 say(f"{self._job.key}: {line}")
-            return proof, copied.result()
+            return proofs
 
     def _carried(self, move: Move, captured: Captured) -> str:
         wait_until_complete(ClusterAdmin(self._job.connection), [move.target])

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 CARRIED_AGAIN = 3
 """How often the records in flight are copied once more, before the task begins again with new clients."""
-FINISHED, STOPPED = "finished", "stopped"
+FINAL, FINISHED, STOPPED = "final", "finished", "stopped"
 LIVE_STEP_SECONDS = 0.05
 
 
@@ -139,19 +139,19 @@ class Follow(JournalTask):
             )
 
     def verdict(self, journal: Journal | None) -> str:
-        """Return what to do: empty to go on, ``final`` for the last delta, ``finished`` or ``stopped``."""
+        """Return what to do: empty to go on, ``FINAL`` for the last delta, ``finished`` or ``stopped``."""
         if journal is None or journal.attempt != self.attempt or journal.plan.fingerprint != self.plan.fingerprint:
             return STOPPED
         if journal.phase in {Phase.WARMING, Phase.QUIESCING}:
             return ""
         if journal.phase is Phase.QUIESCED:
-            return "final"
+            return FINAL
         return STOPPED if journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK} else FINISHED
 
     @staticmethod
     def _finish(worker: CopyWorker, captured: Captured) -> None:
         ends = {source: captured.changelog_ends[source[0]][source[1]] for source in worker.writers}
-        worker.run_to(ends, now_ms())
+        worker.run_to(ends, now_ms(), is_last=True)
         beyond = [str(w.unit) for s, w in worker.writers.items() if w.position > ends[s]]
         if beyond:
             raise UnsafeState(
