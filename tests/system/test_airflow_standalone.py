@@ -36,6 +36,7 @@ from tests.support.small_application import KEYS
 REAL_RUN = {"dry_run": False, "approve_plan": True}
 LIMIT = 300
 CUSTOMERS = f"{BRIDGED}-customers"
+PARALLELISM = "stream-subtopology-metrics.{}.1.{}-subtopology-parallelism"
 
 pytestmark = pytest.mark.system
 
@@ -267,13 +268,24 @@ def test_an_input_that_has_grown_has_the_expansion_triggered_and_after_a_failure
         world.airflow.wait(lambda wanted=run: wanted in world.airflow.runs(expand), f"the run {run}", LIMIT)
         world.airflow.wait_for_task(expand, run, "approve_plan", states={"awaiting_input"}, timeout=LIMIT)
         assert f"{SCALED}-g2-totals-changelog" in world.airflow.hitl(expand, run, "approve_plan")["body"]
-        world.airflow.reject(expand, run, "approve_plan")
-        assert world.airflow.wait_for_run(expand, run, timeout=LIMIT) == "failed"
+        if attempt == 1:
+            world.airflow.reject(expand, run, "approve_plan")
+            assert world.airflow.wait_for_run(expand, run, timeout=LIMIT) == "failed"
     world.airflow.pause(watch)
     record = world.control(SCALED).read().autoscaling
     assert record is not None
     assert record.attempts >= 2
     assert record.first_failure_ms
+
+
+def test_a_run_that_is_marked_within_its_pause_fails_and_leaves_a_running_application(world: World) -> None:
+    """The run of the previous test asks for its approval. Its journal is set as after a stop."""
+    dag, run = f"expand_{SCALED}", "autoscaling__2__to_8"
+    world.pretend_stopped(SCALED)
+    world.airflow.set_run_state(dag, run, "success")
+    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "failed"
+    assert world.airflow.task_states(dag, run)["roll_back"] == "skipped"
+    assert f"rolled back; {SCALED} was started again" in failures(world.airflow, dag, run)
 
 
 def test_switched_off_the_watch_fails_once_and_says_what_to_do(world: World) -> None:
@@ -365,21 +377,9 @@ def test_what_gates_have_measured_has_arrived_at_the_statsd_server(world: World,
 @pytest.mark.parametrize(
     ("name", "tags", "value"),
     [
-        (
-            f"stream-subtopology-metrics.{NOT_SCALED}.1.current-subtopology-parallelism",
-            {"application-id": NOT_SCALED, "subtopology-id": "1"},
-            4,
-        ),
-        (
-            f"stream-subtopology-metrics.{SCALED}.1.current-subtopology-parallelism",
-            {"application-id": SCALED, "subtopology-id": "1"},
-            4,
-        ),
-        (
-            f"stream-subtopology-metrics.{SCALED}.1.expected-subtopology-parallelism",
-            {"application-id": SCALED, "subtopology-id": "1"},
-            8,
-        ),
+        (PARALLELISM.format(NOT_SCALED, "current"), {"application-id": NOT_SCALED, "subtopology-id": "1"}, 4),
+        (PARALLELISM.format(SCALED, "current"), {"application-id": SCALED, "subtopology-id": "1"}, 4),
+        (PARALLELISM.format(SCALED, "expected"), {"application-id": SCALED, "subtopology-id": "1"}, 8),
         (f"stream-client-metrics.{SCALED}.num-autoscaling-failures", {"client-id": SCALED}, 0),
     ],
 )

@@ -24,6 +24,7 @@ GATE_TASK = "gate_all"
 REHEARSE_TASK = "rehearse"
 PROVE_TASK = "prove"
 APPROVAL_TASKS = frozenset({"approve_plan", "approve_cutover"})
+CALLBACK_TASK = "callback"
 PLAN_TABLE_KEY = "table"
 PLAN_BRIEF_KEY = "brief"
 PLAN_STEPS_KEY = "steps"
@@ -116,6 +117,22 @@ def run_state(run: str) -> RunState:
         return RunState.UNKNOWN
     ended = getattr(state, "value", state)  # an Enum here, not a StrEnum
     return RunState(ended) if ended in FINISHED_STATES else RunState.RUNNING
+
+
+def was_marked(run: str) -> bool:
+    """Return whether a person has marked a run as failed or as success before its last task began.
+
+    Of a run that has taken the lease, Airflow skips the last task in no other case.
+
+    :param run: The run as ``<dag_id>/<run_id>``.
+    :raises Exception: The API doesn't answer.
+    """
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    dag_id, _, run_id = run.partition("/")
+    found = RuntimeTaskInstance.get_task_states(dag_id=dag_id, run_ids=[run_id], task_ids=[CALLBACK_TASK])
+    state = found.get(run_id, {}).get(CALLBACK_TASK)
+    return bool(getattr(state, "value", state) == "skipped")
 
 
 def failed_tasks(run: str) -> list[str]:

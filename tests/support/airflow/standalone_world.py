@@ -17,9 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from kafka_rescale.core.application.windows import DAYS
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.records import Change
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.application.load import topology_of
 
@@ -84,6 +89,17 @@ class World:
 
     def control(self, application: str) -> ControlTopic:
         return ControlTopic(KafkaConnection(self.client), application)
+
+    def pretend_stopped(self, application: str) -> None:
+        """Set the journal of an expansion as its cutover does when it stops the application."""
+
+        def stopped(known: ControlState) -> Change:
+            assert known.journal is not None
+            now = now_ms()
+            phase = known.journal.advanced(Phase.QUIESCING, now_ms=now, pause_started_ms=now, stop_asked=True)
+            return {Concern.JOURNAL: phase}
+
+        self.control(application).update(stopped)
 
     def shell(self, command: str, application: str, *options: str, fails: bool = False) -> str:
         """Run a command for an application in a shell of its own, and return what it prints."""

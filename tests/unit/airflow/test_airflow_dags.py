@@ -100,10 +100,10 @@ def test_a_run_that_was_rolled_back_has_failed(expand: DAG) -> None:
     """The leaves of a run decide its state. If roll_back runs, callback is upstream_failed."""
     roll_back = expand.get_task("roll_back")
     assert roll_back.trigger_rule == "one_failed"
-    before = {"catch_up", "gate_all", "prove", "approve_cutover", "await_window", "cutover"}
+    before = {"catch_up", "gate_all", "prove", "approve_cutover", "await_window", "cutover", "verify"}
     assert roll_back.upstream_task_ids == before
     leaves = {task.task_id for task in expand.tasks if not task.downstream_task_ids}
-    assert leaves == {"callback", "roll_back"}
+    assert leaves == {"callback", "ensure_running"}
     assert roll_back.upstream_task_ids <= upstream_of(expand, "callback")
 
 
@@ -203,7 +203,7 @@ def test_what_ends_a_pause_outlasts_an_outage_and_gets_the_next_slot(application
     write_application(applications, mode=mode, pause_alert_seconds=60, notifications=[TELLS])
     dags = {dag_id: as_scheduled(dag) for dag_id, dag in parsed().dags.items()}
     expand, manual = dags["expand_orders-app"], dags["rollback_orders-app"].get_task("roll_back")
-    ends = {"cutover", "roll_back"} | ({"move"} if mode == "in_place" else set())
+    ends = {"cutover", "roll_back", "ensure_running"} | ({"move"} if mode == "in_place" else set())
     waits = {"pause_alert", "await_window"} | ({"gate_all", "catch_up"} if mode == "blue_green" else set())
     for task in (*map(expand.get_task, ends), manual):
         assert (task.retries, task.retry_delay, task.max_retry_delay) == (12, SECONDS * 5, SECONDS * 60)

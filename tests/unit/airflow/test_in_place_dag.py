@@ -45,7 +45,7 @@ def test_everything_before_is_one_chain_from_the_most_downstream_stage_upstream(
     chain = ["preflight", "plan", "approve_plan", *stages, "rehearse", "approve_cutover", "await_window"]
     for before, after in pairwise(chain):
         assert dag.get_task(after).upstream_task_ids == {before}
-    assert set(dag.task_ids) == {*chain, "move", "cutover", "verify", "callback", "roll_back"}
+    assert set(dag.task_ids) == {*chain, "move", "cutover", "verify", "callback", "roll_back", "ensure_running"}
 
 
 def test_the_application_is_down_within_one_task_beside_a_job_that_is_up(dag: DAG) -> None:
@@ -58,8 +58,9 @@ def test_the_application_is_down_within_one_task_beside_a_job_that_is_up(dag: DA
 def test_a_run_that_fails_before_the_point_of_no_return_is_rolled_back(dag: DAG) -> None:
     roll_back_task = dag.get_task("roll_back")
     assert roll_back_task.trigger_rule == "one_failed"
-    assert roll_back_task.upstream_task_ids == {"rehearse", "approve_cutover", "await_window", "cutover", "move"}
-    assert {task.task_id for task in dag.tasks if not task.downstream_task_ids} == {"callback", "roll_back"}
+    before = {"rehearse", "approve_cutover", "await_window", "cutover", "move", "verify"}
+    assert roll_back_task.upstream_task_ids == before
+    assert {task.task_id for task in dag.tasks if not task.downstream_task_ids} == {"callback", "ensure_running"}
 
 
 def test_one_job_moves_what_moves_of_all_stages(dag: DAG) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.page.health import Level, State, health_of
 from kafka_rescale.core.page.summary import unknown
 
-from tests.support.page.page_contents import complete, control, copying, quiet
+from tests.support.page.page_contents import NOW_MS, complete, control, copying, paused, quiet
 
 LIVE, EMPTY = GroupDescription("x", "Stable", ("i",)), GroupDescription("x", "Empty")
 
@@ -35,6 +38,32 @@ def test_a_job_that_failed_needs_a_person_and_says_why() -> None:
     ]
     health = health_of(control(world, Phase.WARMING, results), LIVE)
     assert (health.level, health.reason) == (Level.ATTENTION, "restore/2 has failed: Outage: no broker")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "phase", "level"),
+    [
+        (299, Phase.QUIESCED, Level.WORKING),
+        (301, Phase.QUIESCED, Level.ATTENTION),
+        (301, Phase.PROMOTED, Level.WORKING),
+        (301, Phase.WARMING, Level.WORKING),
+    ],
+)
+def test_a_pause_before_the_promotion_that_no_cutover_has_ended_needs_a_person(
+    seconds: int, phase: Phase, level: Level
+) -> None:
+    """The run that holds the lease may be over. After the promotion, in place, a long move is no fault."""
+    world = paused("orders")
+    assert world.control.journal is not None
+    changes = {"phase": phase, "pause_started_ms": NOW_MS - seconds * 1000, "owner": "expand_orders/marked"}
+    journal = world.control.journal.model_copy(update=changes)
+    world = replace(world, control=world.control.model_copy(update={"journal": journal}))
+    assert world.application.max_pause_seconds == 300
+    health = world.page().summary.health
+    assert health.level is level
+    assert ("expand_orders/marked is not at work, trigger rollback_orders" in health.reason) == (
+        level is Level.ATTENTION
+    )
 
 
 def test_an_application_without_members_needs_a_person() -> None:

@@ -17,7 +17,7 @@ from kafka_rescale.airflow.operators.admin import (
     PrewarmOperator,
 )
 from kafka_rescale.airflow.operators.approval import CutoverApprovalOperator, OptionalApprovalOperator
-from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
+from kafka_rescale.airflow.operators.closing import EnsureRunningOperator, FinishOperator, RollBackOperator
 from kafka_rescale.airflow.operators.cutover import CutoverOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.retries import FIRST_IN_LINE, THROUGH_AN_OUTAGE, UNTIL_A_GENERATION_RUNS
@@ -44,6 +44,8 @@ RULES = {
     # earlier tasks are skipped, and so is the task itself.
     Begins.SOME_SKIPPED: TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
     Begins.ONE_FAILED: TriggerRule.ONE_FAILED,
+    # The rule of a teardown, which a mark of the run neither ends nor skips.
+    Begins.ALL_ENDED: TriggerRule.ALL_DONE_SETUP_SUCCESS,
 }
 RETRIES: dict[Tries, dict[str, Any]] = {
     Tries.A_FEW: {},
@@ -97,6 +99,7 @@ class ExpansionTasks:
             "pause_alert": self._pause_alert,
             "callback": self._callback,
             "roll_back": self._roll_back,
+            "ensure_running": self._ensure_running,
         }
 
     def _preflight(self, **common: Any) -> PreflightOperator:
@@ -219,6 +222,13 @@ class ExpansionTasks:
 
     def _roll_back(self, **common: Any) -> RollBackOperator:
         return RollBackOperator(application_file=self.file, reason="{{ run_id }} has failed", **common)
+
+    def _ensure_running(self, **common: Any) -> EnsureRunningOperator:
+        task = EnsureRunningOperator(application_file=self.file, **common)
+        # Airflow judges a run by its leaves, and a mark skips `callback`. If this task did not count, a run that
+        # was marked as failed would end as success.
+        task.as_teardown(on_failure_fail_dagrun=True)
+        return task
 
     def _cutover_of(self) -> dict[str, Any]:
         return {

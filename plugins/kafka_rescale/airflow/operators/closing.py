@@ -9,7 +9,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
-from kafka_rescale.airflow.runs import APPROVAL_TASKS, failed_tasks, owner_of, triggered_by
+from kafka_rescale.airflow.runs import APPROVAL_TASKS, failed_tasks, owner_of, triggered_by, was_marked
 from kafka_rescale.core.errors import Refused
 
 
@@ -55,6 +55,33 @@ class RollBackOperator(RescaleOperator):
             return triggered_by(context)
         approvals = [task for task in failed if task in APPROVAL_TASKS]
         return f"{' and '.join(approvals)}, without an approval" if approvals else ""
+
+
+class EnsureRunningOperator(RescaleOperator):
+    """
+    See to it at the end of a run that a generation runs, even if a person has marked the run before its end.
+
+    It is a teardown task, because Airflow ends or skips every other task of such a run. If the run was marked, the
+    task fails, and so does the run, whatever the mark was: the expansion is not complete.
+    """
+
+    ui_color = "#f3e0a6"
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return ``has_acted``, whether there was something to do, and ``told``, a sentence about it."""
+        from kafka_rescale.operations.expansion.ensure_running import ensure_running
+
+        run = owner_of(context)
+        reason = f"{context['dag_run'].run_id} has ended before its expansion"
+        outcome = self.run_owned(ensure_running, context, reason=reason)
+        if outcome.has_acted or was_marked(run):
+            raise Refused(
+                f"run {run}",
+                found="the end of its tasks before the end of its expansion, as after a mark by a person",
+                expected="an expansion that is complete",
+                remedy=f"{outcome.told}.",
+            )
+        return asdict(outcome)
 
 
 class AcceptOperator(RescaleOperator):

@@ -25,6 +25,7 @@ class Begins(Enum):
     ALL_SUCCEEDED = "all of them have succeeded"
     SOME_SKIPPED = "none of them has failed, and one has succeeded"
     ONE_FAILED = "one of them has failed, or has never begun because of a failure"
+    ALL_ENDED = "all of them have ended in any way, even if a person has marked the run as failed or as success"
 
 
 class Tries(Enum):
@@ -256,12 +257,26 @@ RUN: tuple[Step, ...] = (
             "await_window",
             "move",
             "cutover",
+            # A person may mark `cutover` as success within the pause. Then `verify` is the first task that fails.
+            "verify",
         ),
         if_it_fails=IfItFails.BY_HAND,
         begins=Begins.ONE_FAILED,
         tries=Tries.UNTIL_ONE_RUNS,
         is_urgent=True,
         unless="It is skipped where nothing has failed.",
+    ),
+    Step(
+        # A mark of the whole run ends or skips every other task, `roll_back` too. It must not wait for `callback`:
+        # Airflow would no longer judge a run by that task.
+        "ensure_running",
+        "See to it that a generation runs, if a person has marked the run before its end.",
+        waits_for=("cutover", "verify", "roll_back"),
+        if_it_fails=IfItFails.BY_HAND,
+        begins=Begins.ALL_ENDED,
+        tries=Tries.UNTIL_ONE_RUNS,
+        is_urgent=True,
+        unless="It does nothing in other runs.",
     ),
 )
 

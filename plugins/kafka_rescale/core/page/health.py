@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 
 from kafka_rescale.core.cluster import GroupDescription
-from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.values import Value
 from kafka_rescale.core.verify.report import is_about
@@ -38,14 +39,18 @@ class Health(Value):
     reason: str
 
 
-def health_of(control: ControlState, group: GroupDescription) -> Health:
+def health_of(
+    control: ControlState, group: GroupDescription, *, now_ms: int = 0, max_pause_seconds: float = math.inf
+) -> Health:
     """Return the health of an application.
 
     :param group: the group of the generation that owns the inputs.
+    :param now_ms: wall clock, in ms since the epoch.
+    :param max_pause_seconds: after how long a cutover at work has promoted or rolled back.
     """
     journal = control.journal
     state = _state(journal, group)
-    if (wrong := _wrong(control)) is not None:
+    if (wrong := _wrong(control, now_ms, max_pause_seconds)) is not None:
         return Health(state=state, level=wrong[0], reason=wrong[1])
     if state in {State.RESCALING, State.PAUSED} and journal is not None:
         return Health(state=state, level=Level.WORKING, reason=_doing(journal))
@@ -83,7 +88,7 @@ def _state(journal: Journal | None, group: GroupDescription) -> State:
     return State.RUNNING if group.is_live else State.STOPPED
 
 
-def _wrong(control: ControlState) -> tuple[Level, str] | None:
+def _wrong(control: ControlState, now_ms: int, max_pause_seconds: float) -> tuple[Level, str] | None:
     journal = control.journal
     if journal is None:
         return None
@@ -93,7 +98,19 @@ def _wrong(control: ControlState) -> tuple[Level, str] | None:
     if journal.phase is Phase.ROLLED_BACK:
         text = "The last expansion was rolled back; trigger it again to go on with its copies."
         return Level.ATTENTION, f"{text}{_why(journal)}"
+    if (
+        seconds := (now_ms - journal.pause_started_ms) / 1000
+    ) > max_pause_seconds and journal.phase in BLUE_STOPPED:
+        return Level.ATTENTION, _overdue(journal, seconds, max_pause_seconds)
     return _stuck(control, journal) if journal.in_progress else None
+
+
+def _overdue(journal: Journal, seconds: float, limit: float) -> str:
+    """Return what to look at: the lease alone does not say whether its run is still at work."""
+    return (
+        f"Paused for {seconds:.0f} s, longer than max_pause_seconds ({limit:.0f}), and not promoted. "
+        f"If {journal.owner} is not at work, trigger rollback_{journal.plan.application}."
+    )
 
 
 def _stuck(control: ControlState, journal: Journal) -> tuple[Level, str] | None:

@@ -145,7 +145,7 @@ def application_page(
     report = Report.model_validate(control.report) if control.report else None
     thresholds = [r.lags.threshold for r in reversed(results) if r.lags.threshold is not None]
     return ApplicationPage(
-        summary=summary(application, topology, control, found),
+        summary=summary(application, topology, control, found, now_ms),
         as_of_ms=now_ms,
         graph=topology_graph(
             topology,

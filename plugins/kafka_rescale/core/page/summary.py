@@ -46,11 +46,12 @@ class Summary(Value):
 
 
 def summary(
-    application: Application, topology: Topology, control: ControlState, found: ClusterDescription
+    application: Application, topology: Topology, control: ControlState, found: ClusterDescription, now_ms: int
 ) -> Summary:
     """Return the summary of an application.
 
     :param found: the topics and the group of the running generation.
+    :param now_ms: the time at which all this was read, in ms since the epoch.
     """
     journal, generations = control.journal, control.generations
     changing = journal is not None and journal.in_progress
@@ -67,7 +68,7 @@ def summary(
     return Summary(
         application=application.application_id,
         mode=application.mode.value,
-        health=health_of(control, found.group),
+        health=health_of(control, found.group, now_ms=now_ms, max_pause_seconds=application.max_pause_seconds),
         running=running,
         generation=generations.generation if generations else 1,
         partitions=generations.partitions if generations else max(tasks, default=None),
