@@ -144,6 +144,7 @@ class TestATopicThatABrokerDoesNotKnow:
             with pytest.raises(ClusterOutage, match=f"^topic {gone}: found brokers that have not known it"):
                 ask([unique, gone])
         assert admin.end_offsets([unique, gone], if_present=True) == {unique: {0: 0, 1: 0}}
+        assert admin.absent_of([unique, gone]) == {gone}
 
 
 def test_deleting_is_idempotent(admin: ClusterAdmin, unique: str) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Refused, UnsafeState
 from kafka_rescale.core.processing.task_state import TaskMark
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -17,6 +20,7 @@ from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.committed import closing_consumer, read_committed
 from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.application.load import load_pipeline_application
+from kafka_rescale.operations.processing import processors
 from kafka_rescale.operations.processing.new_offset import set_offset
 from kafka_rescale.operations.processing.prepare import is_idle, prepare
 
@@ -88,6 +92,27 @@ def test_what_has_no_state_is_not_processed_twice_when_its_offsets_have_expired(
     write_words(connection, 30, 30)
     run_all(words, connection, "process/2")
     assert counted(connection) == {b"w0": 20, b"w1": 20, b"w2": 20}
+
+
+def test_log_starts_that_a_broker_does_not_know_yet_are_asked_for_again(
+    connection: KafkaConnection, words: PipelineApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without log starts, the records that an added partition has lost would be passed over in silence."""
+    looked: list[PartitionOffsets] = []
+    is_young, known, checked = [True], ClusterAdmin.partition_counts, processors.require_offsets
+
+    def counts(admin: ClusterAdmin, names: Iterable[str]) -> dict[str, int]:
+        return {topic: n for topic, n in known(admin, names).items() if topic != "lines" or not is_young}
+
+    def require(record: Any, names: Any, committed: Any, begins: PartitionOffsets, said: Any) -> None:
+        looked.append(begins)
+        checked(record, names, committed, begins, said)
+
+    monkeypatch.setattr(ClusterAdmin, "partition_counts", counts)
+    monkeypatch.setattr(ClusterAdmin, "_ask_another", lambda _: is_young.clear())
+    monkeypatch.setattr(processors, "require_offsets", require)
+    prepare(words, connection, "process/1")
+    assert looked[0]["lines"].keys() == {0, 1}
 
 
 def test_a_task_whose_changelog_was_emptied_by_retention_has_worked_before(

@@ -23,6 +23,7 @@ from kafka_rescale.kafka.copy.bridging import assert_ended, assert_none_late, ve
 from kafka_rescale.spark.copy.bridge_tasks import CARRY, CarryOn
 from kafka_rescale.spark.copy.tasks import STOPPED
 
+from tests.support.cluster.young_broker import YoungBroker
 from tests.support.plans import plan_for
 from tests.support.situations import situation
 from tests.unit.plan.test_repartitioned import ORDERED, plan
@@ -66,13 +67,9 @@ BACK = in_phase(begun(COMPLETE), Phase.ROLLED_BACK)
 
 @pytest.fixture
 def ends(monkeypatch: pytest.MonkeyPatch) -> PartitionOffsets:
-    """The ends that the old topics have; the tests change them."""
+    """The ends that the old topics have; the tests change them. The broker that is asked first knows no topic."""
     found = {topic: dict(of) for topic, of in ENDS.items()}
-    admin = SimpleNamespace(
-        end_offsets=lambda topics, **_: {t: of for t, of in found.items() if t in topics},
-        list_topics=lambda: {"orders", "orders-p4"},
-    )
-    monkeypatch.setattr(looking, "ClusterAdmin", lambda _: admin)
+    monkeypatch.setattr(looking, "ClusterAdmin", lambda _: YoungBroker(found, {}))
     return found
 
 
@@ -150,6 +147,13 @@ def test_a_cutover_is_refused_while_there_are_late_records(ends: PartitionOffset
     assert_none_late(CONNECTION, COMPLETE)
     with pytest.raises(PreflightRefused, match=r"had ended, in partitions 0 \(end 11\)"):
         assert_none_late(CONNECTION, attempt)
+
+
+def test_a_topic_that_was_deleted_has_no_late_records(ends: PartitionOffsets) -> None:
+    del ends["orders"]
+    assert_none_late(CONNECTION, in_phase(BACK, Phase.WARMING))
+    assert_ended(CONNECTION, BACK, NEXT)
+    assert not verdict_now(CONNECTION, BACK).due
 
 
 def test_the_status_says_that_there_are_late_records() -> None:

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.added_partitions import Added, steps
 from kafka_rescale.core.control.bridge import Bridge
-from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.copy import bridging
 from kafka_rescale.kafka.copy.marks import EMPTIED, Mark, Position
+from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.spark.copy import bridge as bridge_job
 
+from tests.support.cluster.young_broker import YoungBroker
 from tests.unit.plan.test_repartitioned import plan
 
 PLAN = plan(2, 4)
@@ -60,12 +65,13 @@ class Job:
 
     connection: Any = None
     key = "bridge"
+    arguments = SimpleNamespace(silent_seconds=1)
 
     def __init__(self) -> None:
         self.written: list[Bridge] = []
 
-    def put(self, _: str, *, records: Mapping[str, Any]) -> None:
-        self.written.append(records[Concern.BRIDGE])
+    def put(self, _: str, *, detail: str = "", records: Mapping[str, Any] | None = None) -> None:
+        self.written += [record for concern, record in (records or {}).items() if concern == Concern.BRIDGE]
 
 
 @contextmanager
@@ -116,3 +122,72 @@ def test_the_proof_is_dropped_only_after_every_position_is_committed(
     assert sorted(position.offset for position in group.positions.values()) == [10, 20]
     assert job.written == [known]
     assert (known.begun, known.ended_at_ms) == (True, 0)
+
+
+class TestDeleted:
+    """An old topic that is deleted before its bridge has ended."""
+
+    OTHER: ClassVar = PLAN.bridges[0].model_copy(update={"source": "payments", "target": "payments-p4"})
+
+    def two(self) -> Plan:
+        """A plan with two bridges."""
+        (stage,) = PLAN.stages
+        return PLAN.model_copy(
+            update={"stages": (stage.model_copy(update={"bridges": (*stage.bridges, self.OTHER)}),)}
+        )
+
+    def run(self, monkeypatch: pytest.MonkeyPatch, ends: PartitionOffsets, state: ControlState) -> Job:
+        for module in (bridging, bridge_job):
+            monkeypatch.setattr(module, "ClusterAdmin", lambda _: YoungBroker(ends, {}))
+        job: Any = Job()
+        job.control = SimpleNamespace(read=lambda: state)
+        bridge_job.bridge(job)
+        return job  # type: ignore[no-any-return]
+
+    def test_its_bridge_ends(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        state = ControlState(journal=Journal(plan=PLAN, phase=Phase.COMPLETE), bridge=AT_WORK)
+        (ended,) = self.run(monkeypatch, {}, state).written
+        after = state.model_copy(update={"bridge": ended})
+        assert ended.ended_at_ms
+        assert not bridging.verdict_now(Job.connection, after).due
+        bridging.assert_ended(Job.connection, after, plan(4, 8))
+
+    def test_of_a_log_that_is_made_anew_no_offset_is_known(
+        self, monkeypatch: pytest.MonkeyPatch, group: Group
+    ) -> None:
+        state = ControlState(journal=Journal(plan=PLAN, phase=Phase.COMPLETE), bridge=AT_WORK)
+        (ended,) = self.run(monkeypatch, {}, state).written
+        with pytest.raises(UnsafeState, match=r"no position of orders-0, .* made anew, commit its log starts"):
+            self.run(monkeypatch, {"orders": {0: 30, 1: 0}}, state.model_copy(update={"bridge": ended}))
+        assert not group.positions
+
+    def test_the_other_bridges_go_on_without_it(self, group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+        two = self.two()
+        known = AT_WORK.model_copy(update={"plan": two.fingerprint, "ends": {}})
+        group.positions |= {("payments", 0): Position(3, Mark()), ("payments", 1): Position(4, Mark())}
+        carried: list[Any] = []
+
+        def carry_on(*given: Any) -> Any:
+            carried.append(given[-1])
+            return SimpleNamespace(known=given[2], deleted=(), has_ended=lambda: True)
+
+        monkeypatch.setattr(bridge_job, "_carry_on", carry_on)
+        state = ControlState(journal=Journal(plan=two, phase=Phase.COMPLETE), bridge=known)
+        self.run(monkeypatch, {"payments": {0: 9, 1: 9}}, state)
+        assert carried == [{"orders"}]
+        assert group.positions.keys() == {("payments", 0), ("payments", 1)}
+
+    def test_no_step_waits_for_it(self) -> None:
+        added = [Added(topic=topic, count=3, ends={0: 5, 1: 5}) for topic in ("orders", "payments")]
+        (step,) = steps(Journal(plan=self.two(), phase=Phase.COMPLETE), added, {"orders"})
+        assert step.ends == {("payments", 0): 5, ("payments", 1): 5}
+
+    def test_a_bridge_at_work_stops_so_that_the_next_run_goes_on_without_it(self) -> None:
+        journal = Journal(plan=PLAN, phase=Phase.COMPLETE)
+        given: Any = SimpleNamespace(first=lambda: journal)
+        absent: Any = None
+        watch = bridge_job._Watch(
+            absent, YoungBroker({}, {}), absent, "s", units_of(PLAN.bridges), AT_WORK, given, absent, None
+        )
+        watch.beat()
+        assert (watch.deleted, watch.is_over(), watch.has_ended()) == (["orders"], True, False)

@@ -8,7 +8,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka.copy.marks import EMPTIED, RESETTING, SEEDING, Mark, Position
 from kafka_rescale.kafka.copy.settings import StaleCopy
-from kafka_rescale.kafka.copy.start import start_of
+from kafka_rescale.kafka.copy.start import start_of, truncated
 from kafka_rescale.kafka.copy.units import CopyUnit, buckets_of, divided, units_of
 from kafka_rescale.kafka.reading.source_rules import SourceRules
 
@@ -57,6 +57,41 @@ def test_a_log_that_is_not_the_one_read_before_is_unsafe(
 ) -> None:
     with pytest.raises(UnsafeState, match=found):
         start_of(unit, position, LogRange(7, 20), rules, NOW)
+
+
+CARRIED = CopyUnit(move(MoveKind.INPUT, "orders"), 0)
+IN_PLACE = CopyUnit(move(source="green"), 0)
+
+
+@pytest.mark.parametrize(
+    ("unit", "way_on"),
+    [
+        (LOG, "Delete the green topics and the consumer group of the copy"),
+        (CARRIED, "Delete nothing of green.* first record that green does not have .* to the bridge's group"),
+        (IN_PLACE, "Delete nothing: the application has no other copy of this topic.* wake its owner"),
+    ],
+    ids=["a copy", "a bridge", "in place"],
+)
+def test_only_a_copy_may_be_deleted_after_its_source_was_cut(unit: CopyUnit, way_on: str) -> None:
+    with pytest.raises(UnsafeState, match=way_on):
+        start_of(unit, at(21), LogRange(7, 20), DELETED, NOW)
+    with pytest.raises(UnsafeState, match=way_on):
+        raise truncated(unit, 21)
+
+
+@pytest.mark.parametrize(
+    ("unit", "way_on"),
+    [
+        (LOG, "Find out why"),
+        (CARRIED, "Delete nothing of green.* commit 7 to the bridge's group .*, and run the bridge again"),
+        (IN_PLACE, "Delete nothing: the application has no other copy of this topic.* wake its owner"),
+    ],
+    ids=["a copy", "a bridge", "in place"],
+)
+def test_after_records_were_deleted_the_way_on_is_named(unit: CopyUnit, way_on: str) -> None:
+    rules = DELETED if unit is CARRIED else COMPACTED
+    with pytest.raises(UnsafeState, match=way_on):
+        start_of(unit, at(3), LogRange(7, 20), rules, NOW)
 
 
 def test_a_copy_that_may_have_missed_deletions_does_not_go_on() -> None:

@@ -17,19 +17,21 @@ from kafka_rescale.kafka.reading.processed import await_processed
 from kafka_rescale.spark.snapshots import build
 from kafka_rescale.spark.snapshots.build import SnapshotBuild
 
+from tests.support.cluster.young_broker import YoungBroker
+
 UNTIL_MS = 100
 CONNECTION: Any = None
 
 
 @pytest.fixture(autouse=True)
 def committed(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
-    """The committed offsets. The old topic has 10 records in each partition, all of that day."""
+    """The committed offsets. The old topic has 10 records in each partition, all of that day.
+
+    The broker that is asked first has just started, and does not know the topic yet.
+    """
     offsets: dict[int, int] = {}
-    admin = SimpleNamespace(
-        end_offsets=lambda *_, **__: {"orders": {0: 10, 1: 10}},
-        begin_offsets=lambda *_, **__: {"orders": {0: 0, 1: 0}},
-        committed=lambda *_: {"orders": offsets},
-    )
+    admin: Any = YoungBroker({"orders": {0: 10, 1: 10}}, {})
+    admin.committed = lambda *_: {"orders": offsets}
 
     def records(_: object, __: str, ranges: dict[int, tuple[int, int]], **___: bool) -> Iterator[Any]:
         for start, end in ranges.values():
@@ -57,6 +59,10 @@ def test_without_a_proof_an_offset_that_is_missing_stands_for_the_log_start() ->
 def test_a_record_that_came_after_the_proof_is_waited_for() -> None:
     with pytest.raises(Outage, match="the first in orders-1 at 9"):
         wait({"orders": {0: 10, 1: 9}})
+
+
+def test_a_topic_that_was_deleted_is_not_waited_for() -> None:
+    await_processed(CONNECTION, "bridge", ["gone"], UNTIL_MS, seconds=0.01, tell=lambda _: None)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.core.verify.report import LogCount, StoreReport
 from kafka_rescale.core.verify.report_text import render_proof
 from kafka_rescale.core.verify.rolling_proof import RollingProof
+from kafka_rescale.operations.cutover.proven import assert_begun
 
 from tests.support.plans import in_place_plan, stateless_plan
 from tests.support.situations import situation
@@ -175,6 +177,17 @@ def test_a_copy_that_was_emptied_since_is_not_the_one_that_was_proven() -> None:
         assert_same_topics(JOURNAL, PROOFS, IDS, one)
     # If retention deletes a part, the rest is still proven.
     assert_same_topics(JOURNAL, PROOFS, IDS, begins(GREEN_END - 1))
+
+
+def test_before_the_pause_a_copy_that_a_young_broker_hides_is_looked_at_as_well() -> None:
+    emptied = {**begins(), TOPICS[-1]: {**begins()[TOPICS[-1]], 3: GREEN_END}}
+    admin = SimpleNamespace(
+        topic_ids=lambda _: IDS, begin_offsets=lambda _, if_present=False: {} if if_present else emptied
+    )
+    admin.existing_topics = dict.fromkeys
+    rescale: Any = SimpleNamespace(admin=admin, control=SimpleNamespace(read=lambda: proven(JOURNAL)))
+    with pytest.raises(UnsafeState, match=r"was emptied since \(partition 3\)"):
+        assert_begun(rescale, JOURNAL)
 
 
 def test_a_record_that_was_deleted_from_a_compacted_topic_is_missed() -> None:

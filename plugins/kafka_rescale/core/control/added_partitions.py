@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kafka_rescale.core.cluster import TopicPartition
@@ -58,7 +58,7 @@ def layouts(moves: Iterable[Move], added: Sequence[Added]) -> dict[str, Layout]:
     return {move.source: _layout(move, [a.count for a in added if a.topic == move.source]) for move in moves}
 
 
-def steps(journal: Journal, added: Sequence[Added]) -> Iterator[Step]:
+def steps(journal: Journal, added: Sequence[Added], gone: Collection[str] = ()) -> Iterator[Step]:
     """Yield the steps that come before the rest, in order.
 
     If an input was grown before the expansion, the first step has the records of its old partitions at the
@@ -67,8 +67,10 @@ def steps(journal: Journal, added: Sequence[Added]) -> Iterator[Step]:
     its key had moved between old partitions, the key's records would lose their order.
 
     :param journal: journal of an expansion that has been promoted.
+    :param gone: old topics that were deleted: no step waits for them.
     """
-    moves = journal.plan.bridges
+    moves = [m for m in journal.plan.bridges if m.source not in gone]
+    added = [a for a in added if a.topic not in gone]
     held = {(m.source, p): journal.input_ends[m.source][p] for m in moves for p in range(m.earlier_partitions)}
     if held:
         yield Step(held, {m.source: Layout(m) for m in moves})

@@ -118,6 +118,14 @@ class Bridge(Value):
         silent = reading.is_settled and reading.at_ms - self.quiet_since_ms >= silent_ms
         return self.model_copy(update={"ended_at_ms": reading.at_ms}) if silent else self
 
+    def ended_without_topics(self, at_ms: int) -> Bridge:
+        """Return the record after all old topics were deleted.
+
+        It has no ends. If a topic is made anew, all its records count as late. And its bridge does not go on from
+        offsets of the deleted log, but asks a person for positions.
+        """
+        return self.model_copy(update={"begun": True, "ends": {}, "quiet_since_ms": 0, "ended_at_ms": at_ms})
+
     def late(self, last: PartitionOffsets) -> PartitionOffsets:
         """Return the partitions of the old topics whose ends have moved since the last look, with their ends.
 

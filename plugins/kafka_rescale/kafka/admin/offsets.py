@@ -43,13 +43,12 @@ NO_SUCH_RECORD = -1
 class OffsetAdmin(TopicReader):
     """The part of ``ClusterAdmin`` that is about offsets."""
 
-    def begin_offsets(self, topics: Iterable[str], *, if_present: bool = False) -> PartitionOffsets:
+    def begin_offsets(self, topics: Iterable[str]) -> PartitionOffsets:
         """Return the log start offsets of every partition.
 
-        :param if_present: leave out topics that the broker doesn't know, instead of raising an error.
         :raises ClusterOutage: for ``SETTLE_SECONDS``, brokers don't know one of the topics, or give no offset.
         """
-        return self._list_offsets(topics, EARLIEST, IsolationLevel.READ_UNCOMMITTED, if_present)
+        return self._list_offsets(topics, EARLIEST, IsolationLevel.READ_UNCOMMITTED)
 
     def end_offsets(
         self, topics: Iterable[str], read_committed: bool = True, *, if_present: bool = False
@@ -60,7 +59,7 @@ class OffsetAdmin(TopicReader):
             partition, this reader sees only the records before the first open transaction.
         :param if_present: leave out topics that the broker doesn't know, instead of raising an error. A broker
             that has just started may not know a topic that exists. So a caller must not conclude that a missing
-            topic was lost.
+            topic was lost, or that it has no records: see ``absent_of``.
         :raises ClusterOutage: for ``SETTLE_SECONDS``, brokers don't know one of the topics, or give no offset.
         """
         isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED

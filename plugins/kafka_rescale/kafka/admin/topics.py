@@ -97,6 +97,14 @@ class TopicAdmin(GrowingTopics):
             return not self._shows(name)
         return not has_code(answers[name], KafkaError.TOPIC_ALREADY_EXISTS)
 
+    def absent_of(self, names: Iterable[str]) -> set[str]:
+        """Return those topics that really do not exist. The others exist, although a broker may not know them yet.
+
+        :raises ClusterOutage: no controller answers.
+        """
+        wanted = set(names)
+        return {name for name in wanted - self.partition_counts(wanted).keys() if self.is_absent(name)}
+
     def _shows(self, name: str) -> bool:
         left = within(UNKNOWN_SECONDS)
         while not self.partition_counts([name]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from kafka_rescale.core.cluster import TopicPartition
@@ -34,9 +34,15 @@ def verdict_now(connection: KafkaConnection, state: ControlState) -> Verdict:
 
 
 def ends_of_bridged(admin: ClusterAdmin, journal: Journal | None) -> PartitionOffsets:
-    """Return the ends of the old topics of an expansion's bridges, open transactions included."""
-    sources = [m.source for m in journal.plan.bridges] if journal else []
-    return admin.end_offsets(sources, read_committed=False, if_present=True)
+    """Return the ends of the old topics of an expansion's bridges, open transactions included.
+
+    Only a topic that was deleted is left out. If a broker that has just started hid a topic, its records would
+    seem to be carried on.
+
+    :raises ClusterOutage: brokers don't know a topic that exists.
+    """
+    sources = {m.source for m in journal.plan.bridges} if journal else set()
+    return admin.end_offsets(sources - admin.absent_of(sources), read_committed=False)
 
 
 def with_live_bridge(connection: KafkaConnection, control: ControlState) -> ControlState:
@@ -94,28 +100,37 @@ def _assert_all_carried_on(connection: KafkaConnection, state: ControlState, jou
         raise PreflightRefused(found)
 
 
-def prepare(connection: KafkaConnection, plan: Plan, known: Bridge, ended: Bridge | None = None) -> None:
+def prepare(
+    connection: KafkaConnection,
+    plan: Plan,
+    known: Bridge,
+    ended: Bridge | None = None,
+    *,
+    gone: Collection[str] = (),
+) -> None:
     """Give every old partition without a position one that waits for the fence, or the proven one.
 
     :param known: tells for which partitions a missing position means that it was lost.
     :param ended: the record as it was found. If that bridge had ended, its proof replaces lost positions.
+    :param gone: old topics that were deleted; nothing of them can be carried on.
     :raises UnsafeState: a position has been lost.
     :raises Fenced: a newer attempt has taken over.
     """
     with closing_consumer(connection, plan.bridge_group) as consumer:
-        moves = known.widened(plan.bridges)
+        moves = [move for move in known.widened(plan.bridges) if move.source not in gone]
         units = units_of(moves)
         fence(connection, plan, moves)
         found = read_positions(consumer, [unit.source for unit in units])
         missing = [unit for unit in units if unit.source not in found]
         proven = _proven(ended) if ended is not None else {}
-        if lost := known.lost(plan.bridges, {*found, *proven}):
+        if lost := [at for at in known.lost(plan.bridges, {*found, *proven}) if at[0] not in gone]:
             raise UnsafeState(
                 f"group {plan.bridge_group!r}",
                 found=f"no position of {', '.join(f'{topic}-{p}' for topic, p in lost)}",
                 expected="the positions of a bridge that has begun",
-                remedy="The group was deleted, or it stood still for longer than offsets.retention.minutes. "
-                "Find in the new topic what was carried on last, and commit the offsets after it to this group.",
+                remedy="The group or the old topic was deleted, or the bridge stood still for longer than "
+                "offsets.retention.minutes. Find in the new topic what was carried on last, and commit the "
+                "offsets after it to this group; if the old topic was made anew, commit its log starts.",
             )
         waiting = Position(0, Mark(state=EMPTIED))
         divided = buckets_of(missing)

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from kafka_rescale.core.cluster import LogRange
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.plan.plan import MoveKind
 from kafka_rescale.kafka.copy.marks import RESETTING, SEEDING, Mark, Position
 from kafka_rescale.kafka.copy.settings import StaleCopy
 from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.kafka.reading.source_rules import SourceRules
+
+_RUNNING = "Delete nothing of green: it runs, and the new topic is its input."
+_GROUP = "the bridge's group (`kafka-consumer-groups.sh --reset-offsets`)"
+_IN_PLACE = (
+    "Delete nothing: the application has no other copy of this topic. Let it stay stopped, and wake its owner, "
+    "who has to find out what is missing."
+)
 
 
 def start_of(
@@ -52,12 +60,15 @@ def checked_offset(unit: CopyUnit, offset: int, log: LogRange, rules: SourceRule
         f"topic {unit.move.source} partition {unit.partition}",
         found=f"log start {log.begin}, beyond the position {offset} of its copy",
         expected="every record until it has been copied",
-        remedy="Records were deleted. Find out why, and whether the state is whole, before running again.",
+        remedy=_after_loss(unit, log.begin),
     )
 
 
 def truncated(unit: CopyUnit, offset: int, end: int | None = None) -> UnsafeState:
-    """Return the error about a log that has lost records that were read: green has records that blue lacks.
+    """Return the error about a log that has lost records that were read.
+
+    A copy then has records that its source lacks, and may be made anew. Behind a bridge, green runs on what was
+    carried on. In place there is no copy that could be made anew.
 
     :param end: None if only a broker's epochs tell it: the log may have grown past the position again.
     """
@@ -66,6 +77,32 @@ def truncated(unit: CopyUnit, offset: int, end: int | None = None) -> UnsafeStat
         f"topic {unit.move.source} partition {unit.partition}",
         found=found if end is None else f"end {end}, below the position {offset} of its copy",
         expected="a log that only grows",
-        remedy="It was truncated or recreated. Delete the green topics and the consumer group of the copy, "
-        "make sure that the state is whole, then run again.",
+        remedy=f"It was truncated or recreated. {_after_truncation(unit)}",
+    )
+
+
+def _after_loss(unit: CopyUnit, begin: int) -> str:
+    if unit.move.is_in_place:
+        return f"Records were deleted. {_IN_PLACE}"
+    if unit.move.kind is MoveKind.INPUT:
+        return (
+            "Retention was faster than the bridge: records were deleted before they were carried on, and are "
+            f"lost. Raise the retention of {unit.move.source}. {_RUNNING} To go on without these records, commit "
+            f"{begin} to {_GROUP}, and run the bridge again."
+        )
+    return "Records were deleted. Find out why, and whether the state is whole, before running again."
+
+
+def _after_truncation(unit: CopyUnit) -> str:
+    if unit.move.is_in_place:
+        return _IN_PLACE
+    if unit.move.kind is MoveKind.INPUT:
+        return (
+            f"{_RUNNING} Commit the offset of the first record that {unit.move.target} does not have (the log "
+            f"start if the topic was made anew) to {_GROUP}, and run the bridge again. Records that were gone "
+            "before they were carried on are lost."
+        )
+    return (
+        "Delete the green topics and the consumer group of the copy, make sure that the state is whole, then run "
+        "again."
     )

@@ -70,8 +70,10 @@ def _await_topic(
     tell: Callable[[str], None],
     proven: Mapping[int, int],
 ) -> None:
-    ends = admin.end_offsets([topic], if_present=True).get(topic, {})
-    begins = admin.begin_offsets([topic], if_present=True).get(topic, {})
+    # A topic that a broker does not know yet would seem to have no record that is unprocessed.
+    present = {topic} - admin.absent_of([topic])
+    ends = admin.end_offsets(present).get(topic, {})
+    begins = admin.begin_offsets(present).get(topic, {})
     waiting: dict[int, int] = {}
     told_at = -TOLD_EVERY_SECONDS
 

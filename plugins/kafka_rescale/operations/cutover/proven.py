@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.verify.promotable import (
     assert_no_findings,
@@ -12,10 +10,10 @@ from kafka_rescale.core.verify.promotable import (
     proven_until,
     required_proofs,
 )
-from kafka_rescale.core.verify.proof import CopiesCompared, needs_proof
+from kafka_rescale.core.verify.proof import needs_proof
 from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.client.waiting import now_ms, wait_until
-from kafka_rescale.kafka.copy.fences import topic_ids
+from kafka_rescale.kafka.copy.fences import topic_ids, topics_now
 from kafka_rescale.operations.expansion.rescale import Rescale
 
 NEAR_SECONDS = 30.0
@@ -30,8 +28,7 @@ def assert_begun(rescale: Rescale, journal: Journal) -> None:
     """
     if needs_proof(journal.plan):
         proof = assert_proof(journal, rescale.control.read())
-        begins = rescale.admin.begin_offsets(proof.fences.green_topics, if_present=True)
-        _assert_same(rescale, journal, [proof], begins)
+        assert_same_topics(journal, [proof], *topics_now(rescale.admin, proof.fences.green_topics))
 
 
 def await_near_proof(rescale: Rescale, journal: Journal) -> None:
@@ -71,12 +68,6 @@ def assert_proven(rescale: Rescale, journal: Journal, begins: PartitionOffsets) 
     """
     if (proofs := required_proofs(journal, rescale.control.read())) is None:
         return None
-    _assert_same(rescale, journal, proofs, begins)
-    return proofs[1]
-
-
-def _assert_same(
-    rescale: Rescale, journal: Journal, proofs: Sequence[CopiesCompared], begins: PartitionOffsets
-) -> None:
     topics = {topic for proof in proofs for topic in proof.fences.green_topics}
     assert_same_topics(journal, proofs, topic_ids(rescale.admin, topics), begins)
+    return proofs[1]

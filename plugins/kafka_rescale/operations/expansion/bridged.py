@@ -7,14 +7,17 @@ flushed lie below the topics' ends at that moment, and the bridge passes these e
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import InvalidInput, Refused, TimedOut
+from kafka_rescale.core.errors import ClusterOutage, InvalidInput, Refused, TimedOut
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB, Left, with_progress
+from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms, poll_until
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -22,6 +25,8 @@ from kafka_rescale.kafka.copy.bridging import live_progress
 
 TELL_SECONDS = 5.0
 LOOK_SECONDS = 1.0
+
+Look = tuple[ControlState, list[PartitionProgress]]
 
 
 @dataclass(frozen=True)
@@ -48,15 +53,15 @@ def wait_until_bridged(
     :param say: gets the number of records that are left, every few seconds.
     :raises InvalidInput: no bridge copies that topic.
     :raises Refused: the expansion has not been promoted, so its new topics must not get records yet.
-    :raises Outage: the bridge has not passed these ends in time.
+    :raises Outage: the bridge has not passed these ends in time, or brokers don't know all partitions.
     """
 
-    def look() -> tuple[ControlState, list[PartitionProgress]]:
+    def look() -> Look:
         state = ControlTopic(connection, application_id).read()
         _bridged(state.bridging, application_id, topic)
         return state, live_progress(connection, state)
 
-    state, progress = again_after_outage(look)
+    state, progress = _whole(look, topic)
     successors = _bridged(state.bridging, application_id, topic)
     ends = _ends(progress, successors)
     first = left = Left.of(ends, progress)
@@ -85,6 +90,45 @@ def wait_until_bridged(
         ),
     )
     return Passed(ends, first.records, successors)
+
+
+def _whole(look: Callable[[], Look], topic: str) -> Look:
+    """Return the first look that has all partitions of the bridge.
+
+    A broker that has just started may know fewer. The records in the others would not be waited for. A topic that
+    was deleted has none.
+
+    :param topic: the only old topic that counts; empty for all of them.
+    :raises ClusterOutage: brokers don't know all partitions in time.
+    """
+    hidden: list[str] = []
+
+    def whole() -> Look | None:
+        state, progress = again_after_outage(look)
+        journal = state.bridging
+        assert journal is not None
+        known = Bridge.of(journal.plan, state.bridge_of(journal)).widened(journal.plan.bridges)
+        counts = Counter(each.topic for each in progress)
+        hidden[:] = [
+            f"{counts[m.source]} of {m.source_partitions} partitions of {m.source}"
+            for m in known
+            if topic in {"", m.source} and 0 < counts[m.source] < m.source_partitions
+        ]
+        return None if hidden else (state, progress)
+
+    found = poll_until(
+        whole,
+        seconds=SETTLE_SECONDS,
+        otherwise=lambda: ClusterOutage(
+            "old topics",
+            found=f"brokers that know only {', '.join(hidden)}",
+            expected="all partitions that the bridge carries on",
+            remedy="Run again when the brokers are up, and move no producer before. If somebody has made the "
+            "topic anew, look at the last run of the bridge.",
+        ),
+    )
+    assert found is not None
+    return found
 
 
 def _told(left: Left, state: ControlState, progress: Sequence[PartitionProgress]) -> str:

@@ -114,7 +114,7 @@ def remember(
     said = positions_of(before.results.values())
     sources = [now.names[topic] for topic in found.topics]
     # In the first run, the repartition topics are made below.
-    begins = {} if backfill is not None else admin.begin_offsets(sources, if_present=True)
+    begins = {} if backfill is not None else admin.begin_offsets(set(sources) - admin.absent_of(sources))
     require_offsets(with_begun(found, now.names, committed, said), now.names, committed, begins, said)
     try:
         _check_samples(connection, admin, now, found)

@@ -43,12 +43,23 @@ def bridge(job: Job) -> None:
         job.put("done", detail=found.reason)
         return
     job.put("running")
-    known = _prepare(job, journal, state.bridge_of(journal))
-    watch = _carry_on(job, journal, known, state.replaced_promotion)
+    gone = _deleted(job, journal)
+    if len(gone) == len(journal.plan.bridges):
+        detail = f"{', '.join(sorted(gone))} was deleted: nothing is left to carry on"
+        ended = Bridge.of(journal.plan, state.bridge_of(journal)).ended_without_topics(now_ms())
+        job.put("done", detail=detail, records={Concern.BRIDGE: ended})
+        say(f"{job.key}: ended; {detail}")
+        return
+    known = _prepare(job, journal, state.bridge_of(journal), gone)
+    watch = _carry_on(job, journal, known, state.replaced_promotion, gone)
     records: Change = {Concern.BRIDGE: watch.known}
     if watch.has_ended():
         job.put("done", detail="the old topic is silent, and every record of it carried on", records=records)
         say(f"{job.key}: ended; the old topic has been silent for {job.arguments.silent_seconds} s")
+    elif watch.deleted:
+        detail = f"somebody has deleted {', '.join(watch.deleted)}; the next run goes on without it"
+        job.put("stopped", detail=detail, records=records)
+        say(f"{job.key}: {detail}")
     elif watch.has_grown():
         grown = ", ".join(f"{a.topic} to {a.count} partitions" for a in watch.known.added if not a.begun)
         detail = f"somebody has grown {grown}; the next run carries them all on"
@@ -59,7 +70,16 @@ def bridge(job: Job) -> None:
         job.put("stopped", detail=f"{attempt}, or another expansion has begun")
 
 
-def _prepare(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
+def _deleted(job: Job, journal: Journal) -> frozenset[str]:
+    """Return the old topics that were deleted since the promotion: their bridges have nothing left to do.
+
+    Before the promotion they are the application's inputs, and a bridge can't be prepared without them.
+    """
+    sources = [move.source for move in journal.plan.bridges]
+    return frozenset(ClusterAdmin(job.connection).absent_of(sources)) if journal.is_promoted else frozenset()
+
+
+def _prepare(job: Job, journal: Journal, found: Bridge | None, gone: frozenset[str] = frozenset()) -> Bridge:
     """Give every partition of the old topics a position, and return the record of the bridge."""
     plan = journal.plan
     ended = Bridge.of(plan, found)
@@ -69,7 +89,7 @@ def _prepare(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
         prepare(job.connection, plan, known)
         return known
     known = known.noticed(plan.bridges, ends_of_bridged(ClusterAdmin(job.connection), journal))
-    prepare(job.connection, plan, known, ended)
+    prepare(job.connection, plan, known, ended, gone=gone)
     known = known.with_positions()
     # Write this before any record is copied, because a later run must find the growth at the same ends. Write it
     # after all positions are committed, because it drops the proof that stands for lost ones.
@@ -77,13 +97,16 @@ def _prepare(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
     return known
 
 
-def _carry_on(job: Job, journal: Journal, known: Bridge, replaced: Journal | None) -> _Watch:
+def _carry_on(job: Job, journal: Journal, known: Bridge, replaced: Journal | None, gone: frozenset[str]) -> _Watch:
     """Copy until this run has nothing left to do, and return what the driver has seen meanwhile.
 
     :param replaced: as in ``bridging``.
+    :param gone: the old topics that were deleted before this run.
     """
-    plan, moves = journal.plan, known.widened(journal.plan.bridges)
-    carry = CarryOn(job.connection, plan, journal.attempt, uuid4().hex, added=known.added, replaced=replaced)
+    plan, moves = journal.plan, [m for m in known.widened(journal.plan.bridges) if m.source not in gone]
+    carry = CarryOn(
+        job.connection, plan, journal.attempt, uuid4().hex, added=known.added, replaced=replaced, gone=gone
+    )
     progress = CopyProgress(job.connection, plan, moves, group=plan.bridge_group)
     spark = job.spark()
     units = units_of(moves)
@@ -120,6 +143,7 @@ class _Watch:
     pacer: Pacer
     replaced: Journal | None
     recorded_ms: int = 0
+    deleted: Sequence[str] = ()
 
     def beat(self) -> None:
         """Read the state, report it, and decide whether the old topics are silent."""
@@ -128,6 +152,9 @@ class _Watch:
             return  # another expansion has begun; the tasks end by themselves
         at_ms = now_ms()
         last = ends_of_bridged(self.admin, journal)
+        if journal.is_promoted and (deleted := {unit.source[0] for unit in self.units} - last.keys()):
+            self.deleted = sorted(deleted)
+            return
         # The cutover waits for this heartbeat, so its time is now. The age of the copy means nothing before the
         # promotion.
         snapshot = replace(self.progress.read(), as_of_ms=at_ms)
@@ -153,7 +180,7 @@ class _Watch:
 
     def is_over(self) -> bool:
         """Whether this run has done all it can."""
-        return self.has_ended() or self.has_grown()
+        return self.has_ended() or self.has_grown() or bool(self.deleted)
 
     def _state(self, journal: Journal) -> str:
         if journal.is_promoted:

@@ -28,10 +28,12 @@ class CarryOn(JournalTask):
 
     :param added: known growths of the old topics; the units include all of their partitions.
     :param replaced: journal of the expansion, if another expansion has begun since; see ``bridging``.
+    :param gone: old topics that were deleted; there are no units of them.
     """
 
     added: tuple[Added, ...] = ()
     replaced: Journal | None = None
+    gone: frozenset[str] = frozenset()
 
     def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
         """Copy until the work must not go on, and return ``stopped``."""
@@ -44,7 +46,7 @@ class CarryOn(JournalTask):
                 journal = bridging(follower.latest(), self.replaced)
             if verdict != CARRY or journal is None:
                 return verdict
-            first = list(steps(journal, self.added))
+            first = list(steps(journal, self.added, self.gone))
             if not first:
                 return self._carry_on(worker, journal, follower)
         for step in first:
