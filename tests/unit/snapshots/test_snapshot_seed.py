@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import os
+import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.cluster import TopicDescription, TopicPartition
+from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.snapshots.manifest import PartitionSnapshot
+from kafka_rescale.core.snapshots.request import StoreRequest
+from kafka_rescale.core.snapshots.rows import Entry
 from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.reading import log_batches
 from kafka_rescale.spark.snapshots import seed as snapshot_seed
+from kafka_rescale.spark.snapshots.columns import table_of
 from kafka_rescale.spark.snapshots.files import StoreDirectory
-from kafka_rescale.spark.snapshots.seed import candidates_for
+from kafka_rescale.spark.snapshots.seed import SnapshotSeed, candidates_for, seeding_of
 
-from tests.support.snapshot_days import DAY, STORE, manifest_of
+from tests.support.snapshot_days import AT_MS, DAY, STORE, manifest_of
 
 APPLICATION = "orders-app"
+PLAIN = StoreRequest(name="totals", store_type="key-value")
+NOWHERE = KafkaConnection({"bootstrap.servers": "none"})
 TOPIC = TopicDescription("orders-app-g2-totals-changelog", 1, 1, {"cleanup.policy": "compact"}, topic_id="x")
 MOVE = Move(
     kind=MoveKind.CHANGELOG,
@@ -55,7 +69,81 @@ def test_only_days_that_hold_all_that_a_copy_would_are_begun_with(
     directory = StoreDirectory(str(tmp_path), APPLICATION, STORE.name)
     manifest = manifest_of(DAY, PartitionSnapshot(partition=0, position=10, end=10, rows=0))
     directory.publish(directory.begin(DAY, "x"), manifest.model_copy(update=changes))
-    connection = KafkaConnection({"bootstrap.servers": "none"})
-    found = candidates_for(connection, str(tmp_path), APPLICATION, [MOVE])
+    found = candidates_for(NOWHERE, str(tmp_path), APPLICATION, [MOVE])
     assert bool(found.by_source) is fits
     assert bool(found.remarks) is not fits
+
+
+def seeds_of(
+    location: Path, values: Sequence[bytes], partitions: int, *, with_checksums: bool
+) -> dict[TopicPartition, tuple[SnapshotSeed, ...]]:
+    """Seeds of partitions with these values; an earlier version wrote their pages without checksums."""
+    directory = StoreDirectory(str(location), APPLICATION, PLAIN.name)
+    draft, found = directory.begin(DAY, "x"), []
+    for p in range(partitions):
+        rows = table_of([Entry(f"{n:06}".encode(), v, AT_MS, n) for n, v in enumerate(values)], p, PLAIN)
+        file = directory.write(draft, p, rows)
+        if not with_checksums:
+            content = io.BytesIO()
+            pq.write_table(rows, content, compression="zstd")
+            (location / APPLICATION / PLAIN.name / draft / file).unlink()
+            file = f"part-{p:05d}-{hashlib.sha256(content.getvalue()).hexdigest()[:16]}.parquet"
+            (location / APPLICATION / PLAIN.name / draft / file).write_bytes(content.getvalue())
+        found.append(PartitionSnapshot(partition=p, position=len(values), end=len(values), rows=1, file=file))
+    manifest = manifest_of(DAY, *found, store=PLAIN)
+    directory.publish(draft, manifest)
+    return {(TOPIC.name, p.partition): (SnapshotSeed(directory, manifest, p.file, p.position),) for p in found}
+
+
+def file_of(seed: SnapshotSeed) -> Path:
+    """The file with a seed's rows."""
+    return Path(seed.directory.uri) / f"date={seed.manifest.day}" / seed.file
+
+
+@pytest.fixture
+def whole_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs that end at the seeds' positions, so that no broker is asked for what lies behind."""
+    monkeypatch.setattr(log_batches, "log_batches", lambda *_: iter(()))
+
+
+@pytest.mark.usefixtures("whole_logs")
+@pytest.mark.parametrize("with_checksums", [True, False])
+def test_neither_checking_nor_reading_holds_the_rows_of_a_partition(
+    tmp_path: Path, with_checksums: bool
+) -> None:
+    """Of one row group. Memory was held for every partition of a task at once."""
+    values = [os.urandom(8_192) for _ in range(6_000)]
+    seeds = seeds_of(tmp_path, values, 2, with_checksums=with_checksums)
+    size = min(file_of(seed).stat().st_size for (seed,) in seeds.values())
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    seeding = seeding_of(NOWHERE, seeds, dict.fromkeys(seeds, len(values)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (set(seeding.seeds), seeding.refused) == (set(seeds), ())
+    assert peak + pa.total_allocated_bytes() - before < size / 2
+    for seed in seeding.seeds.values():
+        found = []
+        for batch in seed.batches():
+            found += [row.value() for row in batch]
+            assert pa.total_allocated_bytes() - before < 0.8 * size
+        assert found == values
+        assert pa.total_allocated_bytes() - before < size / 10
+
+
+@pytest.mark.usefixtures("whole_logs")
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_file_that_is_harmed_behind_the_check_is_an_outage(tmp_path: Path, is_gone: bool) -> None:
+    """The next attempt begins the copy anew, and finds the damage before it writes."""
+    values = [os.urandom(100) for _ in range(1_000)]
+    seeds = seeds_of(tmp_path, values, 1, with_checksums=True)
+    ends = dict.fromkeys(seeds, len(values))
+    (seed,) = seeding_of(NOWHERE, seeds, ends).seeds.values()
+    file = file_of(next(iter(seeds.values()))[0])
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.unlink() if is_gone else file.write_bytes(content)
+    with pytest.raises(Outage, match="a file that can't be read any more"):
+        list(seed.batches())
+    again = seeding_of(NOWHERE, seeds, ends)
+    assert (again.seeds, len(again.refused)) == ({}, 1)

@@ -7,7 +7,7 @@ pass over names that begin with an underscore, so they take neither a draft nor 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,13 +17,15 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pydantic import ValidationError
 
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.errors import InvalidInput, Outage
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.manifest import Manifest
 from kafka_rescale.spark.jobs.arrow_place import arrow_place
 
 MANIFEST = "_manifest.json"
 _DAY, _DRAFT = "date=", "_draft-"
+_DIGEST_BYTES, _COLUMN_BYTES = 8 << 20, 1 << 20
+"""How much of a file is read at a time: for its digest, and of each column for its rows."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,10 @@ class StoreDirectory:
         """Write the rows of a partition and return the file's name; equal rows make an equal file."""
         system, root = self._place
         buffer = pa.BufferOutputStream()
-        pq.write_table(rows, buffer, compression="zstd")
+        # With checksums, a page that differs from what the digest was compared with is not taken for rows.
+        pq.write_table(rows, buffer, compression="zstd", write_page_checksum=True)
         content = buffer.getvalue()
-        name = f"part-{partition:05d}-{_digest(content)}.parquet"
+        name = f"part-{partition:05d}-{_digest([content])}.parquet"
         with system.open_output_stream(f"{root}/{draft}/{name}") as stream:
             stream.write(content)
         return name
@@ -99,9 +102,44 @@ class StoreDirectory:
                 content = stream.read()
         except OSError as error:
             raise self._unusable(day, file, str(error)[:300]) from None
-        if _digest(content) not in file:
-            raise self._unusable(day, file, "other bytes than were written")
+        self._assert_digest(day, file, [content])
         return pq.ParquetFile(pa.BufferReader(content)).read()
+
+    def check(self, day: SnapshotDay, file: str) -> None:
+        """Compare the bytes of one file of a day with the digest in its name, and keep none of them.
+
+        :raises InvalidInput: as ``read``.
+        """
+        system, root = self._place
+        try:
+            with system.open_input_stream(f"{root}/{_DAY}{day}/{file}") as stream:
+                self._assert_digest(day, file, iter(lambda: stream.read(_DIGEST_BYTES), b""))
+        except OSError as error:
+            raise self._unusable(day, file, str(error)[:300]) from None
+
+    def batches(self, day: SnapshotDay, file: str, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """Yield the rows of one file of a day, for which ``check`` has been called.
+
+        In memory there are only the pages of these rows, however large the file and its row groups are.
+
+        :param rows: at most so many at a time.
+        :raises Outage: the file can't be read any more.
+        """
+        system, root = self._place
+        try:
+            with system.open_input_file(f"{root}/{_DAY}{day}/{file}") as source:
+                # Arrow would fetch the columns of a whole row group ahead, and without a buffer a whole column.
+                parquet = pq.ParquetFile(
+                    source, pre_buffer=False, buffer_size=_COLUMN_BYTES, page_checksum_verification=True
+                )
+                yield from parquet.iter_batches(rows, columns=list(columns), use_threads=False)
+        except (OSError, pa.ArrowException) as error:
+            raise Outage(
+                f"snapshot {self.uri}/{_DAY}{day}/{file}",
+                found=f"a file that can't be read any more: {error}"[:300],
+                expected="the bytes whose digest was right before the first row was written",
+                remedy="Nothing to do here: the next attempt begins this copy anew, with another day if need be.",
+            ) from None
 
     def publish(self, draft: str, manifest: Manifest) -> None:
         """Move a draft to the place of its day. On an object store, the day is whole only with its manifest."""
@@ -129,6 +167,10 @@ class StoreDirectory:
         if system.get_file_info(f"{root}/{draft}").type == fs.FileType.Directory:
             system.delete_dir(f"{root}/{draft}")
 
+    def _assert_digest(self, day: SnapshotDay, file: str, content: Iterable[Any]) -> None:
+        if _digest(content) not in file:
+            raise self._unusable(day, file, "other bytes than were written")
+
     def _unusable(self, day: SnapshotDay, file: str, found: str) -> InvalidInput:
         return InvalidInput(
             f"snapshot {self.uri}/{_DAY}{day}/{file}",
@@ -154,5 +196,8 @@ def _move_directory(system: Any, source: str, target: str) -> None:
         system.delete_dir(source)
 
 
-def _digest(content: Any) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
+def _digest(content: Iterable[Any]) -> str:
+    digest = hashlib.sha256()
+    for block in content:
+        digest.update(block)
+    return digest.hexdigest()[:16]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_rescale.core.cluster import TopicDescription, TopicPartition
 from kafka_rescale.core.errors import InvalidInput
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from kafka_rescale.spark.snapshots.files import StoreDirectory
 
 BATCH_ROWS = 2_000
+COLUMNS = ("key", "value", "timestamp", "headers", "offset")
 CANDIDATES = 3
 """How many days are tried before the whole log is read. If a day is damaged, the day before is nearly as good."""
 
@@ -38,20 +38,22 @@ class SnapshotSeed:
     file: str
     position: int
 
-    @cached_property
-    def table(self) -> Any | None:
-        """All rows; None if there are no rows.
+    def check(self) -> None:
+        """Compare the file with its digest. The rows of a bucket's partitions don't fit into memory together.
 
-        :raises InvalidInput: the file has changed since it was written.
+        :raises InvalidInput: the file has changed since it was written, or can't be read.
         """
-        return self.directory.read(self.manifest.day, self.file) if self.file else None
+        if self.file:
+            self.directory.check(self.manifest.day, self.file)
 
     def batches(self) -> Iterator[Sequence[SeedRow]]:
-        """Yield the rows whose last record lies before the position. The other rows are in the tail of the log."""
-        if self.table is None:
+        """Yield the rows whose last record lies before the position. The other rows are in the tail of the log.
+
+        :raises Outage: the file can't be read any more.
+        """
+        if not self.file:
             return
-        columns = self.table.select(["key", "value", "timestamp", "headers", "offset"])
-        for batch in columns.to_batches(max_chunksize=BATCH_ROWS):
+        for batch in self.directory.batches(self.manifest.day, self.file, COLUMNS, BATCH_ROWS):
             rows = [
                 SeedRow(
                     row["key"],
@@ -171,7 +173,7 @@ def _obstacle(connection: KafkaConnection, source: TopicPartition, seed: Snapsho
         # They may be gone before the log is read. The snapshot's rows may include the entries that they delete.
         return f"deletions behind its position {seed.position} may be removed at any time"
     try:
-        seed.table  # noqa: B018
+        seed.check()
     except InvalidInput as error:
         return str(error)
     return ""
