@@ -95,6 +95,7 @@ def test_parts_that_are_compared_are_not_compared_again(
             assert begun is None or found.fences == begun.fences, "up to the same fence"
             begun = found
             shown = copied.control.read().results["prove"]
+            assert all(len(report.partitions) == 2 for report in found.done.values()), "those of the part"
             assert sum(not p.left for p in shown.partitions) >= 2 * len(found.done), "two of green for each part"
             assert " of 16 partitions compared" in shown.detail
 

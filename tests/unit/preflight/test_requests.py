@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import Abilities, GroupDescription
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.preflight.check import check, messages
 from kafka_rescale.core.preflight.requests import (
     ALWAYS,
@@ -16,7 +17,10 @@ from kafka_rescale.core.preflight.requests import (
     unknown_requests,
 )
 from kafka_rescale.core.preflight.situation import Situation
-from kafka_rescale.core.preflight.targets import countable_partitions
+from kafka_rescale.core.preflight.targets import RECORD_BYTES, countable_partitions
+from kafka_rescale.core.verify.fences import Fences
+from kafka_rescale.core.verify.proof import Proof
+from kafka_rescale.core.verify.report import LogCount, PartitionContent, StoreReport
 
 from tests.support.situations import TOPICS, situation
 
@@ -74,3 +78,56 @@ def test_more_partitions_than_a_report_can_hold_are_refused() -> None:
     assert not list(countable_partitions(given))
     (refusal,) = countable_partitions(situation(topics=wide))
     assert "100,000 partitions to copy; expected at most 80,000" in str(refusal)
+
+
+def test_more_partitions_than_a_proof_can_hold_are_refused() -> None:
+    """The sizes that preflight assumes are those of the record."""
+    copied = {move.source for move in situation().plan.moves}
+    for count, is_refused in ((5_500, False), (6_500, True)):
+        wide = {name: replace(topic, partitions=count) for name, topic in TOPICS.items() if name in copied}
+        given = situation(2 * count, topics=wide)
+        found = [str(each) for each in countable_partitions(given)]
+        assert bool(found) is is_refused, found
+        assert (len(full_proof(given.plan).model_dump_json()) > RECORD_BYTES) is is_refused
+    assert "26,000 partitions of changelogs that become 52,000: some 11.2 MB" in found[0]
+
+
+def full_proof(plan: Plan) -> Proof:
+    """A proof with long offsets and as many entries in each partition."""
+    many = 1_234_567_890
+    blue = {m.source: dict.fromkeys(range(m.source_partitions), many) for m in plan.changelogs}
+    green = {m.target: dict.fromkeys(range(m.target_partitions), many) for m in plan.changelogs}
+    content = {"blue_live": many, "green_live": many, "blue_hash": "0" * 16, "green_hash": "0" * 16}
+    stores = tuple(
+        StoreReport(
+            store=m.store,
+            store_type=m.store_type,
+            blue_topic=m.source,
+            green_topic=m.target,
+            blue=LogCount(),
+            green=LogCount(),
+            expired=0,
+            surplus=0,
+            partitions=tuple(PartitionContent(partition=p, **content) for p in range(m.target_partitions)),
+            blue_partitions=(many,) * m.source_partitions,
+        )
+        for m in plan.changelogs
+    )
+    return Proof(
+        application=plan.application,
+        plan=plan.fingerprint,
+        attempt=1,
+        seconds=1.0,
+        fences=Fences(
+            begun=blue,
+            green_begun=green,
+            fence=blue,
+            green_ends=green,
+            green_begins=green,
+            green_topics=dict.fromkeys(green, "id of 22 letters, as is"),
+            blue_ends=blue,
+            as_of_ms=many,
+            copied_as_of_ms=dict.fromkeys(blue, many),
+        ),
+        stores=stores,
+    )

@@ -13,7 +13,7 @@ from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.verify import parts as module
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
 from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
-from kafka_rescale.core.verify.parts import Part, parts_of, report_of, together, told_of
+from kafka_rescale.core.verify.parts import Part, ProofProgress, parts_of, report_of, together, told_of
 from kafka_rescale.core.verify.report import MAX_FINDINGS, LogCount, PartitionContent, StoreReport
 
 from tests.integration.copy_helpers import plan_of
@@ -87,7 +87,58 @@ def test_the_reports_of_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert whole.failures == {Oracle.STATE: 3}
     assert len(whole.findings) == MAX_FINDINGS
     assert [p.blue_hash for p in whole.partitions] == ["0000000300000000", "0000000300000000"]
-    assert whole.blue_partitions == (3, 3)
+    assert whole.blue_partitions == (3, 3, 3, 3)
+
+
+def test_what_a_proof_in_progress_notes_grows_with_the_partitions_and_not_with_the_parts() -> None:
+    """500 partitions become 1,000, and 2 000 000 000 records are compared in 100 parts: it was 10.7 MiB."""
+    parts = [Part(store="totals", number=n, of=100, modulus=500) for n in range(100)]
+    done = {part.name: part.shortened(one_part(part, 500, 1_000)) for part in parts}
+    progress = ProofProgress(
+        plan="p", attempt=1, fences=fences_of(Journal(plan=plan_of("s", move(500, 1_000)))), done=done
+    )
+    assert len(progress.model_dump_json()) < 400_000
+
+
+@pytest.mark.parametrize(
+    "by_earlier_version", [frozenset[int](), frozenset({0}), frozenset({2, 3}), frozenset(range(4))]
+)
+@pytest.mark.usefixtures("small")
+def test_parts_that_an_earlier_version_has_noted_add_up_with_shortened_ones(
+    by_earlier_version: frozenset[int],
+) -> None:
+    plan = plan_of("shop", move(4, 8))
+    fences = fences_of(Journal(plan=plan))
+    parts = parts_of(plan, fences)
+    full = {part.name: one_part(part, 4, 8) for part in parts}
+    noted = {p.name: full[p.name] if p.number in by_earlier_version else p.shortened(full[p.name]) for p in parts}
+    read = ProofProgress.model_validate_json(
+        ProofProgress(plan="p", attempt=1, fences=fences, done=noted).model_dump_json()
+    )
+
+    (whole,) = report_of(read.done, plan, fences)
+
+    assert [(p.partition, p.green_live, p.blue_hash) for p in whole.partitions] == [
+        (p, 10 + p, f"{p:08x}80000000") for p in range(8)
+    ]
+    assert whole.blue_partitions == (100, 101, 102, 103)
+    for part in parts:
+        assert part.shortened(part.widened(noted[part.name], 4)) == part.shortened(full[part.name])
+
+
+def one_part(part: Part, source: int, target: int) -> StoreReport:
+    """The report of a part as a comparison makes it: with every partition of the store."""
+    empty = {"blue_live": 0, "green_live": 0, "blue_hash": "0" * 16, "green_hash": "0" * 16}
+    partitions = (
+        PartitionContent(
+            partition=p,
+            **{**empty, "green_live": 10 + p, "blue_hash": f"{p:08x}80000000"} if part.has(p) else empty,
+        )
+        for p in range(target)
+    )
+    blue = tuple(100 + p if part.has(p) else 0 for p in range(source))
+    changes = {"partitions": tuple(partitions), "blue_partitions": blue, "failures": {}, "findings": ()}
+    return report(1).model_copy(update=changes)
 
 
 def report(n: int) -> StoreReport:
@@ -103,7 +154,7 @@ def report(n: int) -> StoreReport:
         expired=n,
         surplus=0,
         partitions=tuple(PartitionContent(partition=p, **content) for p in range(2)),
-        blue_partitions=(n, n),
+        blue_partitions=(n,) * 4,
         excused=n,
         failures={Oracle.STATE: n},
         findings=(found,) * MAX_FINDINGS,

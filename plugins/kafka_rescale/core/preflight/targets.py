@@ -14,6 +14,8 @@ from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.core.plan.raised_limits import raised_until
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.topic_names import LONGEST_NAME, too_long
+from kafka_rescale.core.values import size
+from kafka_rescale.core.verify.proof import needs_proof
 
 TIMESTAMPS = "message.timestamp.type"
 BY_BROKERS, BY_PRODUCERS = "LogAppendTime", "CreateTime"
@@ -22,6 +24,10 @@ _LIMITS = (LARGEST, BEFORE, AFTER, EITHER)
 
 MOST_PARTITIONS = 80_000
 """A report has some 113 bytes per partition, and a control record at most 10 MiB."""
+
+RECORD_BYTES = 10 * 1024 * 1024
+PROVEN_BLUE_BYTES, PROVEN_GREEN_BYTES = 60, 185
+"""What the record of a proof has per partition of a changelog: of blue positions, of green ends and contents."""
 
 
 def kept_times(situation: Situation) -> Iterator[Finding]:
@@ -47,7 +53,7 @@ def kept_times(situation: Situation) -> Iterator[Finding]:
 
 
 def countable_partitions(situation: Situation) -> Iterator[Finding]:
-    """Yield one finding if the job that follows all copies would have more partitions than its report can hold."""
+    """Yield one finding if there are more partitions than a report of the copies, or the proof, can hold."""
     copied = sum(move.source_partitions for move in situation.plan.moves)
     if copied > MOST_PARTITIONS:
         yield Finding(
@@ -55,6 +61,17 @@ def countable_partitions(situation: Situation) -> Iterator[Finding]:
             f"{copied:,} partitions to copy",
             f"at most {MOST_PARTITIONS:,}: catch_up reports on each of them in one control record",
             "This version can't expand such an application: see docs/scale.md.",
+        )
+        return
+    proven = situation.plan.changelogs if needs_proof(situation.plan) else ()
+    blue, green = sum(m.source_partitions for m in proven), sum(m.target_partitions for m in proven)
+    needed = blue * PROVEN_BLUE_BYTES + green * PROVEN_GREEN_BYTES
+    if needed > RECORD_BYTES:
+        yield Finding(
+            f"expansion of {situation.blue}",
+            f"{blue:,} partitions of changelogs that become {green:,}: some {size(needed)} in the proof's record",
+            f"at most {size(RECORD_BYTES)}: the proof names each of them in one control record",
+            "Expand to fewer partitions: see docs/scale.md.",
         )
 
 

@@ -56,6 +56,28 @@ class Part(Value):
         """Return the pair with only this part's partitions to read."""
         return pair.model_copy(update={"blue": self._narrowed(pair.blue), "green": self._narrowed(pair.green)})
 
+    def shortened(self, report: StoreReport) -> StoreReport:
+        """Return the report of this part with only its own partitions.
+
+        The record of a proof in progress has the reports of all parts. If each of them had all partitions, a store
+        with many partitions and many parts would not fit into a control record.
+        """
+        blue = tuple(live for p, live in enumerate(report.blue_partitions) if self.has(p))
+        green = tuple(each for each in report.partitions if self.has(each.partition))
+        return report.model_copy(update={"partitions": green, "blue_partitions": blue})
+
+    def widened(self, report: StoreReport, source_partitions: int) -> StoreReport:
+        """Return a report with a place for each partition of blue.
+
+        :param report: the report of this part. If an earlier version has noted it, it has all partitions already.
+        :param source_partitions: blue's partition count.
+        """
+        if len(report.blue_partitions) == source_partitions:
+            return report
+        own = iter(report.blue_partitions)
+        blue = tuple(next(own, 0) if self.has(p) else 0 for p in range(source_partitions))
+        return report.model_copy(update={"blue_partitions": blue})
+
     def progress(self, topic: str, fences: Fences, share: float, *, is_ours: bool) -> Iterator[PartitionProgress]:
         """Yield how far its partitions of green are compared.
 
@@ -81,7 +103,7 @@ class ProofProgress(Value):
     :param plan: fingerprint of the plan.
     :param attempt: number of the attempt in the journal.
     :param fences: the fences with which it began.
-    :param done: reports by the names of the parts.
+    :param done: reports by the names of the parts, each with its own partitions (``Part.shortened``).
     """
 
     plan: str
@@ -133,8 +155,9 @@ def _kind(move: Move) -> tuple[bool, bool]:
 def report_of(parts: Mapping[str, StoreReport], plan: Plan, fences: Fences) -> tuple[StoreReport, ...]:
     """Return the reports of all stores, in the order of the plan's changelogs, from the reports of their parts."""
     found: dict[str, StoreReport] = {}
+    sources = {move.store: move.source_partitions for move in plan.changelogs}
     for part in parts_of(plan, fences):
-        report = parts[part.name]
+        report = part.widened(parts[part.name], sources[part.store])
         found[part.store] = found[part.store].plus(report) if part.store in found else report
     return tuple(found[move.store] for move in plan.changelogs)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from operator import add
 
@@ -102,7 +102,7 @@ class StoreReport(Value):
                 "green": self.green.plus(other.green),
                 "expired": self.expired + other.expired,
                 "surplus": self.surplus + other.surplus,
-                "partitions": tuple(a.plus(b) for a, b in zip(self.partitions, other.partitions, strict=True)),
+                "partitions": _merged(self.partitions, other.partitions),
                 "blue_partitions": tuple(map(add, self.blue_partitions, other.blue_partitions)),
                 "excused": None if self.excused is None else self.excused + (other.excused or 0),
                 "failures": failures,
@@ -193,6 +193,15 @@ class Report(Value):
 def compared_stores(stores: Iterable[StoreReport]) -> dict[str, int]:
     """Return the names of the findings about stores, each with the number of violations."""
     return {s.finding: sum(s.failures.values()) for s in stores if not s.passed}
+
+
+def _merged(a: Sequence[PartitionContent], b: Sequence[PartitionContent]) -> tuple[PartitionContent, ...]:
+    """Add contents by partition, in the order of the partitions. The report of a part may lack some."""
+    found: dict[int, PartitionContent] = {}
+    for each in (*a, *b):
+        known = found.get(each.partition)
+        found[each.partition] = known.plus(each) if known is not None else each
+    return tuple(found[partition] for partition in sorted(found))
 
 
 def _hash_sum(a: str, b: str) -> str:

@@ -52,7 +52,7 @@ class ProofParts:
         self.parts = parts_of(journal.plan, fences)
         self._moves = {move.store: move for move in journal.plan.changelogs}
         self._readings = Readings()
-        self._done, self._lock = dict(done), Lock()
+        self._done, self._lock = self._shortened(done), Lock()
         self._began, self._found_done = time.monotonic(), frozenset(self._done)
         self._admin = ClusterAdmin(connection)
 
@@ -127,11 +127,20 @@ class ProofParts:
         def compared(batch: Sequence[Part]) -> Sequence[StoreReport]:
             reports = self._compared(spark, batch, pace.await_turn() if pace is not None else None)
             with self._lock:
-                self._done.update(zip((part.name for part in batch), reports, strict=True))
+                for part, report in zip(batch, reports, strict=True):
+                    self._done[part.name] = part.shortened(report)
             return reports
 
         compare_each(together(left, self._moves), compared, lambda: self.told)
         return self.reports
+
+    def _shortened(self, done: Mapping[str, StoreReport]) -> dict[str, StoreReport]:
+        """Return reports of parts as this version notes them. An earlier version has noted more."""
+        return {
+            part.name: part.shortened(part.widened(done[part.name], self._moves[part.store].source_partitions))
+            for part in self.parts
+            if part.name in done
+        }
 
     def _compared(
         self, spark: SparkSession, batch: Sequence[Part], paced: PacedReading | None
