@@ -33,6 +33,8 @@ from kafka_rescale.kafka.client.waiting import poll_until
         (KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ClusterOutage),
         (KafkaError.KAFKA_STORAGE_ERROR, ClusterOutage),
         (KafkaError.INVALID_TXN_STATE, ClusterOutage),
+        # No sign of a newer attempt: brokers also forget an id that was not used for a week.
+        (KafkaError.INVALID_PRODUCER_ID_MAPPING, ClusterOutage),
         (KafkaError._FENCED, Fenced),
         (KafkaError.INVALID_PRODUCER_EPOCH, Fenced),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, InvalidInput),

@@ -130,6 +130,27 @@ def test_a_transaction_that_was_open_for_too_long_is_not_told_to_be_fenced(
         write()
 
 
+class Forgotten(Client):
+    """A producer whose transactional id the brokers have forgotten. After an abort it has a new id."""
+
+    def produce(self, *_: Any, **__: Any) -> None:
+        if "abort" not in self.calls:
+            raise KafkaException(KafkaError(KafkaError.INVALID_PRODUCER_ID_MAPPING, "expired", False, False, True))
+
+    def poll(self, _: float) -> None: ...
+
+
+def test_an_id_that_brokers_have_forgotten_is_no_sign_of_a_newer_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(begin, "Producer", Forgotten)
+    producer = UnitProducer(KafkaConnection({"bootstrap.servers": "nowhere:9092"}), "a unit", "id", 1_000)
+    with pytest.raises(Rewound, match="expired"), producer.transaction():
+        producer.produce("t", b"v", b"k", 0, timestamp=1)
+    with producer.transaction():
+        producer.produce("t", b"v", b"k", 0, timestamp=1)
+    client: Any = producer._producer
+    assert client.calls == ["begin", "abort", "begin"]
+
+
 class Hanging(Client):
     """A producer whose commit never returns, as with a coordinator that the library has dropped."""
 

@@ -23,6 +23,8 @@ BROKER_ERRORS: Mapping[ErrorClass, Mapping[str, str]] = {
         "FENCED_LEADER_EPOCH": "the leader has changed",
         "FETCH_SESSION_ID_NOT_FOUND": "the broker has forgotten the fetch session; the client opens a new one",
         "INVALID_FETCH_SESSION_EPOCH": "the fetch session is out of step; the client opens a new one",
+        "INVALID_PRODUCER_ID_MAPPING": "brokers forget a transactional id that is not used for a week; if a newer "
+        "producer has taken it, the next request tells",
         "INVALID_REGISTRATION": "the controller does not know yet that the broker has restarted",
         "INVALID_SHARE_SESSION_EPOCH": "the session is out of step; the client opens a new one",
         "KAFKA_STORAGE_ERROR": "the broker's disk fails; another replica takes over",
@@ -66,7 +68,6 @@ BROKER_ERRORS: Mapping[ErrorClass, Mapping[str, str]] = {
     },
     ErrorClass.FENCED: {
         "INVALID_PRODUCER_EPOCH": "a newer producer has the same transactional id",
-        "INVALID_PRODUCER_ID_MAPPING": "another producer has the transactional id",
         "PRODUCER_FENCED": "a newer producer has the same transactional id",
     },
     ErrorClass.GROUP_IN_USE: {

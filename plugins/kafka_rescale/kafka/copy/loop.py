@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.errors import ClusterOutage
+from kafka_rescale.core.errors import ClusterOutage, Outage
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.bounded_call import StuckCall
@@ -48,6 +49,8 @@ from kafka_rescale.kafka.reading.log_range import log_range
 
 log = logging.getLogger(__name__)
 
+ANNOUNCED_SECONDS, TRIED_SECONDS = 3_600.0, 60.0
+"""How long a worker that only waits lets pass until it announces itself again, and until it tries that again."""
 ANSWER_SECONDS = 0.01
 """A producer does not report records that have arrived. So a wait for answers always takes its full time."""
 
@@ -82,7 +85,7 @@ class CopyWorker:
             CopyClients, connection, plan, units, settings, group or plan.copy_group, rules.batch_bytes
         )
         self._clients = self._opened()
-        self._session = ""
+        self._session, self._announce_at = "", math.inf
         self._limits: Mapping[TopicPartition, int] = {}
         self._silence = Silence(self.writers, settings.stall_seconds)
         self._watch = Watch(settings.still_seconds)
@@ -149,8 +152,30 @@ class CopyWorker:
             self._announce(session)
         except StuckCall as stuck:
             self._renew(stuck, self.writers)
+            # The old clients had no records in their transactions.
+            self.commits.has_rewound = False
             self._announce(session)
-        self._session = session
+        self._session, self._announce_at = session, time.monotonic() + ANNOUNCED_SECONDS
+        self._watch.moved(self.writers)
+
+    def announce_again(self) -> None:
+        """Announce this worker once an hour, while it has nothing to write.
+
+        By default, brokers forget after seven days what a group without members has committed, and also the
+        transactional id of a producer that commits nothing. Approvals and windows may take longer. If the brokers
+        don't answer, this is tried again a minute later.
+
+        :raises Fenced: a newer attempt has taken over.
+        """
+        if time.monotonic() < self._announce_at:
+            return
+        try:
+            self.announce(self._session)
+        except Outage as outage:
+            log.warning("that this worker is up could not be noted again; trying again: %s", outage)
+            # The next try may take new clients, although the last ones have not helped.
+            self._watch.moved(self.writers)
+            self._announce_at = time.monotonic() + TRIED_SECONDS
 
     def step(self, seconds: float | None = None) -> int:
         """Copy the records that can be read now, and return their number; rest if the share is used up.

@@ -42,6 +42,9 @@ class CarryOn(JournalTask):
             worker.announce(self.session)
             journal = bridging(follower.first(), self.replaced)
             while (verdict := self.verdict(journal)) == WAIT:
+                # Not while blue stops: that would lengthen the pause.
+                if journal is not None and journal.phase is Phase.WARMING:
+                    worker.announce_again()
                 time.sleep(LIVE_STEP_SECONDS)
                 journal = bridging(follower.latest(), self.replaced)
             if verdict != CARRY or journal is None:

@@ -116,6 +116,9 @@ class Follow(JournalTask):
             carrier.announce(self.session)
             announced.append(self.session)
             while not (verdict := self.verdict(journal := follower.latest())):
+                # Not while blue stops: that would lengthen the pause.
+                if journal is not None and journal.phase is Phase.WARMING:
+                    carrier.announce_again()
                 worker.step(LIVE_STEP_SECONDS)
             if journal is None or journal.captured is None or verdict in {FINISHED, STOPPED}:
                 return verdict
