@@ -135,13 +135,7 @@ class Cutover:
         try:
             journal = self._read()
             self._timings = Timings({**journal.timings, **self._timings})
-            if journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}:
-                raise UnsafeState(
-                    f"expansion of {journal.plan.application}",
-                    found=journal.told,
-                    expected="an attempt in progress",
-                    remedy="Trigger the expansion again: it continues with the copies that exist.",
-                )
+            journal.assert_not_rolled_back()
             if journal.phase is Phase.WARMING:
                 journal = self._prepare(journal)
             if journal.phase is Phase.QUIESCING:
