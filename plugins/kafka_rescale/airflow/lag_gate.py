@@ -147,11 +147,16 @@ def look(connection: KafkaConnection, gate: Gate) -> Reading:
     return Reading(reason, measured or decision, awaited, progress)
 
 
-def phase_of(connection: KafkaConnection, application: str) -> Phase | None:
-    """Return the phase of an application's expansion; None if the application never had an expansion."""
+def journal_of(connection: KafkaConnection, application: str) -> Journal | None:
+    """Return the journal of an application's expansion; None if the application never had an expansion."""
     from kafka_rescale.kafka.control.control_topic import ControlTopic
 
-    journal = ControlTopic(connection, application).read().journal
+    return ControlTopic(connection, application).read().journal
+
+
+def phase_of(connection: KafkaConnection, application: str) -> Phase | None:
+    """Return the phase of an application's expansion; None if the application never had an expansion."""
+    journal = journal_of(connection, application)
     return journal.phase if journal is not None else None
 
 

@@ -27,6 +27,20 @@ def lifecycle_of(application: Application, has_members: Callable[[str], bool]) -
     return load(spec, application.internal_prefix)
 
 
+def stop_in_time(lifecycle: Lifecycle, instance: Instance, seconds: float) -> None:
+    """Stop an instance set within a pause. Only a person is waited for no longer than the pause may last.
+
+    A command or a method has a limit of its own: broken off, it might go on stopping what is started again.
+
+    :param seconds: how long the pause may still last.
+    :raises Outage: the instance set could not be stopped in time.
+    """
+    if isinstance(lifecycle, Person):
+        lifecycle.stop(instance, seconds)
+    else:
+        lifecycle.stop(instance)
+
+
 def gated_start(application: Application, lifecycle: Lifecycle) -> Start | None:
     """Return the call that starts an instance set behind the warm-up gate; None if it is not declared.
 

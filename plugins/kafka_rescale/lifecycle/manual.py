@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 
@@ -45,23 +46,30 @@ class Person:
         what = f"START {instance.application_id} BEHIND THE HOLD GATE for {instance.partitions} partitions"
         log.warning("PLEASE %s%s NOW. %s", what, _reading(instance), self._spec.start_held or "")
 
-    def stop(self, instance: Instance) -> None:
-        """Ask the person for a stop and wait until the group has no members."""
+    def stop(self, instance: Instance, seconds: float = math.inf) -> None:
+        """Ask the person for a stop and wait until the group has no members.
+
+        :param seconds: how long the caller can wait, if that is less than the file's ``timeout_seconds``.
+        """
         what = f"STOP every instance of {instance.application_id}"
-        self._ask(what, f"{self._spec.instructions} ({LINGERS})".strip(), instance, running=False)
+        instructions = f"{self._spec.instructions} ({LINGERS})".strip()
+        self._ask(what, instructions, instance, running=False, seconds=seconds)
 
     def is_running(self, instance: Instance) -> bool:
         """Return whether the group has members. This call asks Kafka, not the person."""
         return self._has_members(instance.application_id)
 
-    def _ask(self, what: str, instructions: str, instance: Instance, *, running: bool) -> None:
-        deadline = time.monotonic() + self._spec.timeout_seconds
+    def _ask(
+        self, what: str, instructions: str, instance: Instance, *, running: bool, seconds: float = math.inf
+    ) -> None:
+        longest = min(seconds, self._spec.timeout_seconds)
+        deadline = time.monotonic() + longest
         log.warning("PLEASE %s NOW. %s", what, instructions)
         while self._has_members(instance.application_id) is not running:
             if time.monotonic() > deadline:
                 raise TimedOut(
                     f"a person to do what the manual lifecycle asks for: {what}",
-                    seconds=self._spec.timeout_seconds,
+                    seconds=longest,
                     remedy="Do it and retry the task, or let it roll back.",
                 )
             time.sleep(_POLL_SECONDS)

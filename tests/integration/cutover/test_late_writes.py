@@ -52,3 +52,16 @@ def test_it_is_accepted_as_far_as_it_was_seen(client: dict[str, str], unique: st
             is_still()
         accepts(f"{changelog}-1:0-{last}")
         is_still()
+
+    # The changelog is deleted: an acceptance of that does not cover the topic that an instance makes anew.
+    for lost, change in (
+        (f"lost:{changelog}", lambda: admin.delete_topics([changelog])),
+        (f"lost:{changelog}:0", lambda: admin.ensure_topic(changelog, 3, 1, {})),
+    ):
+        with pytest.raises(Refused, match="expected a finding by exactly this name"):
+            accepts(lost)
+        change()
+        with pytest.raises(UnsafeState, match=f"other topics by their names: {lost};"):
+            is_still()
+        accepts(lost)
+        is_still()

@@ -56,7 +56,7 @@ def yarn(monkeypatch: pytest.MonkeyPatch) -> Yarn:
     monkeypatch.setattr(spark_submit.SparkSubmitHook, "submit", submit)
     monkeypatch.setattr(spark_submit.requests, "get", fake.get)
     monkeypatch.setattr(RescaleSparkSubmitOperator, "_package_zip", staticmethod(lambda directory: "package.zip"))
-    monkeypatch.setattr("kafka_rescale.airflow.operators.spark_submit.phase_of", lambda *_: None)
+    monkeypatch.setattr("kafka_rescale.airflow.operators.spark_submit.journal_of", lambda *_: None)
     monkeypatch.setattr("kafka_rescale.airflow.operators.spark_submit.result_of", lambda *_: {"state": "done"})
     return fake
 

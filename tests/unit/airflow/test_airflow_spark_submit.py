@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,12 +16,13 @@ import psutil
 import pytest
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.spark.connection import require_spark_master
-from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.core.errors import InvalidInput, Outage
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
 from kafka_rescale.spark.jobs.files import FETCHED, connector, require_spark_files
 
 from testbed.jars import jars_directory
 from testbed.processes import is_running, wait_until
+from tests.support.expansion.gate_world import PLAN
 
 PASSWORD = "not-to-be-seen"
 KAFKA = {"bootstrap.servers": "localhost:9092", "sasl.password": PASSWORD}
@@ -54,7 +56,7 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(SparkSubmitHook, "submit", lambda hook, application: hooks.append(hook))
     monkeypatch.setattr(RescaleSparkSubmitOperator, "_package_zip", staticmethod(lambda directory: "package.zip"))
     module = "kafka_rescale.airflow.operators.spark_submit"
-    monkeypatch.setattr(f"{module}.phase_of", lambda connection, application: Phase.WARMING)
+    monkeypatch.setattr(f"{module}.journal_of", lambda connection, application: Journal(plan=PLAN))
     monkeypatch.setattr(f"{module}.result_of", lambda connection, application, key: {"job": key})
     return hooks
 
@@ -64,15 +66,18 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_no_driver_is_started_to_copy_where_nothing_is_left_to_be_copied(
     connections: pytest.MonkeyPatch, submitted: list[Any], job: str, phase: Phase | None
 ) -> None:
-    """A run that continues shall start green as soon as it can. In a run that is rolled back, nothing moves."""
+    """A run that continues shall start green as soon as it can. After a rollback, no task says that it is done."""
+    journal = None if phase is None else Journal(plan=PLAN, phase=phase)
     connections.setattr(
-        "kafka_rescale.airflow.operators.spark_submit.phase_of", lambda _, application: {"x": phase}[application]
+        "kafka_rescale.airflow.operators.spark_submit.journal_of",
+        lambda _, application: {"x": journal}[application],
     )
-    operator(job=job).execute(context())
+    rolled_back = phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK} and job != "verify"
+    refused = pytest.raises(UnsafeState, match="Trigger the expansion again") if rolled_back else nullcontext()
+    with refused:
+        operator(job=job).execute(context())
     promoted = phase in {Phase.PROMOTED, Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE}
-    rolled_back = phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}
-    is_over = {"move": rolled_back, "verify": False}.get(job, promoted)
-    assert bool(submitted) is not is_over
+    assert bool(submitted) is not (rolled_back or (promoted and job not in {"move", "verify"}))
 
 
 @pytest.mark.parametrize(

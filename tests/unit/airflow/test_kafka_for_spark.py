@@ -50,7 +50,7 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr("airflow.providers.apache.spark.hooks.spark_submit.kube_client", object(), raising=False)
     monkeypatch.setattr(SparkSubmitHook, "submit", lambda hook, application: asked.append(hook))
     monkeypatch.setattr(RescaleSparkSubmitOperator, "_package_zip", staticmethod(lambda directory: "package.zip"))
-    monkeypatch.setattr("kafka_rescale.airflow.operators.spark_submit.phase_of", lambda *_: None)
+    monkeypatch.setattr("kafka_rescale.airflow.operators.spark_submit.journal_of", lambda *_: None)
     monkeypatch.setattr("kafka_rescale.airflow.operators.spark_submit.result_of", lambda *_: {})
     return asked
 

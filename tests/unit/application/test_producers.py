@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.cluster import GroupDescription, TopicDescription
 from kafka_rescale.core.control.generations import Generations, promoted_generations
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
+from kafka_rescale.core.errors import InvalidInput, Outage, TimedOut, UnsafeState
 from kafka_rescale.operations.application.load import load_application
 from kafka_rescale.operations.expansion import producers
 
@@ -146,7 +146,7 @@ def test_an_application_that_is_being_expanded_is_not_held(
 ) -> None:
     write_upstream(directory)
     with pytest.raises(UnsafeState, match="application upstream: found an expansion of it in phase warming"):
-        producers.hold(downstream(directory, monkeypatch, in_phase(Phase.WARMING)))
+        producers.hold(downstream(directory, monkeypatch, in_phase(Phase.WARMING)), lambda: 60.0)
 
 
 def declared(*commands: dict[str, Any]) -> Any:
@@ -174,4 +174,14 @@ def test_a_stop_that_does_not_end_fails_in_time() -> None:
         Outage,
         match=r"stop command of the producers of t0: found exit code 124 \(the command did not end within 1 s\)",
     ):
-        producers.hold(declared(commands))
+        producers.hold(declared(commands), lambda: 60.0)
+
+
+def test_a_person_is_waited_for_no_longer_than_the_pause_may_last(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_application(directory, application_id="upstream", lifecycle={"type": "manual"})
+    expansion = downstream(directory, monkeypatch, ControlState())
+    expansion.admin.describe_group = lambda name: GroupDescription(name, "Stable", ("m",))
+    with pytest.raises(TimedOut, match=r"after 0\.2 s waiting for a person .*: STOP every instance of upstream"):
+        producers.hold(expansion, lambda: 0.2)

@@ -29,6 +29,8 @@ from tests.support.expansion.growing_steps import (
 from tests.support.expansion.growing_world import BEFORE, NAME, OUTPUT, OWNER, GrowingWorld
 from tests.support.plans import in_place_plan
 
+STATE = "orders-app-per-customer-changelog"
+
 
 @pytest.fixture(autouse=True)
 def _no_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,11 +57,28 @@ class TestSomebodyStartsItMeanwhile:
         stopped.running = stopped.members = True
         with pytest.raises(UnsafeState, match="while its topics are being re-partitioned"):
             cut_over()
-        assert len(stopped.ends["orders-app-per-customer-changelog"]) == BEFORE
+        assert len(stopped.ends[STATE]) == BEFORE
 
     def test_what_it_has_processed_is_found(self, stopped: GrowingWorld) -> None:
         stopped.offsets[NAME]["orders"][2] += 1
-        with pytest.raises(UnsafeState, match="offsets of orders-2 committed since it was stopped"):
+        with pytest.raises(UnsafeState, match="offsets of orders-2 committed since it was stopped") as refused:
+            cut_over()
+        assert len(stopped.ends[STATE]) == BEFORE
+        assert f"group {NAME} " in refused.value.remedy
+        assert ": orders-2 to 12. Then clear" in refused.value.remedy
+        assert "neither state nor" in refused.value.remedy
+        # A person does what the error says.
+        stopped.offsets[NAME]["orders"][2] = 12
+        cut_over()
+        assert_grown(stopped)
+
+    def test_what_it_has_written_is_told_until_records_were_moved(self, stopped: GrowingWorld) -> None:
+        stopped.offsets[NAME]["orders"][2] += 1
+        stopped.ends[STATE][3] += 4
+        with pytest.raises(UnsafeState, match=f"{STATE}-3 from 13 on. Where they are state, it counts"):
+            cut_over()
+        stopped.ends = {t: {**of, **dict.fromkeys(range(BEFORE, 8), 0)} for t, of in stopped.ends.items()}
+        with pytest.raises(UnsafeState, match="can't be told any more, because records were moved"):
             cut_over()
 
     def test_it_is_not_taken_for_the_one_that_was_started_here(

@@ -5,17 +5,20 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from kafka_rescale.core.application.lifecycles import ManualLifecycle
 from kafka_rescale.core.control.journal import Journal, Phase
-from kafka_rescale.core.errors import ClusterOutage, NotLetIn, Outage
+from kafka_rescale.core.errors import ClusterOutage, NotLetIn, Outage, TimedOut
 from kafka_rescale.kafka.client.waiting import within
-from kafka_rescale.operations.cutover import growing, jobs_beside, persistence
+from kafka_rescale.lifecycle.manual import Person
+from kafka_rescale.operations.cutover import cutover, growing, jobs_beside, persistence
 from kafka_rescale.operations.cutover.persistence import insist, state_of_pause
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.expansion.rescale import Rescale
-from kafka_rescale.operations.expansion.rollback import roll_back
+from kafka_rescale.operations.expansion.rollback import RollBack, roll_back
 
 from tests.support.expansion.growing_steps import (
     APPLICATION,
@@ -112,6 +115,30 @@ def test_past_the_limit_of_the_pause_it_is_rolled_back_as_soon_as_they_answer(
     assert len(opened) == 2
     assert world.running
     assert world.journal.phase is Phase.ROLLED_BACK
+
+
+def test_a_person_who_does_not_answer_is_waited_for_no_longer_than_the_pause_may_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Producers are held by then. The lifecycle itself would wait for half an hour."""
+    world = GrowingWorld()
+    person = Person(ManualLifecycle(type="manual"), lambda _: world.running)
+    application = APPLICATION.model_copy(update={"max_pause_seconds": 1})
+    rescale = replace(world.rescale, lifecycle=person, application=application)
+    monkeypatch.setattr(Rescale, "open", lambda *_: rescale)
+    rolled_back: list[str] = []
+
+    def rolls_back(*_: Any, reason: str, **__: Any) -> RollBack:
+        rolled_back.append(reason)
+        return RollBack(True, "rolled back")
+
+    monkeypatch.setattr(cutover, "roll_back", rolls_back)
+    began = time.monotonic()
+    with pytest.raises(TimedOut, match=f"waiting for a person .*: STOP every instance of {NAME}") as late:
+        cut_over()
+    assert time.monotonic() - began < 60
+    assert late.value.seconds <= 1
+    assert rolled_back == [str(late.value)]
 
 
 def test_a_promotion_of_which_only_the_answer_was_lost_is_brought_to_its_end(

@@ -147,6 +147,17 @@ def test_without_a_store_there_is_nothing_to_restore(
     assert "no store of its own" in caplog.text
 
 
+@pytest.mark.parametrize("phase", [Phase.ROLLING_BACK, Phase.ROLLED_BACK])
+@pytest.mark.parametrize("declared", [None, application("shop")], ids=["pre-warmed", "never pre-warmed"])
+def test_cleared_after_a_rollback_it_does_not_seem_to_be_done(
+    monkeypatch: pytest.MonkeyPatch, phase: Phase, declared: Any
+) -> None:
+    world = GateWorld(journal=Journal(plan=PLAN, phase=phase, rollback_reason="the disks are full"))
+    with pytest.raises(UnsafeState, match=f"{phase}, because: the disks are full.*Trigger the expansion again"):
+        run(world, monkeypatch, declared)
+    assert world.done == []
+
+
 def test_once_the_cutover_has_begun_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     world = GateWorld(journal=Journal(plan=PLAN, phase=Phase.QUIESCING, prewarmed={"restore": 5.0}))
     assert run(world, monkeypatch) == {"restore": 5.0}

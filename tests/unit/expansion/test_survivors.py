@@ -18,10 +18,13 @@ CAPTURED: PartitionOffsets = {"shop-totals-changelog": {0: 5, 1: 7}, "shop-names
 JOURNAL = Journal(plan=PLAN, phase=Phase.STARTED, captured=Captured(changelog_ends=CAPTURED))
 LATE = {**CAPTURED, "shop-totals-changelog": {0: 5, 1: 9}}
 FINDING = "shop-totals-changelog-1:7-8"
+LOST = "lost:shop-totals-changelog"
 
 
 def still(ends: PartitionOffsets, *accepted: str, plan: str = PLAN.fingerprint) -> None:
-    admin: Any = SimpleNamespace(end_offsets=lambda topics, if_present: {t: ends[t] for t in topics if t in ends})
+    admin: Any = SimpleNamespace(
+        end_offsets=lambda topics, if_present: {t: ends[t] for t in topics if t in ends}, is_absent=lambda _: True
+    )
     known = [Acceptance(plan=plan, finding=f, records=2, by="ada", at_ms=1, reason="mended") for f in accepted]
     assert_still(admin, JOURNAL, Acceptances(accepted=tuple(known)))
 
@@ -51,14 +54,36 @@ def test_anything_else_is_a_finding_again(ends: PartitionOffsets, finding: str, 
 
 
 @pytest.mark.parametrize(
-    "ends",
+    ("ends", "name"),
     [
-        {"shop-names-changelog": {0: 0, 1: 3}},
-        {**CAPTURED, "shop-totals-changelog": {0: 5, 1: 6}},
-        {**CAPTURED, "shop-totals-changelog": {0: 5, 1: 7, 2: 0}},
+        ({"shop-names-changelog": {0: 0, 1: 3}}, LOST),
+        ({**CAPTURED, "shop-totals-changelog": {0: 5, 1: 6}}, f"{LOST}:11"),
+        ({**CAPTURED, "shop-totals-changelog": {0: 5, 1: 7, 2: 0}}, f"{LOST}:12"),
     ],
     ids=["deleted", "made anew", "another count"],
 )
-def test_a_changelog_that_is_another_one_can_not_be_accepted(ends: PartitionOffsets) -> None:
-    with pytest.raises(UnsafeState, match="other topics by the names shop-totals-changelog, or no such topics"):
-        still(ends, FINDING)
+def test_a_changelog_that_is_another_one_is_accepted_only_by_this_name(ends: PartitionOffsets, name: str) -> None:
+    with pytest.raises(UnsafeState, match=f"other topics by their names: {name}; .* accept each of them"):
+        still(ends, FINDING, f"{LOST}:1")
+    still(ends, name)
+
+
+def test_what_a_surviving_blue_makes_anew_later_was_not_accepted() -> None:
+    with pytest.raises(UnsafeState, match=f"other topics by their names: {LOST}:2;"):
+        still({**CAPTURED, "shop-totals-changelog": {0: 2, 1: 0}}, LOST, f"{LOST}:1")
+
+
+def test_a_changelog_that_a_young_broker_does_not_know_yet_is_asked_for_again() -> None:
+    admin: Any = SimpleNamespace(
+        end_offsets=lambda topics, if_present=False: {} if if_present else {t: CAPTURED[t] for t in topics},
+        is_absent=lambda _: False,
+    )
+    assert_still(admin, JOURNAL, Acceptances())
+
+
+@pytest.mark.parametrize(
+    ("finding", "topic"),
+    [(LOST, "shop-totals-changelog"), (f"{LOST}:2", "shop-totals-changelog"), (FINDING, "shop-totals-changelog")],
+)
+def test_a_report_tells_an_acceptance_by_its_topic(finding: str, topic: str) -> None:
+    assert Acceptance(plan="p", finding=finding, records=1, by="ada", at_ms=1, reason="r").topic == topic

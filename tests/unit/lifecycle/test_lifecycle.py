@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import pytest
 from kafka_rescale.core.application.streams import Application
-from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
-from kafka_rescale.lifecycle.factory import gated_start, held_start, lifecycle_of
+from kafka_rescale.core.errors import InvalidInput, Outage, TimedOut, UnsafeState
+from kafka_rescale.lifecycle.factory import gated_start, held_start, lifecycle_of, stop_in_time
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 
 from tests.support.small_application import application
@@ -101,6 +101,16 @@ def test_a_person_is_told_to_use_the_gate(caplog: pytest.LogCaptureFixture) -> N
     start(GREEN)
     assert "BEHIND THE WARM-UP GATE" in caplog.text
     assert "set GATE=on" in caplog.text
+
+
+def test_only_a_person_is_waited_for_no_longer_than_a_pause_may_last(deployments: None) -> None:
+    _, person = made(type="manual", timeout_seconds=1)
+    for seconds, waited in ((0.1, 0.1), (60.0, 1.0)):
+        with pytest.raises(TimedOut, match="a person") as late:
+            stop_in_time(person, GREEN, seconds)
+        assert late.value.seconds == waited
+    for others in ({**SHELL, "stop": "sleep 0.3"}, {"type": "python", "callable": "deployments:Plain"}):
+        stop_in_time(made(**others)[1], GREEN, 0.1)
 
 
 def test_every_lifecycle_can_start_behind_the_hold_gate(

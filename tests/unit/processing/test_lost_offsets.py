@@ -56,8 +56,24 @@ def test_without_state_too_offsets_that_were_there_and_are_gone_are_refused() ->
 
 def test_what_a_first_run_has_said_counts_before_anybody_has_looked_at_its_offsets() -> None:
     said = positions_of([result("done", 2_000, p0=12), result("failed", 2_500, "process/1/u", p1=4)])
-    with pytest.raises(UnsafeState, match="in-0, processed up to 12; in-1, processed up to 4"):
+    with pytest.raises(UnsafeState, match=r"in-0, processed up to 12; in-1, processed up to 4; .*named here"):
         require_offsets(with_begun(FIRST, NAMES, (), said), NAMES, (), {}, said)
+
+
+@pytest.mark.parametrize(
+    ("changelogs", "remedy"),
+    [
+        ((), r"--to OFFSET`, or `--to earliest` to process everything once more\.$"),
+        (("p-counts-changelog",), r"delete all changelogs and the consumer group to begin anew.* twice\.$"),
+    ],
+    ids=["without state", "beside state, which has the records already"],
+)
+def test_processing_from_the_log_start_is_offered_only_if_no_state_would_count_twice(
+    changelogs: tuple[str, ...], remedy: str
+) -> None:
+    begun = with_begun(FIRST, NAMES, [P0], {}).model_copy(update={"changelogs": changelogs})
+    with pytest.raises(UnsafeState, match=remedy):
+        require_offsets(begun, NAMES, (), {}, {})
 
 
 def test_results_from_before_a_pipeline_was_begun_anew_count_for_nothing() -> None:

@@ -53,8 +53,9 @@ promotes. From there on the run can only go forward, because a topic that has gr
 topics grow, `move` moves the keys of all stages, the inputs grow, and the application starts. `verify` compares
 the content of the changelogs before and after.
 
-If anything fails before the promotion, `roll_back` starts the application as it was. After a failure, clear the
-failed task or trigger the DAG again: the run continues where it stopped.
+If anything fails before the promotion, `roll_back` starts the application as it was, and the run ends as failed.
+Trigger the DAG again then. After a failure behind the promotion, clear the failed task or trigger the DAG again:
+the run continues where it stopped.
 """
 
 DOCS = {Mode.BLUE_GREEN: BLUE_GREEN_DOC, Mode.IN_PLACE: IN_PLACE_DOC}

@@ -16,7 +16,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
-from kafka_rescale.airflow.lag_gate import phase_of
+from kafka_rescale.airflow.lag_gate import journal_of
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.spark.connection import deploy_mode_of, names_resource_manager, require_spark_master
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from kafka_rescale.kafka.client.connection import KafkaConnection
 
 
-OVER = {
+OVER: dict[str, tuple[Phase, ...]] = {
     **dict.fromkeys(("restore", "warm_up", "catch_up", "rehearse"), AFTER_PROMOTION),
     "prove": (*BLUE_STOPPED, *AFTER_PROMOTION),
-    "move": (Phase.ROLLING_BACK, Phase.ROLLED_BACK),
+    "move": (),
 }
-"""The phases in which a job has nothing to do. Then no driver is started for it."""
+"""The jobs of an attempt, each with the phases in which it has nothing to do. Then no driver is started for it."""
 
 
 class RescaleSparkSubmitOperator(SparkSubmitOperator):
@@ -139,8 +139,14 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
 
         A driver would find that out too, but it takes seconds to start. During a pause, these seconds would make
         the pause longer.
+
+        :raises UnsafeState: the attempt was rolled back.
         """
-        return self.job in OVER and phase_of(connection, self.application_id) in OVER[self.job]
+        journal = journal_of(connection, self.application_id) if self.job in OVER else None
+        if journal is None:
+            return False
+        journal.assert_not_rolled_back()
+        return journal.phase in OVER[self.job]
 
     def get_job_status(self, external_id: JsonValue, context: Context) -> str:
         """Return the status of an earlier try's job. A job that the ResourceManager has forgotten has ended."""

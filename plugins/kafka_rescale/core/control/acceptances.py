@@ -3,7 +3,7 @@
 A misrouted record stays in its input until retention deletes it, and was processed long ago; what a copy lacks
 below the promotion's offsets, it lacks for good; what a surviving blue has written stays written. An acceptance
 names exactly what was seen: the offsets of one partition, all of them written by then, or the outcome of one
-store's comparison. Anything else is a finding again.
+store's comparison, or a changelog that blue has lost. Anything else is a finding again.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from kafka_rescale.core.values import Value, moment
 
+LOST = "lost:"
 _RANGE = re.compile(r"(?P<topic>\S+)-(?P<partition>\d+):(?P<first>\d+)-(?P<last>\d+)")
 
 
@@ -48,8 +49,9 @@ class Acceptance(Value):
     """One finding, and the person who has accepted it.
 
     :param plan: fingerprint of the plan of the expansion; the acceptance counts for no other expansion.
-    :param finding: ``<topic>-<partition>:<first>-<last>`` (misrouted, or written by a surviving blue), or
-        ``<store>@<digest>`` (compared).
+    :param finding: ``<topic>-<partition>:<first>-<last>`` (misrouted, or written by a surviving blue),
+        ``<store>@<digest>`` (compared), or ``lost:<topic>`` (a changelog of blue; of another topic by its name,
+        ``lost:<topic>:<offsets>``).
     :param records: how many misrouted records, offsets, or violations there were.
     :param at_ms: wall clock.
     """
@@ -60,6 +62,14 @@ class Acceptance(Value):
     by: str
     at_ms: int
     reason: str
+
+    @property
+    def topic(self) -> str:
+        """The topic of the records or of the lost changelog; empty if it is about a comparison."""
+        if self.finding.startswith(LOST):
+            return self.finding.split(":")[1]
+        found = OffsetRange.parse(self.finding)
+        return found.topic if found is not None else ""
 
     def __str__(self) -> str:
         return f"{self.finding}: {self.records:,} accepted by {self.by} at {moment(self.at_ms)}: {self.reason}"

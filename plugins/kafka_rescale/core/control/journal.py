@@ -160,6 +160,19 @@ class Journal(Value):
             )
         return self.model_copy(update={**changes, "phase": phase, "changed_at_ms": now_ms})
 
+    def assert_not_rolled_back(self) -> None:
+        """Refuse an attempt that a rollback has closed, or is closing. A task of its run may have been cleared.
+
+        :raises UnsafeState: it is rolled back; only a new run begins the next attempt.
+        """
+        if self.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}:
+            raise UnsafeState(
+                f"expansion of {self.plan.application}",
+                found=self.told,
+                expected="an attempt in progress",
+                remedy="Trigger the expansion again: it continues with the copies that exist.",
+            )
+
     @property
     def told(self) -> str:
         """The phase for a person; if the attempt is rolled back, with the reason."""

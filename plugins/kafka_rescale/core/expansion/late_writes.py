@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka_rescale.core.control.acceptances import OffsetRange
+from kafka_rescale.core.control.acceptances import LOST, OffsetRange
 from kafka_rescale.core.control.journal import Journal
 
 
@@ -22,15 +22,18 @@ def late_writes(journal: Journal, ends: Mapping[str, Mapping[int, int]]) -> tupl
     )
 
 
-def lost_changelogs(journal: Journal, ends: Mapping[str, Mapping[int, int]]) -> tuple[str, ...]:
+def lost_changelogs(journal: Journal, ends: Mapping[str, Mapping[int, int]]) -> dict[str, int]:
     """Return the changelogs that were deleted since they were captured, or that a running instance made anew.
 
     :param ends: present ends of all of blue's changelogs that exist.
+    :returns: how many offsets each had when it was captured, by the name of the finding. This is
+        ``lost:<topic>``, or ``lost:<topic>:<offsets>`` for another topic with so many offsets by now. So nobody
+        accepts what is written later.
     """
     captured = journal.captured.changelog_ends if journal.captured else {}
-    return tuple(
-        topic
+    return {
+        f"{LOST}{topic}" + (f":{sum(ends[topic].values())}" if topic in ends else ""): sum(partitions.values())
         for topic, partitions in sorted(captured.items())
         if ends.get(topic, {}).keys() != partitions.keys()
         or any(ends[topic][partition] < end for partition, end in partitions.items())
-    )
+    }

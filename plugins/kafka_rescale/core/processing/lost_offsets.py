@@ -69,6 +69,7 @@ def require_offsets(
     """
     present = set(committed)
     if lost := sorted(set(_begun(record, names)) - present):
+        named = said.keys() & set(lost)
         ends = (f"{t}-{p}" + (f", processed up to {said[t, p][1]}" if (t, p) in said else "") for t, p in lost)
         raise UnsafeState(
             "committed offsets",
@@ -76,7 +77,8 @@ def require_offsets(
             expected="one of every partition that was processed before",
             remedy="They have expired (offsets.retention.minutes), or the group or the topic was deleted. Nothing "
             "was begun: records would be processed twice. Say where to go on: `set-offset FILE --topic TOPIC "
-            "--partition N --to OFFSET`, or `--to earliest` to begin anew.",
+            f"--partition N --to OFFSET`,{' with the offset that is named here,' if named else ''} "
+            f"{_anew(record)}",
         )
     for topic, partition in _added(record, names):
         begin = begins.get(topic, {}).get(partition, 0)
@@ -137,6 +139,17 @@ def require_names(left: Collection[str]) -> None:
             remedy="Adding or removing an operation changes generated names. Give each store and each repartition "
             "topic its former name by `store=` and `name=`. Or delete these topics, if they are not needed.",
         )
+
+
+def _anew(record: PipelineProcessors) -> str:
+    """Return how to begin anew. Beside state, an earlier offset would count the records in it once more."""
+    if record.changelogs:
+        return (
+            "or delete all changelogs and the consumer group to begin anew. The state has the earlier records "
+            "already, and so has the state of the tasks behind a repartition topic: `--to earliest` would count "
+            "them twice."
+        )
+    return "or `--to earliest` to process everything once more."
 
 
 def _begun(record: PipelineProcessors, names: Mapping[str, str]) -> Iterator[TopicPartition]:

@@ -9,7 +9,7 @@ from operator import add
 
 from pydantic import Field
 
-from kafka_rescale.core.control.acceptances import Acceptance, Acceptances, OffsetRange
+from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.values import Value
@@ -171,7 +171,7 @@ class Report(Value):
         found = (*self.compared, *(str(f) for i in self.inputs for f in i.findings))
         unaccepted = tuple(f for f in found if f not in known)
         topics = {i.topic for i in self.inputs} | {s.blue_topic for s in self.stores}
-        used = tuple(a for a in known.values() if a.finding in found or _topic(a) in topics)
+        used = tuple(a for a in known.values() if a.finding in found or a.topic in topics)
         return self.model_copy(update={"unaccepted": unaccepted, "acceptances": used, "passed": not unaccepted})
 
     @property
@@ -212,11 +212,6 @@ def _hash_sum(a: str, b: str) -> str:
 
 def _named(subject: str, content: object) -> str:
     return f"{subject}@{sha256(json.dumps(content).encode()).hexdigest()[:12]}"
-
-
-def _topic(acceptance: Acceptance) -> str | None:
-    within = OffsetRange.parse(acceptance.finding)
-    return within.topic if within else None
 
 
 def to_be_verified(application: str, journal: Journal | None) -> Journal:

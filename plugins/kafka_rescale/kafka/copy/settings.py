@@ -123,7 +123,8 @@ def _gone(topics: Collection[str]) -> UnsafeState:
         f"topics {', '.join(sorted(topics))}",
         found="nothing",
         expected="the topics of the plan",
-        remedy="Clear the expand task, which creates green's topics; if blue's are gone, restore them first.",
+        remedy="Before the promotion, trigger the expansion again: its expand task creates green's topics. If "
+        "blue's are gone, restore them first.",
     )
 
 

@@ -37,6 +37,7 @@ from kafka_rescale.core.verify.promotable import required_proofs
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, within
 from kafka_rescale.kafka.copy.bridging import assert_none_late
+from kafka_rescale.lifecycle.factory import stop_in_time
 from kafka_rescale.operations.cutover import quiesce
 from kafka_rescale.operations.cutover.copies import READY_SECONDS, await_signs, signs_of
 from kafka_rescale.operations.cutover.growing import assert_may_grow
@@ -135,13 +136,7 @@ class Cutover:
         try:
             journal = self._read()
             self._timings = Timings({**journal.timings, **self._timings})
-            if journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}:
-                raise UnsafeState(
-                    f"expansion of {journal.plan.application}",
-                    found=journal.told,
-                    expected="an attempt in progress",
-                    remedy="Trigger the expansion again: it continues with the copies that exist.",
-                )
+            journal.assert_not_rolled_back()
             if journal.phase is Phase.WARMING:
                 journal = self._prepare(journal)
             if journal.phase is Phase.QUIESCING:
@@ -222,13 +217,14 @@ class Cutover:
         stopped = mode_of(plan).was_stopped_before(journal)
         with self._part("drain", "paused inputs to be processed to their ends"):
             self._has_held = True
-            producers.hold(rescale)
+            producers.hold(rescale, lambda: self._seconds_left(journal))
             quiesce.drain(rescale, plan, 0 if stopped else self._seconds_left(journal))
         with self._part("quiesce", f"{plan.blue} to stop"):
             if not stopped:
+                left = self._seconds_left(journal)
                 self._advance(Phase.QUIESCING, stop_asked=True)
                 self._has_stopped = True
-                rescale.lifecycle.stop(blue(plan))
+                stop_in_time(rescale.lifecycle, blue(plan), left)
         with self._part("prove", f"the proof that {plan.blue} is gone"):
             captured = quiesce.prove_gone(rescale, plan, self._seconds_left(journal))
         return self._advance(Phase.QUIESCED, captured=captured, timings=dict(self._timings))

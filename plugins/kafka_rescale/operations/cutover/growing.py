@@ -70,29 +70,56 @@ def assert_movable(rescale: Rescale, journal: Journal) -> None:
 def assert_untouched(rescale: Rescale, journal: Journal) -> None:
     """Check that the application's committed offsets are those that it was stopped with.
 
-    :raises UnsafeState: something has started it meanwhile.
+    :raises UnsafeState: something has started it meanwhile. The error names the offsets to set, and what it has
+        written, as far as that can be told.
     """
     assert journal.captured is not None
     committed = rescale.admin.committed(journal.plan.green)
     moved = [
-        f"{topic}-{p}"
+        (f"{topic}-{p}", offset)
         for topic, offsets in {**journal.captured.committed, **journal.captured.in_flight_starts}.items()
         for p, offset in offsets.items()
         if committed.get(topic, {}).get(p, -1) > offset
     ]
     if moved:
-        raise started_elsewhere(journal.plan, f"offsets of {', '.join(moved)} committed since it was stopped")
+        raise started_elsewhere(
+            journal.plan,
+            f"offsets of {', '.join(partition for partition, _ in moved)} committed since it was stopped",
+            "The cutover goes on from where it was stopped, so what it has processed since is processed again: "
+            f"look at its output. {_written(rescale.admin, journal)} Set back its offsets in group "
+            f"{journal.plan.green} (`kafka-consumer-groups.sh --reset-offsets --topic TOPIC:PARTITION --to-offset "
+            f"OFFSET`): {', '.join(f'{partition} to {offset}' for partition, offset in moved)}",
+        )
 
 
-def started_elsewhere(plan: Plan, found: str) -> UnsafeState:
+def _written(admin: ClusterAdmin, journal: Journal) -> str:
+    """Return what the application has written to its own topics since it was stopped, in a sentence.
+
+    Behind the captured ends of a topic that has grown are also the records that were moved.
+    """
+    assert journal.captured is not None
+    captured, ends = journal.captured.ends, admin.end_offsets(journal.captured.ends)
+    told = {topic: of for topic, of in captured.items() if ends[topic].keys() == of.keys()}
+    beyond = [f"{t}-{p} from {end} on" for t, of in told.items() for p, end in of.items() if ends[t][p] > end]
+    if beyond:
+        return (
+            f"It has written records too: {', '.join(beyond)}. Where they are state, it counts what is processed "
+            "again a second time, for all keys that keep their partition."
+        )
+    if told.keys() == captured.keys():
+        return "It has written neither state nor other records of its own."
+    return "Whether it has written state can't be told any more, because records were moved since."
+
+
+def started_elsewhere(plan: Plan, found: str, remedy: str) -> UnsafeState:
     """Return the error about an application that was started from outside this expansion.
 
     :param found: the traces that the start has left.
+    :param remedy: what to do behind its stop, without a full stop.
     """
     return UnsafeState(
         f"application {plan.green}",
         found=found,
         expected="no start before the cutover starts it",
-        remedy="Stop it. What it has processed since may be processed again: look at its output, set its offsets "
-        "back, and clear this task.",
+        remedy=f"Stop it. {remedy}. Then clear this task.",
     )

@@ -50,6 +50,8 @@ def grow_and_move(rescale: Rescale, journal: Journal, timings: Timings) -> Journ
     if journal.green_start:
         return journal
     assert_still_stopped(rescale, journal)
+    # Before the first growth it can still be told what the application has written.
+    assert_untouched(rescale, journal)
     with timings.part("expand"):
         grow_own_topics(rescale.admin, journal.plan)
     with timings.part("move"):

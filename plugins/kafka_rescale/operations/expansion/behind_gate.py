@@ -162,7 +162,7 @@ def _not_the_same(plan: Plan, found: str) -> Outage:
         remedy="The restored state is not on the instances where the start will need it, so green would restore "
         "it again within the pause. Look in the instances' logs for why an instance has ended. If the instances "
         "are started one after the other, start all of them within the brokers' group.initial.rebalance.delay.ms. "
-        "Then clear the task.",
+        "If the run has failed by then, trigger the expansion again.",
     )
 
 

@@ -54,10 +54,12 @@ def prewarm(
     :returns: seconds per part; None if green can't be pre-warmed. The log says why.
     :raises Refused: green can't be pre-warmed, and an earlier pre-warming has left local state.
     :raises Outage: green could not be started, or did not restore in time.
-    :raises UnsafeState: green committed or wrote something. That has been undone, and blue was never touched.
+    :raises UnsafeState: the attempt was rolled back; or green committed or wrote something. That has been undone,
+        and blue was never touched.
     """
     rescale = Rescale.open(application, connection, owner, airflow)
     journal = rescale.journal()
+    journal.assert_not_rolled_back()
     start = gated_start(application, rescale.lifecycle)
     if not journal.plan.changelogs:
         log.info("not pre-warmed: %s", NO_STORES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kafka_rescale.core.application.commands import words
 from kafka_rescale.core.application.generation_names import blue_names
@@ -14,7 +14,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError, UnsafeState
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.lifecycle.factory import lifecycle_of
+from kafka_rescale.lifecycle.factory import lifecycle_of, stop_in_time
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 from kafka_rescale.lifecycle.programs import run
 from kafka_rescale.operations.application.load import application_files, load_application
@@ -41,10 +41,11 @@ def commands(application: Application) -> Iterator[tuple[str, list[str]]]:
             yield f"{name} command of the producers of {declared.topic}", words(command, "producers'")
 
 
-def hold(rescale: Rescale) -> None:
+def hold(rescale: Rescale, seconds_left: Callable[[], float]) -> None:
     """Stop the producers of every ``paused`` input.
 
-    :raises Outage: a command failed.
+    :param seconds_left: how long the pause may still last. A person is waited for no longer.
+    :raises Outage: a command failed, or a person did not stop a producer in time.
     :raises UnsafeState: an application that writes the input is being rescaled itself.
     """
     for declared, producers in _declared(rescale.application):
@@ -54,7 +55,7 @@ def hold(rescale: Rescale) -> None:
         state = ControlTopic(rescale.connection, producers.application).read()
         _assert_not_rescaled(rescale, producers.application, state.journal)
         lifecycle, instance = _running(rescale, producers.application, state)
-        lifecycle.stop(instance)
+        stop_in_time(lifecycle, instance, seconds_left())
         # A classic group keeps a member after a clean close: the next start would wait for its session timeout.
         rescale.admin.remove_members(instance.application_id)
 

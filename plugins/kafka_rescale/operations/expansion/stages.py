@@ -26,10 +26,11 @@ def expand_stage(
     :param airflow: the Airflow that the owner is a run of; empty if that is not known.
     :returns: one line for each change.
     :raises Fenced: another run has taken over.
-    :raises UnsafeState: a green topic exists with another count.
+    :raises UnsafeState: a green topic exists with another count, or the attempt was rolled back.
     """
     rescale = Rescale.open(application, connection, owner, airflow)
     journal = rescale.journal()
+    journal.assert_not_rolled_back()
     if journal.is_promoted:
         return []
     return _expand(rescale.admin, journal, journal.plan.stage(stage))

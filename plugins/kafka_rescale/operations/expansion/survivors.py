@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kafka_rescale.core.control.acceptances import Acceptances
-from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion.late_writes import late_writes, lost_changelogs
 from kafka_rescale.core.plan.plan import Plan
@@ -33,21 +35,21 @@ def assert_alone(rescale: Rescale, plan: Plan) -> None:
 def assert_still(admin: ClusterAdmin, journal: Journal, acceptances: Acceptances) -> None:
     """Check that blue's changelogs end where they ended when it was proven gone.
 
-    :param acceptances: writes that a person has accepted are allowed; later writes are not.
+    :param acceptances: writes and lost changelogs that a person has accepted are allowed; later ones are not.
     :raises UnsafeState: blue has written since, or a changelog was deleted or made anew.
+    :raises ClusterOutage: a broker does not know a changelog that the controller knows.
     """
     assert journal.captured is not None
-    ends = admin.end_offsets(journal.captured.changelog_ends, if_present=True)
-    lost = lost_changelogs(journal, ends)
-    if lost:
+    ends = changelog_ends(admin, journal.captured.changelog_ends)
+    known = acceptances.of(journal.plan.fingerprint)
+    if lost := [name for name in lost_changelogs(journal, ends) if name not in known]:
         raise UnsafeState(
             f"application {journal.plan.blue}",
-            found=f"other topics by the names {', '.join(lost)}, or no such topics",
+            found=f"no such changelogs any more, or other topics by their names: {', '.join(lost)}",
             expected="its changelogs as they were when it was proven gone",
             remedy="They were deleted, or an instance of it is alive beside the promoted generation and has made "
-            "them anew: stop it, and compare its output.",
+            f"them anew: stop it, and compare its output. {_accept('each of them')}",
         )
-    known = acceptances.of(journal.plan.fingerprint)
     late = [str(each) for each in late_writes(journal, ends) if str(each) not in known]
     if late:
         raise UnsafeState(
@@ -55,6 +57,25 @@ def assert_still(admin: ClusterAdmin, journal: Journal, acceptances: Acceptances
             found=f"new records in {', '.join(late)}",
             expected="no new records since it was proven gone",
             remedy="An instance of it was alive beside the promoted generation. Make sure that it is stopped, and "
-            "compare its output. Then accept each range by this name: `python -m kafka_rescale accept "
-            "FILE --finding RANGE --reason TEXT`, or accept_… in Airflow; then clear this task.",
+            f"compare its output. {_accept('each range')}",
         )
+
+
+def changelog_ends(admin: ClusterAdmin, topics: Collection[str]) -> PartitionOffsets:
+    """Return the present ends of those of blue's changelogs that exist.
+
+    A broker that has just started may not know a topic. Taken for a lost topic, this would be a finding of a
+    person.
+
+    :raises ClusterOutage: brokers don't know a topic that exists.
+    """
+    ends = admin.end_offsets(topics, if_present=True)
+    unknown = [topic for topic in topics if topic not in ends and not admin.is_absent(topic)]
+    return {**ends, **admin.end_offsets(unknown)} if unknown else ends
+
+
+def _accept(what: str) -> str:
+    return (
+        f"Then accept {what} by this name: `python -m kafka_rescale accept FILE --finding NAME --reason TEXT`, or "
+        "accept_… in Airflow; then clear this task."
+    )

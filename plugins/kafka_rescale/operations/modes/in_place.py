@@ -62,7 +62,12 @@ class InPlace:
 
     def stop_unprepared(self, rescale: Rescale, plan: Plan) -> None:
         """Refuse: this expansion has not started the application, and it may have processed records."""
-        raise started_elsewhere(plan, "a running instance without the offsets that it is to start from")
+        raise started_elsewhere(
+            plan,
+            "a running instance without the offsets that it is to start from",
+            "Its offsets need not be set back. The records in flight are in its repartition topics twice by now, "
+            "and it may have processed them twice: look at its output",
+        )
 
     def confirm_start(
         self,

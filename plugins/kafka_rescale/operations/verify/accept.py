@@ -6,12 +6,12 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from kafka_rescale.core.application.streams import Application
-from kafka_rescale.core.control.acceptances import Acceptance, Acceptances, OffsetRange
+from kafka_rescale.core.control.acceptances import LOST, Acceptance, Acceptances, OffsetRange
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Refused
-from kafka_rescale.core.expansion.late_writes import late_writes
+from kafka_rescale.core.expansion.late_writes import late_writes, lost_changelogs
 from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.core.verify.report import Report, is_about
 from kafka_rescale.core.verify.rolling_proof import RollingProof
@@ -20,6 +20,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.reading.misrouted import look_at_range, look_for_misrouted
+from kafka_rescale.operations.expansion.survivors import changelog_ends
 
 log = logging.getLogger(__name__)
 
@@ -91,11 +92,12 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
 
     Misrouted records are looked up on the brokers: the first and the last record of the range must be misrouted. A
     range of blue's late writes must end where its log ends. So a person can't accept records that have not been
-    written yet. A comparison must be in the last proof or report.
+    written yet. A changelog of blue must be lost now. A comparison must be in the last proof or report.
     """
+    admin = ClusterAdmin(connection)
     within = OffsetRange.parse(finding) if journal.is_promoted else None
     if within is not None and journal.captured and within.topic in journal.captured.changelog_ends:
-        late = late_writes(journal, ClusterAdmin(connection).end_offsets([within.topic], if_present=True))
+        late = late_writes(journal, changelog_ends(admin, [within.topic]))
         if within in late:
             return within.last - within.first + 1
         present = [str(each) for each in late]
@@ -106,7 +108,8 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
         inputs = look_for_misrouted(connection, journal, state.acceptances)
         present = [str(each) for i in inputs for each in i.findings]
     else:
-        compared = _compared(state, journal)
+        is_lost = journal.is_promoted and finding.startswith(LOST)
+        compared = _lost(admin, journal) if is_lost else _compared(state, journal)
         if finding in compared:
             return compared[finding]
         present = list(compared)
@@ -117,6 +120,11 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
         remedy="Copy the name from the log of prove, verify or callback, and accept what you have dealt with. "
         "Records that retention has deleted need no acceptance.",
     )
+
+
+def _lost(admin: ClusterAdmin, journal: Journal) -> dict[str, int]:
+    captured = journal.captured.changelog_ends if journal.captured else {}
+    return lost_changelogs(journal, changelog_ends(admin, captured))
 
 
 def _compared(state: ControlState, journal: Journal) -> dict[str, int]:

@@ -35,10 +35,12 @@ if TYPE_CHECKING:
 def prove(job: Job) -> None:
     """Compare all copies of an expansion that is about to be promoted, and record the proof.
 
-    :raises UnsafeState: there are findings that nobody has accepted; the proof is recorded with them.
+    :raises UnsafeState: there are findings that nobody has accepted; the proof is recorded with them. Or the
+        attempt was rolled back.
     :raises Fenced: the run has lost the lease, or its attempt is over.
     """
     began, journal = time.monotonic(), job.journal()
+    journal.assert_not_rolled_back()
     job.put("running")
     if journal.phase is not Phase.WARMING or not needs_proof(journal.plan):
         say(f"{job.key}: nothing to prove in phase {journal.phase}")

@@ -42,9 +42,10 @@ def catch_up(job: Job) -> None:
     The job compares what it copies meanwhile. It compares the last delta and the records in flight before it is
     done.
 
-    :raises UnsafeState: a record did not arrive as it was.
+    :raises UnsafeState: a record did not arrive as it was, or the attempt was rolled back before this began.
     """
     journal = job.journal()
+    journal.assert_not_rolled_back()
     plan = journal.plan
     follow = Follow(job.connection, plan, journal.attempt, session=uuid4().hex)
     if _report_if_over(job, follow.verdict(journal)):

@@ -42,10 +42,11 @@ def move(job: Job) -> None:
     The most downstream stage comes first. Every stage leaves a result of its own, ``move/<stage>``. If an
     attempt was killed, the next attempt recognises finished stages by their positions, and continues there.
 
-    :raises UnsafeState: the application runs although its topics are growing.
+    :raises UnsafeState: the application runs although its topics are growing, or the attempt was rolled back.
     """
     journal = job.journal()
     _require_in_place(journal)
+    journal.assert_not_rolled_back()
     if not journal.plan.growing:
         say(f"{job.key}: nothing of {journal.plan.application} has to be moved")
         job.put("done", detail=_attempt(journal))

@@ -52,9 +52,10 @@ class Rehearse:
 def rehearse(job: Job) -> None:
     """Read the state that an expansion in place will have to move, beside the running application.
 
-    :raises UnsafeState: a record can't be moved. Nothing has been changed yet.
+    :raises UnsafeState: a record can't be moved, or the attempt was rolled back. Nothing has been changed yet.
     """
     journal = job.journal()
+    journal.assert_not_rolled_back()
     moves = [move for move in journal.plan.changelogs if move.grows]
     job.put("running")
     if journal.phase is not Phase.WARMING or not moves:

@@ -45,8 +45,10 @@ class StageCopy:
 
         :raises InvalidInput: the plan has no such stage.
         :raises Fenced: the run has lost the lease.
+        :raises UnsafeState: the attempt was rolled back.
         """
         journal = job.journal()
+        journal.assert_not_rolled_back()
         with JournalFollower(job.connection, job.arguments.application) as follower:
             follower.first()
             if not _has_lease(job, follower):
@@ -54,7 +56,7 @@ class StageCopy:
         plan = journal.plan
         moves = plan.stage(job.arguments.stage or 0).changelogs
         job.put("running")
-        if journal.phase not in {Phase.WARMING, Phase.ROLLED_BACK} or not moves:
+        if journal.phase is not Phase.WARMING or not moves:
             say(f"{job.key}: nothing to copy in phase {journal.phase}")
             job.put("done")
             return None
