@@ -48,9 +48,8 @@ def accept(
 @people.command()
 def stopped(file: File, config: Config = None, as_json: AsJson = False) -> None:
     """State that every instance has ended, when the log asks you (`type: manual`). Empties the group at once."""
-    group, removed = say_stopped(*opened(file, config, Role.ADMIN))
-    said = f"{removed} members removed, and no member has come back" if removed else "it has no members"
-    show(Document({"group": group, "removed": removed}, f"group {group}: {said}"), as_json)
+    word = say_stopped(*opened(file, config, Role.ADMIN))
+    show(Document({"group": word.group, "removed": word.removed}, word.told), as_json)
 
 
 @people.command()

@@ -122,10 +122,11 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     ("phase", "fields", "whose"),
     [
         (Phase.WARMING, {"gate_ends": {"any": {0: 1}}}, "green"),
-        (Phase.ROLLING_BACK, {}, "green"),
+        (Phase.ROLLING_BACK, {"gate_ends": {"any": {0: 1}}}, "green"),
         (Phase.ROLLING_BACK, {"stop_asked": True}, "blue"),
-        (Phase.ROLLING_BACK, {"stop_asked": True, "gate_ends": {"any": {0: 1}}}, "green"),
-        (Phase.PROMOTED, {"stop_asked": True}, "green"),
+        (Phase.ROLLING_BACK, {"stop_asked": True, "held": 7}, "blue"),
+        (Phase.ROLLING_BACK, {"stop_asked": True, "stopped_again": True, "held": 7}, "green"),
+        (Phase.PROMOTED, {"stop_asked": True, "green_start": {"any": {0: 1}}}, "green"),
     ],
 )
 def test_which_stop_was_asked_for(shop: Shop, phase: Phase, fields: dict[str, Any], whose: str) -> None:
@@ -137,28 +138,76 @@ def test_which_stop_was_asked_for(shop: Shop, phase: Phase, fields: dict[str, An
     assert left == {"blue", "green"} - {whose}
 
 
+ASKED: dict[str, Any] = {"stop_asked": True}
+
+
 @pytest.mark.parametrize(
-    ("phase", "fields"), [(Phase.WARMING, {}), (Phase.QUIESCING, {"stop_asked": False}), (Phase.STARTED, {})]
+    ("phase", "fields"),
+    [
+        (Phase.WARMING, {}),
+        (Phase.QUIESCING, {"held": 7}),
+        (Phase.QUIESCED, ASKED),
+        (Phase.CAUGHT_UP, {**ASKED, "held": 7}),
+        (Phase.PROMOTED, {**ASKED, "held": 7}),
+        (Phase.STARTED, {**ASKED, "held": 7}),
+        (Phase.VERIFIED, ASKED),
+        (Phase.COMPLETE, ASKED),
+        (Phase.ROLLING_BACK, {}),
+        (Phase.ROLLING_BACK, {**ASKED, "stopped_again": True}),
+        (Phase.ROLLED_BACK, ASKED),
+    ],
 )
-def test_nobody_has_asked(
+def test_a_word_that_comes_late_touches_nothing(
     shop: Shop, phase: Phase, fields: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = shop.remember(phase, **fields).plan
     for group in (plan.blue, plan.green):
         shop.leave_behind(group)
-    assert shop.say() != PASSED
-    assert f"found an expansion in phase {phase}, which has asked for no stop" in capsys.readouterr().err
+    assert shop.say() == PASSED
+    told = capsys.readouterr().out
+    assert "The task has seen that already: start and stop nothing" in told
+    assert "if it is down, start it" not in told
     assert shop.members(plan.blue)
     assert shop.members(plan.green)
 
 
-@pytest.mark.usefixtures("hasty")
-def test_held_as_the_producer_of_another_one(shop: Shop) -> None:
-    generations = Generations(running=f"{shop.name}-g2", generation=2, partitions=8)
-    ControlTopic(shop.admin.connection, shop.name).update(lambda _: {Concern.GENERATIONS: generations})
-    shop.leave_behind(f"{shop.name}-g2")
+def test_what_was_started_while_it_looked_is_not_to_be_stopped(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = shop.remember(Phase.ROLLING_BACK, stop_asked=True).plan
+    shop.leave_behind(plan.blue)
+
+    def started(*_: object) -> tuple[str, ...]:
+        shop.remember(Phase.ROLLING_BACK, stop_asked=True, stopped_again=True)
+        return ("blue-1",)
+
+    monkeypatch.setattr(ClusterAdmin, "remove_members", started)
     assert shop.say() == PASSED
-    assert not shop.members(f"{shop.name}-g2")
+    assert "no step waits for a stop" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize(
+    ("phase", "fields", "is_held"),
+    [(Phase.QUIESCING, {}, True), (Phase.QUIESCING, ASKED, False), (Phase.COMPLETE, {}, False)],
+)
+def test_held_as_the_producer_of_another_one(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, phase: Phase, fields: dict[str, Any], is_held: bool
+) -> None:
+    running, reader = f"{shop.name}-g2", f"{shop.name}-reader"
+    plan = shop.remember(Phase.COMPLETE).plan
+    generations = Generations(running=running, generation=2, partitions=8)
+    ControlTopic(shop.admin.connection, shop.name).update(lambda _: {Concern.GENERATIONS: generations})
+    read = {"topic": f"{reader}-customers", "policy": "paused", "producers": {"application": shop.name}}
+    inputs = [{"topic": f"{reader}-orders", "policy": "unkeyed"}, read]
+    (files := shop.directory / "files").mkdir()
+    write(files, reader, inputs=inputs)
+    monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(files))
+    journal = Journal(plan=plan, phase=phase, **fields)
+    ControlTopic(shop.admin.connection, reader).update(lambda _: {Concern.JOURNAL: journal})
+    shop.leave_behind(running)
+    assert shop.say() == PASSED
+    assert bool(shop.members(running)) is not is_held
 
 
 def test_stops_that_are_not_a_persons(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:

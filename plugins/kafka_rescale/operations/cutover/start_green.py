@@ -11,6 +11,7 @@ from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.errors import RescaleError, UnsafeState
 from kafka_rescale.core.expansion.offset_metadata import start_metadata
 from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.operations.cutover.first_output import outputs_now, watch_first_output
 from kafka_rescale.operations.cutover.held import is_waiting
@@ -74,7 +75,7 @@ def _starting(journal: Journal) -> str:
 def _is_started(rescale: Rescale, journal: Journal) -> bool:
     """Whether an earlier try has started green. If green runs without its offsets, stop it."""
     plan = journal.plan
-    is_lacking = bool(_lacking(rescale, plan, journal.green_start))
+    is_lacking = bool(lacking(rescale.admin, plan, journal.green_start))
     if journal.held and is_lacking and not rescale.admin.describe_group(plan.green).is_live:
         return False  # it waits at the door for these offsets; whether it still waits is asked once they are there
     if not rescale.lifecycle.is_running(green(plan)):
@@ -130,7 +131,7 @@ def _commit_start(rescale: Rescale, journal: Journal) -> None:
     """
     plan = journal.plan
     rescale.admin.remove_members(plan.green)
-    wanted = _lacking(rescale, plan, journal.green_start)
+    wanted = lacking(rescale.admin, plan, journal.green_start)
     if not wanted:
         return
     metadata = start_metadata(plan, rescale.admin.committed_metadata(plan.blue))
@@ -138,13 +139,13 @@ def _commit_start(rescale: Rescale, journal: Journal) -> None:
         rescale.admin.commit(plan.green, wanted, metadata)
     except UnsafeState:
         # Held processes that were let in may have gone on from these offsets before this looked at them.
-        if not journal.held or _lacking(rescale, plan, journal.green_start):
+        if not journal.held or lacking(rescale.admin, plan, journal.green_start):
             raise
 
 
-def _lacking(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> PartitionOffsets:
+def lacking(admin: ClusterAdmin, plan: Plan, start: PartitionOffsets) -> PartitionOffsets:
     """Return the offsets to start from that are ahead of the group's. An offset is never set back."""
-    committed = rescale.admin.committed(plan.green)
+    committed = admin.committed(plan.green)
     missing = {
         topic: {p: o for p, o in partitions.items() if committed.get(topic, {}).get(p, -1) < o}
         for topic, partitions in start.items()

@@ -13,6 +13,7 @@ from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError, UnsafeState
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.lifecycle.factory import lifecycle_of, stop_in_time
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
@@ -32,6 +33,19 @@ def upstream(application: Application) -> list[Application]:
     :raises InvalidInput: an application has no file.
     """
     return [_application_named(p.application) for _, p in _declared(application) if p.application is not None]
+
+
+def holder(connection: KafkaConnection, name: str) -> str:
+    """Return the application whose cutover is about to stop an application as its producer; empty if none is.
+
+    Only the application files of this machine can tell.
+    """
+    for application in _applications_that_mention(name):
+        if any(producers.application == name for _, producers in _declared(application)):
+            journal = ControlTopic(connection, application.application_id).read().journal
+            if journal is not None and journal.phase is Phase.QUIESCING and not journal.stop_asked:
+                return application.application_id
+    return ""
 
 
 def commands(application: Application) -> Iterator[tuple[str, list[str]]]:
@@ -124,14 +138,7 @@ def _counts_set_by(application: Application, admin: ClusterAdmin) -> list[int]:
 
 
 def _application_named(name: str) -> Application:
-    for file in application_files():
-        try:
-            # This runs within the pause. So if there are many files, parse only those that mention the name.
-            if name not in file.read_text(errors="replace"):
-                continue
-            application = load_application(file)
-        except (InvalidInput, OSError):
-            continue
+    for application in _applications_that_mention(name):
         if application.application_id == name:
             return application
     raise InvalidInput(
@@ -140,6 +147,18 @@ def _application_named(name: str) -> Application:
         expected="the application_id of another application file",
         remedy="Correct the name, or give `stop:` and `start:` commands instead.",
     )
+
+
+def _applications_that_mention(name: str) -> Iterator[Application]:
+    for file in application_files():
+        try:
+            # This runs within the pause. So if there are many files, parse only those that mention the name.
+            if name not in file.read_text(errors="replace"):
+                continue
+            application = load_application(file)
+        except (InvalidInput, OSError):
+            continue
+        yield application
 
 
 def _run(producers: Producers, declared: Input, action: str) -> None:
