@@ -35,6 +35,7 @@ from kafka_rescale.kafka.verify.rolling import RollingComparison
 from kafka_rescale.kafka.verify.stretch import KeyPart, Stretch
 
 from testbed.processes import wait_until
+from testbed.removal import DELETABLE
 from tests.integration.copy_helpers import changelog, ends_of, expected_partition, plan_of
 from tests.support.changelogs import Placed, Record, append, history, placed
 from tests.support.verify.busy_blue import EAGER, busy
@@ -274,6 +275,24 @@ def test_a_job_that_is_begun_again_goes_on_where_the_last_one_was(totals: Store)
 
     assert (found.began, found.stretches) == (first.began, first.stretches + 1)
     assert found.stores[0].green.records == len(totals.records) - len(totals.records) // 2
+
+    restart(totals.connection, totals.plan, totals.move, Mark(as_of_ms=now_ms(), attempt=1))
+    totals.copy()
+    anew = comparison_of(totals, journal).finish(totals.ends)
+    assert anew.began == {**totals.ends}, "what was emptied since counts no more"
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_retention_deletes_from_a_copy_is_no_copy_that_was_begun_anew(totals: Store) -> None:
+    admin, control = ClusterAdmin(totals.connection), ControlTopic(totals.connection, totals.plan.application)
+    for topic in (totals.move.source, totals.move.target):
+        admin.alter_configs(topic, DELETABLE)
+    journal = Journal(plan=totals.plan, phase=Phase.WARMING)
+    first = newest(begun(totals, journal))
+    control.update(lambda _: {"rolling-proof": first})
+    admin.delete_records(admin.end_offsets([totals.move.target]))
+
+    assert comparison_of(totals, journal).finish(totals.ends).began == first.began
 
     restart(totals.connection, totals.plan, totals.move, Mark(as_of_ms=now_ms(), attempt=1))
     totals.copy()

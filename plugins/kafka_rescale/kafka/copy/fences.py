@@ -21,7 +21,7 @@ from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, poll_until
-from kafka_rescale.kafka.copy.marks import Position, read_positions
+from kafka_rescale.kafka.copy.marks import Mark, Position, read_positions
 from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading.committed import closing_consumer
 
@@ -53,6 +53,11 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
         fence=_offsets(fence),
         green_ends=green_ends,
         **green,
+        green_restarts={
+            m.target: max(p.mark.restarted_ms for p in fence[m.source].values())
+            for m in moves
+            if m.target not in green["green_compacted"]
+        },
         blue_ends=admin.end_offsets(sources),
         as_of_ms=as_of_ms,
         copied_as_of_ms={topic: min(p.mark.as_of_ms for p in of.values()) for topic, of in begun.items()},
@@ -72,10 +77,12 @@ def last_fences(
     admin, targets = ClusterAdmin(connection), [m.target for m in plan.changelogs]
     as_of_ms = now_ms()
     # Blue is stopped: side by side.
-    with ThreadPoolExecutor(2) as pool:
+    expiring = [m for m in plan.changelogs if "delete" in topics[m.target].cleanup_policy]
+    with ThreadPoolExecutor(3) as pool:
         described = pool.submit(_green, admin, {topic: topics[topic] for topic in targets})
+        restarts = pool.submit(_restarts, admin, plan, expiring)
         green_ends = _decided_ends(admin, targets)
-        green = described.result()
+        green, green_restarts = described.result(), restarts.result()
     positions = {m.source: ends[m.source] for m in plan.changelogs}
     return Fences(
         begun=positions,
@@ -83,16 +90,27 @@ def last_fences(
         fence=positions,
         green_ends=green_ends,
         **green,
+        green_restarts=green_restarts,
         blue_ends=positions,
         as_of_ms=as_of_ms,
         copied_as_of_ms=dict.fromkeys(positions, as_of_ms),
     )
 
 
-def topics_now(admin: ClusterAdmin, topics: Iterable[str]) -> tuple[dict[str, str], PartitionOffsets]:
-    """Return the ids of those topics that exist, and their log starts."""
-    present = topic_ids(admin, topics)
-    return present, admin.begin_offsets(present)
+def green_now(admin: ClusterAdmin, plan: Plan) -> tuple[dict[str, str], PartitionOffsets, dict[str, int]]:
+    """Return what ``Fences.lost`` asks for: ids and log starts of green's topics that exist, and restarts."""
+    present = topic_ids(admin, [m.target for m in plan.changelogs])
+    return present, admin.begin_offsets(present), restarts_now(admin, plan)
+
+
+def restarts_now(admin: ClusterAdmin, plan: Plan) -> dict[str, int]:
+    """Return when each copy was last begun anew, in ms since the epoch, by green's topics; 0 if it never was.
+
+    A topic is left out if its copy has no position.
+
+    :raises ClusterOutage: the coordinator doesn't answer.
+    """
+    return _restarts(admin, plan, plan.changelogs)
 
 
 def topic_ids(admin: ClusterAdmin, topics: Iterable[str]) -> dict[str, str]:
@@ -104,6 +122,19 @@ def topic_ids(admin: ClusterAdmin, topics: Iterable[str]) -> dict[str, str]:
     found = admin.topic_ids(wanted)
     hidden = [topic for topic in sorted(wanted - found.keys()) if not admin.is_absent(topic)]
     return {**found, **{topic: of.topic_id for topic, of in admin.existing_topics(hidden).items()}}
+
+
+def _restarts(admin: ClusterAdmin, plan: Plan, moves: Sequence[Move]) -> dict[str, int]:
+    """Ask one position of each copy: a restart marks all partitions before it empties the target."""
+    # Imported here for the same reason as in ``kafka.admin.offsets``.
+    from kafka_rescale.kafka.admin.group_metadata import offsets_and_metadata
+
+    if not moves:
+        return {}
+    found = offsets_and_metadata(admin.connection, plan.copy_group, [(m.source, 0) for m in moves])
+    # confluent-kafka ends the metadata that it commits with a byte 0.
+    marks = {source: Mark.from_metadata(known.metadata.rstrip("\0")) for (source, _), known in found.items()}
+    return {m.target: mark.restarted_ms for m in moves if (mark := marks.get(m.source, Mark())) != Mark()}
 
 
 def _green(admin: ClusterAdmin, topics: Mapping[str, TopicDescription]) -> dict[str, Any]:

@@ -130,10 +130,10 @@ class RollingComparison:
         state = self._control.read()
         found = known or RollingProof.of_record(state.rolling_proof, self._journal)
         proof = Proof.of_record(state.proof, self._journal)
-        if found is not None and found.fences.lost(now.green_topics, now.green_begins):
+        if found is not None and found.fences.lost(now.green_topics, now.green_begins, now.green_restarts):
             log.warning("green's topics were begun anew: what was compared before doesn't count any more")
             found = None
-        if proof is None or proof.fences.lost(now.green_topics, now.green_begins):
+        if proof is None or proof.fences.lost(now.green_topics, now.green_begins, now.green_restarts):
             return found or RollingProof.begun(self._journal, now)
         if found is None or not found.continues(proof.fences.fence):
             return RollingProof.begun(self._journal, proof.fences)

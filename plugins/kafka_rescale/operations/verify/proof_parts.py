@@ -17,7 +17,7 @@ from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
-from kafka_rescale.kafka.copy.fences import read_fences, topics_now
+from kafka_rescale.kafka.copy.fences import green_now, read_fences
 from kafka_rescale.kafka.reading.later_keys import later_keys
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.kafka.reading.source_rules import SourceRules
@@ -70,7 +70,7 @@ class ProofParts:
             and (known.plan, known.attempt) == (plan.fingerprint, journal.attempt)
             and rolling is not None
             and rolling.continues(known.fences.fence)
-            and not known.fences.lost(*topics_now(ClusterAdmin(connection), known.fences.green_topics))
+            and not known.fences.lost(*green_now(ClusterAdmin(connection), plan))
             and _is_young(connection, plan, known.fences)
         ):
             return cls(connection, journal, known.fences, known.done)
