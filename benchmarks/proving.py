@@ -16,7 +16,7 @@ from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.copy.fences import last_fences
+from kafka_rescale.kafka.copy.fences import last_fences, read_fences
 from kafka_rescale.kafka.verify.delta import compare_stretch, compared_topics
 from kafka_rescale.kafka.verify.stretch import Stretch
 from kafka_rescale.operations.verify.proof_parts import ProofParts
@@ -130,10 +130,8 @@ def _small_stores(connection: KafkaConnection, entries: int) -> tuple[Journal, F
 
 
 def _fences(connection: KafkaConnection, plan: Plan) -> Fences:
-    admin = ClusterAdmin(connection)
-    ends = admin.end_offsets([move.source for move in plan.changelogs])
-    begins = admin.begin_offsets([move.target for move in plan.changelogs])
-    return last_fences(connection, plan, ends, compared_topics(connection, plan), begins)
+    ends = ClusterAdmin(connection).end_offsets([move.source for move in plan.changelogs])
+    return last_fences(connection, plan, ends, read_fences(connection, plan))
 
 
 def _plan(name: str, moves: Sequence[Move]) -> Plan:

@@ -161,6 +161,23 @@ def test_a_proof_of_topics_that_were_made_anew_or_emptied_counts_for_nothing(cop
         assert_promotable(copied)
 
 
+def test_a_proof_stands_when_retention_has_deleted_all_that_was_compared(copied: Expanded) -> None:
+    """A switch may wait for days, and the windows of a store end meanwhile."""
+    proven(copied)
+    sessions = copied.plan.changelogs[1]
+    admin = ClusterAdmin(copied.connection)
+    admin.delete_records(admin.end_offsets([sessions.target]))
+    assert_promotable(copied)
+
+    restart(copied.connection, copied.plan, sessions, Mark(as_of_ms=now_ms(), attempt=1))
+    for _ in range(2):
+        with pytest.raises(UnsafeState, match="was emptied since, because its copy was begun anew"):
+            assert_promotable(copied)
+        copy(copied)
+    proven(copied, 2)
+    assert_promotable(copied)
+
+
 def test_records_that_are_deleted_behind_the_proof_are_missed_and_the_next_proof_names_them(
     copied: Expanded,
 ) -> None:

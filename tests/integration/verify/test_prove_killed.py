@@ -107,6 +107,30 @@ def test_parts_that_are_compared_are_not_compared_again(
 
 
 @pytest.mark.usefixtures("in_parts")
+def test_a_part_reads_what_is_written_meanwhile_in_its_own_partitions_only(
+    spark: SparkSession, copied: Expanded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else as many readers would read the end of the whole topic as there are parts, and each of them again."""
+    asked: list[tuple[str, list[int]]] = []
+    compare, later = proof_parts.prove_stores, proof_parts.later_keys
+
+    def noted(connection: Any, topic: str, since: dict[int, int], keys: set[bytes]) -> set[bytes]:
+        asked.append((topic, sorted(since)))
+        return later(connection, topic, since, keys)
+
+    def suspicious(spark: Any, kafka: Any, pairs: Any, beside: Any, paced: Any) -> Any:
+        for each in beside:
+            each.later({b"a key"})
+        return compare(spark, kafka, pairs, beside, paced)
+
+    monkeypatch.setattr(proof_parts, "later_keys", noted)
+    monkeypatch.setattr(proof_parts, "prove_stores", suspicious)
+    assert all(report.passed for report in compared_at_once(spark, copied))
+    sources = {move.source for move in copied.plan.changelogs}
+    assert sorted(asked) == sorted((source, [p]) for source in sources for p in range(4))
+
+
+@pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize(
     "change", ["emptied", "another attempt", "too old", "nobody compares what is written since"]
 )

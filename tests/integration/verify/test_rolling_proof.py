@@ -35,6 +35,7 @@ from kafka_rescale.kafka.verify.rolling import RollingComparison
 from kafka_rescale.kafka.verify.stretch import KeyPart, Stretch
 
 from testbed.processes import wait_until
+from testbed.removal import DELETABLE
 from tests.integration.copy_helpers import changelog, ends_of, expected_partition, plan_of
 from tests.support.changelogs import Placed, Record, append, history, placed
 from tests.support.verify.busy_blue import EAGER, busy
@@ -281,6 +282,24 @@ def test_a_job_that_is_begun_again_goes_on_where_the_last_one_was(totals: Store)
     assert anew.began == {**totals.ends}, "what was emptied since counts no more"
 
 
+@pytest.mark.usefixtures("quick")
+def test_what_retention_deletes_from_a_copy_is_no_copy_that_was_begun_anew(totals: Store) -> None:
+    admin, control = ClusterAdmin(totals.connection), ControlTopic(totals.connection, totals.plan.application)
+    for topic in (totals.move.source, totals.move.target):
+        admin.alter_configs(topic, DELETABLE)
+    journal = Journal(plan=totals.plan, phase=Phase.WARMING)
+    first = newest(begun(totals, journal))
+    control.update(lambda _: {"rolling-proof": first})
+    admin.delete_records(admin.end_offsets([totals.move.target]))
+
+    assert comparison_of(totals, journal).finish(totals.ends).began == first.began
+
+    restart(totals.connection, totals.plan, totals.move, Mark(as_of_ms=now_ms(), attempt=1))
+    totals.copy()
+    anew = comparison_of(totals, journal).finish(totals.ends)
+    assert anew.began == {**totals.ends}, "what was emptied since counts no more"
+
+
 def test_no_finding_is_false_beside_compaction_and_a_mistake_is_found(eager: KafkaConnection, unique: str) -> None:
     move = changelog(unique, "key-value", 3, 6)
     admin, plan = ClusterAdmin(eager), plan_of(unique, move)
@@ -309,8 +328,7 @@ def test_no_finding_is_false_beside_compaction_and_a_mistake_is_found(eager: Kaf
 def test_the_last_fences_wait_for_an_open_transaction_and_ask_for_no_log_start(
     totals: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admin, target = ClusterAdmin(totals.connection), totals.move.target
-    begins, topics = admin.begin_offsets([target]), compared_topics(totals.connection, totals.plan)
+    before, target = read_fences(totals.connection, totals.plan), totals.move.target
     producer = Producer({**totals.connection.config, "transactional.id": f"{totals.plan.application}-open"})
     producer.init_transactions(30)
     producer.begin_transaction()
@@ -319,9 +337,9 @@ def test_the_last_fences_wait_for_an_open_transaction_and_ask_for_no_log_start(
     monkeypatch.setattr(ClusterAdmin, "begin_offsets", lambda *_, **__: pytest.fail("asked within the pause"))
     threading.Timer(2, lambda: producer.abort_transaction(30)).start()
     began = time.monotonic()
-    found = last_fences(totals.connection, totals.plan, totals.ends, topics, begins)
+    found = last_fences(totals.connection, totals.plan, totals.ends, before)
     assert time.monotonic() - began >= 2, "an open transaction was not waited for"
-    assert found.green_begins == begins
+    assert found.green_begins == before.green_begins
 
 
 def test_its_thread_ends_with_a_job_that_does_not_finish(totals: Store) -> None:

@@ -17,7 +17,7 @@ from kafka_rescale.core.verify.pairs import StorePair
 from kafka_rescale.core.verify.report import LogCount, Report, StoreReport
 from kafka_rescale.core.verify.report_text import render
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
-from kafka_rescale.kafka.copy.fences import topics_now
+from kafka_rescale.kafka.copy.fences import topic_ids
 from kafka_rescale.kafka.reading.misrouted import look_for_misrouted
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 from kafka_rescale.operations.verify import verify as operation
@@ -77,7 +77,7 @@ def test_what_was_compared_before_the_promotion_is_compared_again_only_if_asked_
     # The proof says that these copies are right. They are not, so the test notices whether they are compared.
     journal = expanded.write(sessions=with_other_value(expanded.green_records("sessions")))
     before = {s: report_before(expanded, s, green=21) for s in ("totals", "sessions")}
-    green, _ = topics_now(ClusterAdmin(expanded.connection), [m.target for m in journal.plan.changelogs])
+    green = topic_ids(ClusterAdmin(expanded.connection), [m.target for m in journal.plan.changelogs])
     of_these = {"fences": proof_of(journal).fences.model_copy(update={"green_topics": green})}
     proof = proof_of(journal).model_copy(update={"stores": tuple(before.values()), **of_these})
     rolling = rolling_of(journal)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from kafka_rescale.core.cluster import LogRange
 from kafka_rescale.core.errors import UnsafeState
@@ -113,6 +115,9 @@ def test_the_age_of_records_in_flight_does_not_matter() -> None:
 def test_a_mark_survives_the_metadata_of_an_offset() -> None:
     mark = Mark(as_of_ms=5, records=6, bytes=7, attempt=8, state=EMPTIED)
     assert Mark.from_metadata(mark.to_metadata()) == mark
+    assert "restarted" not in mark.to_metadata(), "an earlier version would take it for no mark"
+    again = replace(mark, restarted_ms=9)
+    assert Mark.from_metadata(again.to_metadata()) == again
 
 
 @pytest.mark.parametrize("text", [None, "", "something", "[]", '{"other": 1}', "3"])

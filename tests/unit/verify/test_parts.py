@@ -62,6 +62,9 @@ def test_every_partition_is_read_by_one_part(source: int, target: int) -> None:
             ranges = [getattr(each, side).ranges[p] for each in narrowed]
             assert sorted(r for r in ranges if r.begin < r.end) == [LogRange(2, 9)]
             assert {r.end for r in ranges} == {9}
+            assert [part.own(dict.fromkeys(range(count), 9)).get(p) for part in of(move(source, target))].count(
+                9
+            ) == 1
 
 
 def test_a_small_store_is_one_part_and_a_large_one_has_as_many_as_its_counts_allow(

@@ -62,7 +62,7 @@ def begins(of: int = 0) -> dict[str, dict[int, int]]:
 def test_a_proof_of_these_copies_is_enough() -> None:
     assert required_proofs(JOURNAL, proven(JOURNAL)) == (PROOF, rolling_of(JOURNAL))
     assert required_proofs(STOPPED, proven(STOPPED)) == (PROOF, rolling_of(STOPPED))
-    assert_same_topics(JOURNAL, PROOFS, {t: topic_id(t) for t in TOPICS}, begins())
+    assert_same_topics(JOURNAL, PROOFS, {t: topic_id(t) for t in TOPICS}, begins(), {})
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_what_was_compared_before_the_promotion_need_not_be_compared_again(
     proof = PROOF.model_copy(update={"stores": (store,)}).concluded(Acceptances())
     state = proven(STOPPED, proof=recorded(proof), rolling_proof=further(**rolling))
 
-    assert set(compared_before(STOPPED, state, IDS, begins())) == stores
+    assert set(compared_before(STOPPED, state, IDS, begins(), {})) == stores
 
 
 def test_earlier_versions_of_keys_that_were_left_out_are_compared_again() -> None:
@@ -141,7 +141,7 @@ def test_earlier_versions_of_keys_that_were_left_out_are_compared_again() -> Non
     journal = STOPPED.model_copy(update={"plan": plan})
     for each, kept in zip(stores, (set(), {first.store}), strict=True):
         proof = proof_of(journal).model_copy(update={"stores": (each,)})
-        assert set(compared_before(journal, proven(journal, proof=recorded(proof)), IDS, begins())) == kept
+        assert set(compared_before(journal, proven(journal, proof=recorded(proof)), IDS, begins(), {})) == kept
 
 
 def test_stretches_add_up_and_keep_their_findings() -> None:
@@ -168,15 +168,35 @@ def test_where_there_are_no_copies_none_is_needed(plan: Any) -> None:
 def test_topics_that_were_made_anew_are_not_those_that_were_proven(present: dict[str, str]) -> None:
     known = {t: topic_id(t) for t in TOPICS[1:]}
     with pytest.raises(UnsafeState, match="was made anew since, or is gone"):
-        assert_same_topics(JOURNAL, PROOFS, {**known, **present}, begins())
+        assert_same_topics(JOURNAL, PROOFS, {**known, **present}, begins(), {})
 
 
 def test_a_copy_that_was_emptied_since_is_not_the_one_that_was_proven() -> None:
     one = {**begins(), TOPICS[-1]: {**begins()[TOPICS[-1]], 3: GREEN_END}}
     with pytest.raises(UnsafeState, match=r"was emptied since \(partition 3\)"):
-        assert_same_topics(JOURNAL, PROOFS, IDS, one)
+        assert_same_topics(JOURNAL, PROOFS, IDS, one, {})
     # If retention deletes a part, the rest is still proven.
-    assert_same_topics(JOURNAL, PROOFS, IDS, begins(GREEN_END - 1))
+    assert_same_topics(JOURNAL, PROOFS, IDS, begins(GREEN_END - 1), {})
+
+
+def test_what_retention_has_deleted_since_was_compared_nevertheless() -> None:
+    """A switch may wait for days. Windows of a store end meanwhile, and retention deletes all that was proven."""
+    noted = {"green_restarts": dict.fromkeys(TOPICS, 0)}
+    expiring = PROOF.model_copy(update={"fences": PROOF.fences.model_copy(update=noted)})
+    gone, never = begins(GREEN_END), dict.fromkeys(TOPICS, 0)
+
+    assert_same_topics(JOURNAL, [expiring], IDS, gone, never)
+    for restarted in ({**never, TOPICS[-1]: 1_700_000_000_001}, {}):
+        with pytest.raises(UnsafeState, match="was emptied since"):
+            assert_same_topics(JOURNAL, [expiring], IDS, gone, restarted)
+    with pytest.raises(UnsafeState, match="because its copy was begun anew"):
+        assert_same_topics(JOURNAL, [expiring], IDS, begins(), {**never, TOPICS[0]: 1_700_000_000_001})
+    with pytest.raises(UnsafeState, match="was made anew since, or is gone"):
+        assert_same_topics(JOURNAL, [expiring], {}, gone, never)
+    # A proof of an earlier version does not say which copy it was.
+    assert "green_restarts" not in PROOF.fences.model_dump()
+    with pytest.raises(UnsafeState, match="was emptied since"):
+        assert_same_topics(JOURNAL, PROOFS, IDS, gone, never)
 
 
 def test_before_the_pause_a_copy_that_a_young_broker_hides_is_looked_at_as_well() -> None:
@@ -194,17 +214,17 @@ def test_a_record_that_was_deleted_from_a_compacted_topic_is_missed() -> None:
     """Compaction never moves a log start. If brokers may also delete, retention can explain the missing record."""
     fences = PROOF.fences.model_copy(update={"green_compacted": tuple(TOPICS[1:])})
     compacted = [PROOF.model_copy(update={"fences": fences})]
-    assert_same_topics(JOURNAL, compacted, IDS, {**begins(), TOPICS[0]: begins(1)[TOPICS[0]]})
+    assert_same_topics(JOURNAL, compacted, IDS, {**begins(), TOPICS[0]: begins(1)[TOPICS[0]]}, {})
     one = {**begins(), TOPICS[-1]: {**begins()[TOPICS[-1]], 3: 2}}
     with pytest.raises(
         UnsafeState, match=rf"were deleted from topic '{TOPICS[-1]}' since \(partition 3, 0 to 1\)"
     ):
-        assert_same_topics(JOURNAL, compacted, IDS, one)
+        assert_same_topics(JOURNAL, compacted, IDS, one, {})
 
 
 def test_a_partition_that_was_empty_may_stay_so() -> None:
     fences = PROOF.fences.model_copy(update={"green_begins": begins(GREEN_END)})
-    assert fences.lost({t: topic_id(t) for t in TOPICS}, begins(GREEN_END)) == ""
+    assert fences.lost({t: topic_id(t) for t in TOPICS}, begins(GREEN_END), {}) == ""
 
 
 def test_findings_fail_it_until_each_is_accepted_by_its_name() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pydantic import Field
+
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.values import Value
 
@@ -20,6 +22,9 @@ class Fences(Value):
     :param green_topics: ids of green's topics, read first.
     :param green_compacted: those of green's topics that brokers only compact, and never delete from. Their log
         starts never move, unless a person deletes records.
+    :param green_restarts: of the other topics, when their copies were last begun anew, in ms since the epoch; 0 if
+        they never were. Retention may delete all that was compared in a partition, so log starts don't tell
+        whether a copy is still the same. An earlier version has not noted it.
     :param blue_ends: ends of blue, read last.
     :param as_of_ms: wall clock just before ``fence`` was read.
     :param copied_as_of_ms: by blue's topics, wall clock as of which the copy had read the whole topic: everything
@@ -36,20 +41,26 @@ class Fences(Value):
     as_of_ms: int
     copied_as_of_ms: dict[str, int]
     green_compacted: tuple[str, ...] = ()
+    green_restarts: dict[str, int] = Field(default_factory=dict, exclude_if=lambda of: not of)
 
-    def lost(self, present: Mapping[str, str], begins: PartitionOffsets) -> str:
+    def lost(self, present: Mapping[str, str], begins: PartitionOffsets, restarts: Mapping[str, int]) -> str:
         """Return how green's topics have lost what stood below these ends; an empty text if they have not.
 
         :param present: ids of green's topics now.
         :param begins: log starts of green's topics now.
+        :param restarts: ``green_restarts`` now. Where it isn't known, the log starts have to tell.
         """
         for topic, known in self.green_topics.items():
             if present.get(topic) != known:
                 return f"topic {topic!r} was made anew since, or is gone"
+            noted, restarted = self.green_restarts.get(topic), restarts.get(topic)
+            is_told = noted is not None and restarted is not None
+            if is_told and noted != restarted:
+                return f"topic {topic!r} was emptied since, because its copy was begun anew"
             for p, begin in self.green_begins[topic].items():
                 now = begins.get(topic, {}).get(p, 0)
                 ends = self.green_begun[topic][p], self.green_ends[topic][p]
-                if any(begin < end <= now for end in ends):
+                if not is_told and any(begin < end <= now for end in ends):
                     return f"topic {topic!r} was emptied since (partition {p})"
                 if topic in self.green_compacted and begin < now:
                     return f"records were deleted from topic {topic!r} since (partition {p}, {begin} to {now - 1})"

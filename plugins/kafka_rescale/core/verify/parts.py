@@ -52,6 +52,10 @@ class Part(Value):
         """Whether a partition of blue or green is of this part."""
         return partition % self.modulus % self.of == self.number
 
+    def own(self, offsets: Mapping[int, int]) -> dict[int, int]:
+        """Return the offsets of its own partitions, which are all that can have its keys."""
+        return {p: offset for p, offset in offsets.items() if self.has(p)}
+
     def narrowed(self, pair: StorePair) -> StorePair:
         """Return the pair with only this part's partitions to read."""
         return pair.model_copy(update={"blue": self._narrowed(pair.blue), "green": self._narrowed(pair.green)})

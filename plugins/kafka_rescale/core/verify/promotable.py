@@ -3,7 +3,7 @@
 All that blue has written has to be compared: up to a fence by the proof, and from there on by the rolling proof.
 Once blue is stopped, the rolling proof has to reach its last record. And green's topics must still be those that
 were compared. A topic that was made anew has another id. A copy that was begun anew has been emptied first, so its
-log starts behind everything that was compared.
+log starts behind everything that was compared. Where retention may do the same, the copy's mark tells them apart.
 """
 
 from __future__ import annotations
@@ -43,7 +43,11 @@ def required_proofs(journal: Journal, state: ControlState) -> tuple[Proof, Rolli
 
 
 def compared_before(
-    journal: Journal, state: ControlState, present: Mapping[str, str], begins: PartitionOffsets
+    journal: Journal,
+    state: ControlState,
+    present: Mapping[str, str],
+    begins: PartitionOffsets,
+    restarts: Mapping[str, int],
 ) -> dict[str, StoreReport]:
     """Return the reports of the stores that were compared as a whole before the promotion, by name.
 
@@ -53,12 +57,13 @@ def compared_before(
 
     :param present: ids of green's topics now.
     :param begins: log starts of green's topics now.
+    :param restarts: when their copies were last begun anew; see ``Fences.lost``.
     """
     try:
         proofs = required_proofs(journal, state)
     except UnsafeState:
         return {}
-    if proofs is None or proofs[1].violations or any(p.fences.lost(present, begins) for p in proofs):
+    if proofs is None or proofs[1].violations or any(p.fences.lost(present, begins, restarts) for p in proofs):
         return {}
     versioned = {
         m.store
@@ -95,16 +100,21 @@ def assert_no_findings(rolling: RollingProof, acceptances: Acceptances) -> None:
 
 
 def assert_same_topics(
-    journal: Journal, proofs: Iterable[CopiesCompared], present: Mapping[str, str], begins: PartitionOffsets
+    journal: Journal,
+    proofs: Iterable[CopiesCompared],
+    present: Mapping[str, str],
+    begins: PartitionOffsets,
+    restarts: Mapping[str, int],
 ) -> None:
     """Check that green's topics still have what was compared.
 
     :param present: ids of green's topics now.
     :param begins: log starts of green's topics now.
+    :param restarts: when their copies were last begun anew; see ``Fences.lost``.
     :raises UnsafeState: a topic was made anew or emptied since, or has lost records that compaction can't remove.
     """
     for proof in proofs:
-        if lost := proof.fences.lost(present, begins):
+        if lost := proof.fences.lost(present, begins, restarts):
             raise _unproven(journal, f"a proof of copies that are gone: {lost}")
 
 

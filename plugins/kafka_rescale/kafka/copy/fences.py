@@ -21,7 +21,7 @@ from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, poll_until
-from kafka_rescale.kafka.copy.marks import Position, read_positions
+from kafka_rescale.kafka.copy.marks import Mark, Position, read_positions
 from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading.committed import closing_consumer
 
@@ -40,8 +40,7 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
     """
     admin, moves = ClusterAdmin(connection), plan.changelogs
     sources, targets = [m.source for m in moves], [m.target for m in moves]
-    topics = admin.existing_topics(targets)
-    green = _described(topics, admin.begin_offsets(topics))
+    green = _green(admin, admin.existing_topics(targets))
     with closing_consumer(connection, plan.copy_group) as consumer:
         begun = _positions(consumer, moves)
         green_begun = _decided_ends(admin, targets)
@@ -54,49 +53,65 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
         fence=_offsets(fence),
         green_ends=green_ends,
         **green,
+        green_restarts={
+            m.target: max(p.mark.restarted_ms for p in fence[m.source].values())
+            for m in moves
+            if m.target not in green["green_compacted"]
+        },
         blue_ends=admin.end_offsets(sources),
         as_of_ms=as_of_ms,
         copied_as_of_ms={topic: min(p.mark.as_of_ms for p in of.values()) for topic, of in begun.items()},
     )
 
 
-def last_fences(
-    connection: KafkaConnection,
-    plan: Plan,
-    ends: PartitionOffsets,
-    topics: Mapping[str, TopicDescription],
-    begins: PartitionOffsets,
-) -> Fences:
+def last_fences(connection: KafkaConnection, plan: Plan, ends: PartitionOffsets, before: Fences) -> Fences:
     """Return the fences of a copy that has ended at the ends of a stopped blue.
 
-    Topics and log starts may be a little old, because to ask for those of thousands of partitions takes long, and
-    blue is stopped. If somebody has created a topic anew or deleted records since, the promotion finds it by what
-    it asks for itself.
+    What says which topics of green these are, and whether they still have everything, may be a little old, because
+    to ask for it for thousands of partitions takes long, and blue is stopped. If somebody has created a topic anew
+    or deleted records since, the promotion finds it by what it asks for itself.
 
     :param ends: blue's ends, captured when it was proven gone. Everything below them is in green.
-    :param topics: descriptions of the changelogs of both generations.
-    :param begins: log starts of green.
+    :param before: fences of the same copies.
     """
-    admin, targets = ClusterAdmin(connection), [m.target for m in plan.changelogs]
-    as_of_ms = now_ms()
-    green_ends = _ends_of_ended(admin, targets)
-    positions = {m.source: ends[m.source] for m in plan.changelogs}
-    return Fences(
-        begun=positions,
-        green_begun=green_ends,
-        fence=positions,
-        green_ends=green_ends,
-        **_described({topic: topics[topic] for topic in targets}, {topic: begins[topic] for topic in targets}),
-        blue_ends=positions,
-        as_of_ms=as_of_ms,
-        copied_as_of_ms=dict.fromkeys(positions, as_of_ms),
+    positions, as_of_ms = {m.source: ends[m.source] for m in plan.changelogs}, now_ms()
+    green_ends = _ends_of_ended(ClusterAdmin(connection), [m.target for m in plan.changelogs])
+    return before.model_copy(
+        update={
+            "begun": positions,
+            "green_begun": green_ends,
+            "fence": positions,
+            "green_ends": green_ends,
+            "blue_ends": positions,
+            "as_of_ms": as_of_ms,
+            "copied_as_of_ms": dict.fromkeys(positions, as_of_ms),
+        }
     )
 
 
-def topics_now(admin: ClusterAdmin, topics: Iterable[str]) -> tuple[dict[str, str], PartitionOffsets]:
-    """Return the ids of those topics that exist, and their log starts."""
-    present = topic_ids(admin, topics)
-    return present, admin.begin_offsets(present)
+def green_now(admin: ClusterAdmin, plan: Plan) -> tuple[dict[str, str], PartitionOffsets, dict[str, int]]:
+    """Return what ``Fences.lost`` asks for: ids and log starts of green's topics that exist, and restarts."""
+    present = topic_ids(admin, [m.target for m in plan.changelogs])
+    return present, admin.begin_offsets(present), restarts_now(admin, plan)
+
+
+def restarts_now(admin: ClusterAdmin, plan: Plan) -> dict[str, int]:
+    """Return when each copy was last begun anew, in ms since the epoch, by green's topics; 0 if it never was.
+
+    A topic is left out if its copy has no position.
+
+    :raises ClusterOutage: the coordinator doesn't answer.
+    """
+    # Imported here for the same reason as in ``kafka.admin.offsets``.
+    from kafka_rescale.kafka.admin.group_metadata import offsets_and_metadata
+
+    # One position of each copy tells: a restart marks all partitions before it empties the target.
+    found = offsets_and_metadata(admin.connection, plan.copy_group, [(m.source, 0) for m in plan.changelogs])
+    # confluent-kafka ends the metadata that it commits with a byte 0.
+    marks = {source: Mark.from_metadata(known.metadata.rstrip("\0")) for (source, _), known in found.items()}
+    return {
+        m.target: mark.restarted_ms for m in plan.changelogs if (mark := marks.get(m.source, Mark())) != Mark()
+    }
 
 
 def topic_ids(admin: ClusterAdmin, topics: Iterable[str]) -> dict[str, str]:
@@ -110,10 +125,10 @@ def topic_ids(admin: ClusterAdmin, topics: Iterable[str]) -> dict[str, str]:
     return {**found, **{topic: of.topic_id for topic, of in admin.existing_topics(hidden).items()}}
 
 
-def _described(topics: Mapping[str, TopicDescription], begins: PartitionOffsets) -> dict[str, Any]:
+def _green(admin: ClusterAdmin, topics: Mapping[str, TopicDescription]) -> dict[str, Any]:
     return {
         "green_topics": {topic: of.topic_id for topic, of in topics.items()},
-        "green_begins": begins,
+        "green_begins": admin.begin_offsets(topics),
         "green_compacted": tuple(t for t, of in sorted(topics.items()) if "delete" not in of.cleanup_policy),
     }
 

@@ -122,7 +122,13 @@ class CopyWorker:
             found, log = committed.get(source), log_range(self._consumer, source)
             if seeding is not None and seeding.fits(source, found, log):
                 seeded[source] = seed_with(
-                    writer, self._consumer, seeding, self._settings, self.commits.explain, self._throttle
+                    writer,
+                    self._consumer,
+                    seeding,
+                    self._settings,
+                    self.commits.explain,
+                    self._throttle,
+                    found.mark.restarted_ms if found is not None else 0,
                 )
                 continue
             if found is None and writer.unit.move.is_in_place and source in (starts or {}):

@@ -38,6 +38,8 @@ class Mark:
     :param session: session of the worker that follows this unit live; see ``CopyWorker.announce``.
     :param fingerprint: fingerprint of the move that made the copy; empty in a mark of an earlier version.
     :param throttled_ms: for how long brokers have made this unit's writers wait, because of a quota.
+    :param restarted_ms: wall clock when the copy was last begun anew; 0 if it never was. It tells one copy from
+        the next, also where retention moves the log starts of the target.
     """
 
     as_of_ms: int = 0
@@ -48,10 +50,17 @@ class Mark:
     session: str = ""
     fingerprint: str = ""
     throttled_ms: int = 0
+    restarted_ms: int = 0
 
     def to_metadata(self) -> str:
-        """Return the text that goes into the offset's metadata."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        """Return the text that goes into the offset's metadata.
+
+        Brokers limit how much a commit may have, and to an earlier version an unknown field is no mark at all.
+        """
+        fields = asdict(self)
+        if not self.restarted_ms:
+            del fields["restarted_ms"]
+        return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
     def from_metadata(cls, text: str | None) -> Mark:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from confluent_kafka import Consumer
 
@@ -22,6 +23,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms as clock_ms
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.control.journal_store import assert_current
 from kafka_rescale.kafka.copy.bucket import Bucket
@@ -76,14 +78,14 @@ def restart(connection: KafkaConnection, plan: Plan, move: Move, mark: Mark) -> 
     :raises UnsafeState: the target is the source itself.
     """
     _assert_apart(move)
-    admin = ClusterAdmin(connection)
+    admin, mark = ClusterAdmin(connection), replace(mark, restarted_ms=clock_ms())
     with closing_consumer(connection, plan.copy_group) as consumer:
         divided = buckets_of(units_of([move]))
         with ThreadPoolExecutor(max_workers=min(FENCING_THREADS, len(divided))) as pool:
             buckets = list(pool.map(lambda units: Bucket(connection, units, plan.green), divided))
             assert_current(connection, plan, mark.attempt)
             ends = admin.end_offsets([move.target], read_committed=False)
-            resetting = Position(0, Mark(attempt=mark.attempt, state=RESETTING))
+            resetting = Position(0, Mark(attempt=mark.attempt, state=RESETTING, restarted_ms=mark.restarted_ms))
 
             def leave_mark() -> None:
                 list(pool.map(lambda b: b.commit_at(consumer, dict.fromkeys(b.writers, resetting)), buckets))

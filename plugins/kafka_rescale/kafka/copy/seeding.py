@@ -115,17 +115,19 @@ def seed_with(
     settings: CopySettings,
     explain: Explain,
     throttle: Throttle,
+    restarted_ms: int = 0,
 ) -> int:
     """Write a snapshot's rows, set the writer to its position, and return the number of rows.
 
     While this rests, nothing is open at the brokers, as when a worker rests.
 
+    :param restarted_ms: when the copy was last begun anew; see ``Mark``.
     :raises Fenced: a newer attempt has taken over.
     :raises Outage: a transaction was aborted; the next attempt begins anew.
     :raises UnsafeState: the brokers refuse a record.
     """
     seed = seeding.seeds[writer.unit.source]
-    mark = Mark(as_of_ms=seeding.as_of_ms, state=SEEDING)
+    mark = Mark(as_of_ms=seeding.as_of_ms, state=SEEDING, restarted_ms=restarted_ms)
     try:
         writer.commit_at(consumer, Position(seed.position, mark))
         for rows in seed.batches():

@@ -13,7 +13,6 @@ from kafka_rescale.core.errors import Outage, RescaleError
 from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.core.verify.proof import Proof
 from kafka_rescale.core.verify.rolling_proof import RollingProof
-from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import again_after_outage
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.copy.fences import last_fences, read_fences
@@ -82,16 +81,14 @@ class RollingComparison:
     def _last(self, ends: PartitionOffsets) -> RollingProof:
         began = time.monotonic()
         # Asked for some seconds ago. This is within the pause, and many partitions take long.
-        known, topics = self._latest, self._topics or compared_topics(self._connection, self._plan)
-        begins = known.fences.green_begins if known else self._green_begins()
-        now = last_fences(self._connection, self._plan, ends, topics, begins)
+        topics = self._topics or compared_topics(self._connection, self._plan)
+        known = self._latest
+        asked = known.fences if known else read_fences(self._connection, self._plan)
+        now = last_fences(self._connection, self._plan, ends, asked)
         before = self._before(now, known)
         stretch = Stretch(before.fences, now, is_last=True)
         stores = compare_stretch(self._connection, self._plan, stretch, topics)
         return before.extended(now, stores, time.monotonic() - began, is_complete=True)
-
-    def _green_begins(self) -> PartitionOffsets:
-        return ClusterAdmin(self._connection).begin_offsets([move.target for move in self._plan.changelogs])
 
     def _go_on(self) -> None:
         while not self._over.is_set():
@@ -135,10 +132,10 @@ class RollingComparison:
         state = self._control.read()
         found = known or RollingProof.of_record(state.rolling_proof, self._journal)
         proof = Proof.of_record(state.proof, self._journal)
-        if found is not None and found.fences.lost(now.green_topics, now.green_begins):
+        if found is not None and found.fences.lost(now.green_topics, now.green_begins, now.green_restarts):
             log.warning("green's topics were begun anew: what was compared before doesn't count any more")
             found = None
-        if proof is None or proof.fences.lost(now.green_topics, now.green_begins):
+        if proof is None or proof.fences.lost(now.green_topics, now.green_begins, now.green_restarts):
             return found or RollingProof.begun(self._journal, now)
         if found is None or not found.continues(proof.fences.fence):
             return RollingProof.begun(self._journal, proof.fences)

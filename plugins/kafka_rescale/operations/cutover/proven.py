@@ -13,7 +13,7 @@ from kafka_rescale.core.verify.promotable import (
 from kafka_rescale.core.verify.proof import needs_proof
 from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.client.waiting import now_ms, wait_until
-from kafka_rescale.kafka.copy.fences import topic_ids, topics_now
+from kafka_rescale.kafka.copy.fences import green_now, restarts_now, topic_ids
 from kafka_rescale.operations.expansion.rescale import Rescale
 
 NEAR_SECONDS = 30.0
@@ -28,7 +28,7 @@ def assert_begun(rescale: Rescale, journal: Journal) -> None:
     """
     if needs_proof(journal.plan):
         proof = assert_proof(journal, rescale.control.read())
-        assert_same_topics(journal, [proof], *topics_now(rescale.admin, proof.fences.green_topics))
+        assert_same_topics(journal, [proof], *green_now(rescale.admin, journal.plan))
 
 
 def await_near_proof(rescale: Rescale, journal: Journal) -> None:
@@ -69,5 +69,8 @@ def assert_proven(rescale: Rescale, journal: Journal, begins: PartitionOffsets) 
     if (proofs := required_proofs(journal, rescale.control.read())) is None:
         return None
     topics = {topic for proof in proofs for topic in proof.fences.green_topics}
-    assert_same_topics(journal, proofs, topic_ids(rescale.admin, topics), begins)
+    # Within the pause, a broker is asked only if it may make a difference.
+    is_needed = any(proof.fences.green_restarts for proof in proofs)
+    restarts = restarts_now(rescale.admin, journal.plan) if is_needed else {}
+    assert_same_topics(journal, proofs, topic_ids(rescale.admin, topics), begins, restarts)
     return proofs[1]

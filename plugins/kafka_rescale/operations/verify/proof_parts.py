@@ -17,7 +17,7 @@ from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
-from kafka_rescale.kafka.copy.fences import read_fences, topics_now
+from kafka_rescale.kafka.copy.fences import green_now, read_fences
 from kafka_rescale.kafka.reading.later_keys import later_keys
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.kafka.reading.source_rules import SourceRules
@@ -70,7 +70,7 @@ class ProofParts:
             and (known.plan, known.attempt) == (plan.fingerprint, journal.attempt)
             and rolling is not None
             and rolling.continues(known.fences.fence)
-            and not known.fences.lost(*topics_now(ClusterAdmin(connection), known.fences.green_topics))
+            and not known.fences.lost(*green_now(ClusterAdmin(connection), plan))
             and _is_young(connection, plan, known.fences)
         ):
             return cls(connection, journal, known.fences, known.done)
@@ -147,7 +147,10 @@ class ProofParts:
     ) -> Sequence[StoreReport]:
         moves, fences = [self._moves[part.store] for part in batch], self.fences
         described = self._admin.existing_topics([move.source for move in moves])
-        beside = [self._beside(move.source, SourceRules.of(described[move.source]).tombstone_ms) for move in moves]
+        beside = [
+            self._beside(part, move.source, SourceRules.of(described[move.source]).tombstone_ms)
+            for part, move in zip(batch, moves, strict=True)
+        ]
 
         def compare(pairs: Sequence[StorePair]) -> Sequence[StoreReport]:
             narrowed = [part.narrowed(pair) for part, pair in zip(batch, pairs, strict=True)]
@@ -164,12 +167,14 @@ class ProofParts:
             compare=compare,
         )
 
-    def _beside(self, source: str, allowed: int | None) -> BesideBlue:
-        """Return what the comparison asks about one of blue's topics.
+    def _beside(self, part: Part, source: str, allowed: int | None) -> BesideBlue:
+        """Return what the comparison of a part asks about one of blue's topics.
+
+        What blue writes meanwhile is read at least twice for a part with differences, and there may be many parts.
 
         :param allowed: how long the topic keeps deletions, in ms; None for ever.
         """
-        ends, copied_ms = self.fences.blue_ends[source], self.fences.copied_as_of_ms[source]
+        ends, copied_ms = part.own(self.fences.blue_ends[source]), self.fences.copied_as_of_ms[source]
         return BesideBlue(
             later=lambda keys: later_keys(self._connection, source, ends, keys),
             lacks_deletions=lambda: allowed is not None and now_ms() - copied_ms > allowed,

@@ -16,13 +16,14 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.errors import Fenced, Outage
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.core.verify.proof import Proof, needs_proof
 from kafka_rescale.core.verify.report_text import render_proof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import again_after_outage
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
-from kafka_rescale.kafka.copy.fences import topics_now
+from kafka_rescale.kafka.copy.fences import green_now
 from kafka_rescale.operations.verify.proof_pace import ProofPace
 from kafka_rescale.operations.verify.proof_parts import ProofParts
 from kafka_rescale.spark.jobs.job import Job, say
@@ -60,7 +61,7 @@ def prove(job: Job) -> None:
         fences=parts.fences,
         stores=parts.reports,
     )
-    _record(job, found.concluded(job.control.read().acceptances), began)
+    _record(job, journal.plan, found.concluded(job.control.read().acceptances), began)
 
 
 def _compare(job: Job, journal: Journal, spark: SparkSession, parts: ProofParts) -> None:
@@ -97,7 +98,7 @@ def _compare(job: Job, journal: Journal, spark: SparkSession, parts: ProofParts)
             )
 
 
-def _record(job: Job, proof: Proof, began: float) -> None:
+def _record(job: Job, plan: Plan, proof: Proof, began: float) -> None:
     """Record a proof in place of its parts.
 
     :raises UnsafeState: the proof has findings.
@@ -106,7 +107,7 @@ def _record(job: Job, proof: Proof, began: float) -> None:
     say(render_proof(proof))
     changes: Change = {Concern.PROOF: proof, Concern.PROOF_PROGRESS: None}
     if not proof.passed:
-        _assert_whole(job, proof.fences)
+        _assert_whole(job, plan, proof.fences)
         job.put("running", records=changes)
         raise proof.refused(proof.unaccepted)
     job.finish(
@@ -114,8 +115,8 @@ def _record(job: Job, proof: Proof, began: float) -> None:
     )
 
 
-def _assert_whole(job: Job, fences: Fences) -> None:
-    if lost := fences.lost(*topics_now(ClusterAdmin(job.connection), fences.green_topics)):
+def _assert_whole(job: Job, plan: Plan, fences: Fences) -> None:
+    if lost := fences.lost(*green_now(ClusterAdmin(job.connection), plan)):
         raise Outage(
             f"copies in {', '.join(fences.green_topics)}",
             found=lost,

@@ -24,7 +24,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
-from kafka_rescale.kafka.copy.fences import topics_now
+from kafka_rescale.kafka.copy.fences import green_now
 from kafka_rescale.kafka.reading.misrouted import NOTHING_ACCEPTED, look_for_misrouted
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 from kafka_rescale.operations.verify.readings import Readings
@@ -66,8 +66,7 @@ def verify(
         return _former(journal, state)
     before = {}
     if not whole:
-        green = topics_now(ClusterAdmin(connection), [move.target for move in journal.plan.changelogs])
-        before = compared_before(journal, state, *green)
+        before = compared_before(journal, state, *green_now(ClusterAdmin(connection), journal.plan))
     report = compare_expansion(session, connection, journal, state.acceptances, before=before, clock_ms=clock_ms)
     writer.write(TOPIC, {f"{application}/{Concern.REPORT}": report.model_dump_json().encode()})
     return report
