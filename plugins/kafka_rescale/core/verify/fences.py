@@ -20,7 +20,8 @@ class Fences(Value):
     :param green_topics: ids of green's topics, read first.
     :param green_compacted: those of green's topics that brokers only compact, and never delete from. Their log
         starts never move, unless a person deletes records.
-    :param blue_ends: ends of blue, read last.
+    :param blue_ends: positions of the copy, read last: no copy below ``green_ends`` is of a record at or behind
+        them. In a record of an earlier version, ends of blue.
     :param as_of_ms: wall clock just before ``fence`` was read.
     :param copied_as_of_ms: by blue's topics, wall clock as of which the copy had read the whole topic: everything
         at or behind ``begun`` was written later.
