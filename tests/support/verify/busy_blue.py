@@ -99,5 +99,6 @@ def busy(connection: KafkaConnection, plan: Plan, seed: int = 1) -> Iterator[Map
         over.set()
         for thread in threads:
             thread.join(120)
-    if failures:
-        raise failures[0]
+        if failures:
+            # Also if the block has failed: then this may be why.
+            raise failures[0]

@@ -25,7 +25,8 @@ class Fences(Value):
     :param green_restarts: of the other topics, when their copies were last begun anew, in ms since the epoch; 0 if
         they never were. Retention may delete all that was compared in a partition, so log starts don't tell
         whether a copy is still the same. An earlier version has not noted it.
-    :param blue_ends: ends of blue, read last.
+    :param blue_ends: positions of the copy, read last: no copy below ``green_ends`` is of a record at or behind
+        them. In a record of an earlier version, ends of blue.
     :param as_of_ms: wall clock just before ``fence`` was read.
     :param copied_as_of_ms: by blue's topics, wall clock as of which the copy had read the whole topic: everything
         at or behind ``begun`` was written later.

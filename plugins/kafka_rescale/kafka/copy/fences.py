@@ -30,23 +30,27 @@ DECIDED_SECONDS = 120.0
 
 
 def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
-    """Read positions, ends of green, positions, ends of green and ends of blue, in this order.
+    """Read positions, ends of green, positions, ends of green and positions, in this order.
 
     A position can be read only when no transaction on it is pending. A transaction's markers may reach green after
     that. So an end of green is the end of everything written, whether decided or not. This waits until all of it
     is decided.
 
+    What blue has behind the last positions has no copy below these ends. So it need not be read, however much of
+    it there is: while the copy pauses or catches up, it may be hours of records.
+
     :raises Outage: a copy has not begun or is being begun anew, or a transaction stays open.
     """
     admin, moves = ClusterAdmin(connection), plan.changelogs
-    sources, targets = [m.source for m in moves], [m.target for m in moves]
+    targets = [m.target for m in moves]
     green = _green(admin, admin.existing_topics(targets))
     with closing_consumer(connection, plan.copy_group) as consumer:
         begun = _positions(consumer, moves)
         green_begun = _decided_ends(admin, targets)
         as_of_ms = now_ms()
         fence = _positions(consumer, moves)
-    green_ends = _decided_ends(admin, targets)
+        green_ends = _decided_ends(admin, targets)
+        copied = _positions(consumer, moves)
     return Fences(
         begun=_offsets(begun),
         green_begun=green_begun,
@@ -58,7 +62,7 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
             for m in moves
             if m.target not in green["green_compacted"]
         },
-        blue_ends=admin.end_offsets(sources),
+        blue_ends=_offsets(copied),
         as_of_ms=as_of_ms,
         copied_as_of_ms={topic: min(p.mark.as_of_ms for p in of.values()) for topic, of in begun.items()},
     )

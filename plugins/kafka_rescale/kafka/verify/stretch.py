@@ -63,7 +63,7 @@ class Stretch:
     over: Event = field(default_factory=Event)
 
     def of_blue(self, topic: str) -> Ranges:
-        """Return the range of every partition of one of blue's topics."""
+        """Return the range of every partition of one of blue's topics, without what is not copied yet."""
         return _ranges(topic, self.before.begun, self.now.blue_ends)
 
     def of_green(self, topic: str) -> Ranges:

@@ -1,10 +1,10 @@
 """Compare stores while blue writes and compacts its log, and the copy goes on. No finding is false.
 
-The comparison reads blue from its log start to the ends B, and green from its log start to the ends g. Everything
-that blue had below the fence f is in green below g. Green may also have copies of later records. B was read after
-g, so blue's originals of these copies lie below B. A key is excused if blue shows a record of it at or behind f:
-the copy of that record may not be there yet, and the next proof covers it. For every other key, a difference is
-only a suspicion, for four reasons:
+The comparison reads blue from its log start to positions B of the copy, and green from its log start to the ends
+g. Everything that blue had below the fence f is in green below g. Green may also have copies of later records. B
+was read after g, so blue's originals of these copies lie below B. A key is excused if blue shows a record of it at
+or behind f: the copy of that record may not be there yet, and the next proof covers it. For every other key, a
+difference is only a suspicion, for four reasons:
 
 1. Compaction may have removed blue's record because of a newer record behind B, or green's record because of the
    copy of that newer record. Then blue has a record of the key behind B. The log is asked for such records *after*
