@@ -20,6 +20,7 @@ from kafka_rescale.operations.expansion.pace import say_pace
 from kafka_rescale.operations.expansion.stopped import say_stopped
 from kafka_rescale.operations.expansion.switch import say_action
 from kafka_rescale.operations.verify.accept import accept as accept_findings
+from kafka_rescale.operations.verify.accept import next_step
 
 people = typer.Typer()
 Reason = Annotated[str, typer.Option(help="Why. The page and status show it.")]
@@ -29,7 +30,8 @@ Reason = Annotated[str, typer.Option(help="Why. The page and status show it.")]
 def accept(
     file: File,
     finding: Annotated[
-        list[str], typer.Option(help="A finding as verify or callback names it. Repeat the option for more.")
+        list[str],
+        typer.Option(help="A finding as prove, verify or callback names it. Repeat the option for more."),
     ],
     reason: Annotated[str, typer.Option(help="Why the findings may be accepted. The report keeps it.")],
     config: Config = None,
@@ -39,10 +41,8 @@ def accept(
     application, connection = opened(file, config, Role.ADMIN)
     accepted = accept_findings(application, connection, findings=finding, by=_person(), reason=reason)
     data = {"accepted": [each.model_dump(mode="json") for each in accepted]}
-    show(
-        Document(data, "\n".join(map(str, accepted)), closing="Now clear the failed task: verify or callback."),
-        as_json,
-    )
+    closing = next_step(application, connection)
+    show(Document(data, "\n".join(map(str, accepted)), closing=closing), as_json)
 
 
 @people.command()

@@ -18,6 +18,11 @@ LINGERS = (
     "shows the end only after session.timeout.ms, 45 s by default, unless the program closes with CloseOptions "
     "that leave the group"
 )
+LATE = "Do it. If the task has failed by then, trigger the expansion again; from the promotion on, clear the task."
+PAUSE_OVER = (
+    "The pause may not last longer (max_pause_seconds). What was stopped is started again: look at what the log "
+    "asks for now. Then trigger the expansion again, while somebody stands by."
+)
 
 
 class Person:
@@ -70,7 +75,7 @@ class Person:
                 raise TimedOut(
                     f"a person to do what the manual lifecycle asks for: {what}",
                     seconds=longest,
-                    remedy="Do it and retry the task, or let it roll back.",
+                    remedy=LATE if math.isinf(seconds) else PAUSE_OVER,
                 )
             time.sleep(_POLL_SECONDS)
 

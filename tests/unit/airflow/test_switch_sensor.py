@@ -44,6 +44,11 @@ RUN = SimpleNamespace(dag_id="expand_orders-app", run_id="r", triggering_user_na
 CONTEXT: Any = {"dag_run": RUN, "params": {"approve_cutover": True}}
 JOURNAL = Journal(plan=plan_for("orders-app"))
 WORDS = {"found": "a", "expected": "b", "remedy": "c"}
+TI = SimpleNamespace(id="1", dag_id="d", xcom_pull=lambda **_: None)
+ASKING: Any = {**CONTEXT, "ti": TI, "task_instance": TI}
+DAY_MS = 86_400_000
+BEGUN = Switch.of(JOURNAL, None).begun(now_ms() - DAY_MS, 3 * DAY_MS, None, 3_600_000, asks=True)
+"""Asked a day ago, with a limit of three days."""
 
 
 @pytest.fixture(autouse=True)
@@ -230,17 +235,42 @@ def test_the_approval_asks_until_the_limit_of_the_file_counted_from_the_first_ti
     shown: dict[str, Any] = {}
     monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", shown.update)
     monkeypatch.setattr(approval_module, "phase_of", lambda *_: Phase.WARMING)
-    begun = Switch.of(JOURNAL, None).begun(now_ms() - 86_400_000, 3 * 86_400_000, None, 3_600_000, asks=True)
-    monkeypatch.setattr(operation, "begin_wait", lambda *_, **__: begun)
-    task = asks()
-    ti = SimpleNamespace(id="1", dag_id="d", xcom_pull=lambda **_: None)
+    monkeypatch.setattr(operation, "begin_wait", lambda *_, **__: BEGUN)
     with pytest.raises(TaskAwaitingInput) as parked:
-        task.execute({**CONTEXT, "ti": ti, "task_instance": ti})
+        asks().execute(ASKING)
     assert parked.value.timeout is not None
     assert timedelta(days=2, seconds=-5) < parked.value.timeout <= timedelta(days=2)
     assert "**If nobody answers**, nothing is thrown away. The copies are kept near until" in shown["body"]
     assert "If nothing copies for 1 h (`delete.retention.ms`), they begin anew." in shown["body"]
     assert "what was copied stays for the next run" in shown["body"]
+
+
+@pytest.mark.parametrize("times", [1, 5], ids=["once", "more often than Airflow retries"])
+def test_without_an_answer_it_asks_again_while_a_raised_limit_is_ahead(
+    asks: Callable[..., CutoverApprovalOperator], monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """Airflow ends the wait at the limit from when it asked. The page shows the limit of a later word."""
+    asked: list[str] = []
+    monkeypatch.setattr(
+        "airflow.providers.standard.operators.hitl.upsert_hitl_detail", lambda **of: asked.append(of["ti_id"])
+    )
+    monkeypatch.setattr(approval_module, "phase_of", lambda *_: Phase.WARMING)
+    monkeypatch.setattr(operation, "begin_wait", lambda *_, **__: BEGUN)
+    states = [ControlState(journal=JOURNAL, switch=BEGUN)] * times
+    expired = BEGUN.model_copy(update={"until_ms": now_ms() - 1})
+    states += [ControlState(journal=JOURNAL, switch=expired)]
+    monkeypatch.setattr(
+        "kafka_rescale.kafka.control.control_topic.ControlTopic",
+        lambda *_: SimpleNamespace(read=lambda: states.pop(0)),
+    )
+    for _ in range(times):
+        with pytest.raises(TaskAwaitingInput) as parked:
+            asks().execute_complete(ASKING, answered("Reject", by=None))
+        assert parked.value.timeout is not None
+        assert timedelta(days=2, minutes=-1) < parked.value.timeout <= timedelta(days=2)
+    assert asked == ["1"] * times, "that removes the answer that Airflow has given at the old limit"
+    with pytest.raises(UnsafeState, match=r"no answer within max_wait_seconds"):
+        asks().execute_complete(ASKING, answered("Reject", by=None))
 
 
 def test_a_form_without_windows_asks_for_a_time_alone(asks: Callable[..., CutoverApprovalOperator]) -> None:
@@ -288,6 +318,10 @@ def test_a_rejection_is_a_persons_and_no_answer_is_told_as_that(
     monkeypatch.setattr(operation, "approve", lambda *_, **__: pytest.fail("nobody has approved"))
     with pytest.raises(HITLRejectException):
         asks().execute_complete(CONTEXT, answered("Reject"))
+    over = ControlState(journal=JOURNAL, switch=BEGUN.model_copy(update={"until_ms": now_ms() - 1}))
+    monkeypatch.setattr(
+        "kafka_rescale.kafka.control.control_topic.ControlTopic", lambda *_: SimpleNamespace(read=lambda: over)
+    )
     with pytest.raises(UnsafeState, match=r"no answer within max_wait_seconds.*the copies stay"):
         asks().execute_complete(CONTEXT, answered("Reject", by=None))
 

@@ -145,8 +145,10 @@ def test_an_application_that_is_being_expanded_is_not_held(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_upstream(directory)
-    with pytest.raises(UnsafeState, match="application upstream: found an expansion of it in phase warming"):
-        producers.hold(downstream(directory, monkeypatch, in_phase(Phase.WARMING)), lambda: 60.0)
+    for phase, remedy in ((Phase.WARMING, "finish, or roll it back; then"), (Phase.PROMOTED, "finish; then")):
+        found = f"application upstream: found an expansion of it in phase {phase}.*Let that expansion {remedy}"
+        with pytest.raises(UnsafeState, match=found):
+            producers.hold(downstream(directory, monkeypatch, in_phase(phase)), lambda: 60.0)
 
 
 def declared(*commands: dict[str, Any]) -> Any:

@@ -268,9 +268,13 @@ def test_a_plan_of_the_other_mode_is_not_cut_over(monkeypatch: pytest.MonkeyPatc
     other = use(GrowingWorld(), monkeypatch)
     declared = replace(other.rescale, application=APPLICATION.model_copy(update={"mode": Mode.BLUE_GREEN}))
     monkeypatch.setattr(Rescale, "open", lambda *_: declared)
-    with pytest.raises(UnsafeState, match="begun with mode in_place"):
+    with pytest.raises(UnsafeState, match=r"begun with mode in_place.*or roll it back; then ask again"):
         cut_over()
     assert other.running
+    promoted = other.journal.model_copy(update={"phase": Phase.PROMOTED})
+    other.state = other.state.model_copy(update={"journal": promoted})
+    with pytest.raises(UnsafeState, match="after its promotion it can't be rolled back"):
+        cut_over()
 
 
 def _refuse(*_: Any) -> None:

@@ -172,13 +172,23 @@ def test_a_group_of_the_streams_protocol_is_refused() -> None:
     assert "the streams protocol (KIP-1071) with mode in_place" in told
 
 
+@pytest.mark.parametrize(
+    ("phase", "way_on"),
+    [
+        (Phase.WARMING, "or roll it back; then ask again."),
+        (Phase.PROMOTED, "then ask again: after its promotion it can't be rolled back."),
+    ],
+)
 @pytest.mark.parametrize(("begun", "declared_now"), [("in_place", "blue_green"), ("blue_green", "in_place")])
-def test_an_expansion_is_finished_in_the_mode_that_it_was_begun_with(begun: str, declared_now: str) -> None:
+def test_an_expansion_is_finished_in_the_mode_that_it_was_begun_with(
+    begun: str, declared_now: str, phase: Phase, way_on: str
+) -> None:
     plan = situation(fields={"mode": begun}).plan
-    control = ControlState(journal=Journal(plan=plan, phase=Phase.WARMING))
+    control = ControlState(journal=Journal(plan=plan, phase=phase))
     (told,) = found(situation(fields={"mode": declared_now}, control=control))
-    assert f"an expansion in progress that was begun with mode {begun} (phase warming)" in told
-    assert told.endswith(f"Declare `mode: {begun}` and finish it, or roll it back first.")
+    assert f"an expansion in progress that was begun with mode {begun} (phase {phase})" in told
+    assert f"Declare `mode: {begun}`. Finish it by a run with target" in told
+    assert told.endswith(way_on)
     assert found(situation(fields={"mode": begun}, control=control)) == []
 
 

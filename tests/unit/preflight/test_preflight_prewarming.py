@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import Disks, GroupDescription, LogDir
-from kafka_rescale.core.preflight.check import messages
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.preflight.check import check, messages
 from kafka_rescale.core.preflight.situation import Situation
 
 from tests.support.situations import NAME, RUNNING, situation
@@ -15,6 +17,7 @@ from tests.support.small_application import application
 
 SHELL = {"type": "shell", "start": "true", "stop": "true", "status": "true"}
 GATED = {**SHELL, "start_gated": "true"}
+MANUAL = {"type": "manual", "start_gated": "set GATE=on"}
 STREAMS = GroupDescription(NAME, "Stable", ("a", "b", "c"), "streams", processes=2)
 
 
@@ -47,3 +50,28 @@ def test_a_size_that_no_broker_tells_is_not_guessed() -> None:
 )
 def test_nothing_is_told_where_nothing_of_that_happens(lifecycle: dict[str, Any], group: GroupDescription) -> None:
     assert told(given(lifecycle, group)) == []
+
+
+def refused(of: Situation) -> list[str]:
+    return [str(finding) for finding in check(of) if "start_gated" in str(finding)]
+
+
+def test_a_person_is_not_asked_for_what_the_task_could_not_see() -> None:
+    """Instances behind the gate are in groups of their own, and the task would wait for members of green's."""
+    [text] = refused(given(MANUAL, STREAMS))
+    assert f"not in group {NAME}-g2. Remove `start_gated`" in text
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "group"),
+    [(MANUAL, RUNNING), (GATED, STREAMS), ({"type": "manual"}, STREAMS)],
+    ids=["classic", "a command", "not pre-warmed"],
+)
+def test_whatever_can_be_pre_warmed_is_not_refused(lifecycle: dict[str, Any], group: GroupDescription) -> None:
+    assert refused(given(lifecycle, group)) == []
+
+
+def test_an_expansion_that_goes_on_is_not_refused_for_it() -> None:
+    made = given(MANUAL, STREAMS)
+    going_on = replace(made, control=ControlState(journal=Journal(plan=made.plan, phase=Phase.CAUGHT_UP)))
+    assert refused(going_on) == []

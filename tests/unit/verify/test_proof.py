@@ -9,7 +9,7 @@ import pytest
 from kafka_rescale.airflow.markdown import proven_markdown
 from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
-from kafka_rescale.core.control.journal import Captured, Journal
+from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
@@ -19,9 +19,11 @@ from kafka_rescale.core.verify.report import LogCount, StoreReport
 from kafka_rescale.core.verify.report_text import render_proof
 from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.operations.cutover.proven import assert_begun
+from kafka_rescale.operations.verify import accept
 
 from tests.support.plans import in_place_plan, stateless_plan
 from tests.support.situations import situation
+from tests.support.small_application import application
 from tests.support.verify.proofs import GREEN_END, fences_of, proof_of, proven, rolling_of, topic_id
 
 JOURNAL = Journal(plan=situation().plan, attempt=2)
@@ -260,3 +262,21 @@ def test_people_are_told_what_is_proven_and_how_old_that_is() -> None:
     assert proven_markdown({}, 0) == ""
     assert is_of(recorded(passed), JOURNAL)
     assert not is_of({}, JOURNAL)
+
+
+@pytest.mark.parametrize(
+    ("phase", "said"),
+    [
+        (Phase.WARMING, "If the run has failed, trigger the expansion again"),
+        (Phase.ROLLED_BACK, "If the run has failed, trigger the expansion again"),
+        (Phase.STARTED, "Now clear the failed task: verify or callback."),
+    ],
+)
+def test_who_accepts_a_finding_is_told_what_runs_again(
+    phase: Phase, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failed proof has closed its attempt: its cleared task would be refused."""
+    state, nobody = ControlState(journal=JOURNAL.model_copy(update={"phase": phase})), None
+    monkeypatch.setattr(accept, "ControlTopic", lambda *_: SimpleNamespace(read=lambda: state))
+    connection: Any = nobody
+    assert accept.next_step(application("shop"), connection).startswith(said)

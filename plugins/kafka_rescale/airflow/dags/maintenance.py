@@ -36,13 +36,15 @@ first to stop that.
 """
 
 ACCEPT_DOC = """
-Accepts findings of `verify` for `{application_id}` that can't be mended any more, so that the expansion can end.
+Accepts findings of `prove` and `verify` for `{application_id}` that can't be mended any more, so that the
+expansion can go on or end.
 Misrouted records stay in their input, and `verify` always compares the copies as they were at the promotion. So no
 later repair makes these findings disappear.
 
 A finding names exactly what was seen: a range of offsets of one partition, or the outcome of the comparison of one
 store. `verify` reports it as accepted, with the person and the reason. Any other finding still fails the task.
-After this run, clear the failed task.
+After this run, clear `verify` or `callback` if one of them has failed. If `prove` has failed, its attempt is
+rolled back, so trigger the expansion again.
 """
 
 SWITCH_DOC = """

@@ -148,13 +148,18 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
         return waiting_markdown(switch, now_ms)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Record the time that the answer names.
+        """Record the time that the answer names. If nobody has answered, ask again if the limit was raised.
+
+        Airflow keeps the limit from when it was asked, and can't be told another one.
 
         :raises UnsafeState: nobody has answered in time.
         """
         from kafka_rescale.operations.expansion.switch import approve
 
         if event.get("chosen_options") == [self.REJECT] and not event.get("responded_by_user"):
+            if self._is_waited_for():
+                self.log.info("Nobody has answered, but the limit of the wait was raised meanwhile: asked again.")
+                return self.execute(context)
             raise UnsafeState(
                 f"approval of the cutover of {self.cutover_of}",
                 found="no answer within max_wait_seconds of the application file",
@@ -170,6 +175,16 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
         by = f"{who} ({owner_of(context)})"
         approve(application, connection, owner=owner_of(context), by=by, order=order, not_before_ms=not_before_ms)
         return answer
+
+    def _is_waited_for(self) -> bool:
+        """Return whether the limit that the control topic, the page and ``status`` have is still ahead."""
+        from kafka_rescale.core.control.switch import Switch
+        from kafka_rescale.kafka.control.control_topic import ControlTopic
+
+        application, connection = self._opened()
+        state = ControlTopic(connection, application.application_id).read()
+        journal = state.journal
+        return journal is not None and Switch.of(journal, state.switch).until_ms > time.time() * 1000
 
     def _opened(self) -> tuple[Application, KafkaConnection]:
         from kafka_rescale.operations.application.load import load_application

@@ -38,7 +38,7 @@ from kafka_rescale.core.preflight.one_partition import framed_keys, unchecked_de
 from kafka_rescale.core.preflight.other_readers import endangered_readers, reader_messages
 from kafka_rescale.core.preflight.partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight.patterns import topics_of_patterns
-from kafka_rescale.core.preflight.prewarming import prewarming_messages
+from kafka_rescale.core.preflight.prewarming import prewarmed_by_a_person, prewarming_messages
 from kafka_rescale.core.preflight.requests import transaction_messages, unknown_requests
 from kafka_rescale.core.preflight.running import (
     conflicting_target,
@@ -97,6 +97,7 @@ def check(situation: Situation) -> list[Finding]:
         *unexplained_topics(situation),
         *source_tables(situation),
         *store_types(situation),
+        *prewarmed_by_a_person(situation),
         *versioned_stores(situation),
     ]
     findings += [

@@ -18,7 +18,7 @@ def conflicting_mode(situation: Situation) -> Iterator[Finding]:
             f"application {situation.application.application_id!r}",
             f"an expansion in progress that was begun with mode {begun} (phase {journal.told})",
             f"the same mode as in the file, {situation.application.mode}",
-            f"Declare `mode: {begun}` and finish it, or roll it back first.",
+            f"Declare `mode: {begun}`. {journal.way_on}",
         )
 
 

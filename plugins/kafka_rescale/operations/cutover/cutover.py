@@ -105,14 +105,14 @@ class Cutover:
 
     def assert_mode(self) -> None:
         """Refuse an expansion that was begun in another mode than the declared one."""
-        plan = insist(self._read, self._told).plan
-        begun = mode_of(plan).mode
+        journal = insist(self._read, self._told)
+        begun = mode_of(journal.plan).mode
         if begun is not self._rescale.application.mode:
             raise UnsafeState(
-                f"expansion of {plan.application}",
+                f"expansion of {journal.plan.application}",
                 found=f"an expansion that was begun with mode {begun}",
                 expected="the other mode, which the application file declares by now",
-                remedy="Declare the mode that the expansion was begun with, and trigger again; or roll it back.",
+                remedy=f"Declare `mode: {begun}`. {journal.way_on}",
             )
 
     def until_promoted(self) -> Journal:

@@ -27,8 +27,8 @@ def assert_as_pinned(rescale: Rescale) -> None:
             f"source pattern {pattern}",
             found=f"{', '.join(others)}, new since the expansion was planned",
             expected="the topics that `source_patterns:` lists",
-            remedy="The running generation reads what is new, and goes on. List it in `source_patterns:` and "
-            "`inputs:`, roll this expansion back, and trigger it anew; or delete the topic and trigger again.",
+            remedy="The running generation reads what is new, and goes on; this attempt is rolled back. List the "
+            "topic in `source_patterns:` and `inputs:`, or delete it; then trigger the expansion again.",
         )
 
 

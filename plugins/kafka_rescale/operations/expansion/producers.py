@@ -112,11 +112,12 @@ def _declared(application: Application) -> Iterator[tuple[Input, Producers]]:
 
 def _assert_not_rescaled(rescale: Rescale, name: str, journal: Journal | None) -> None:
     if journal is not None and journal.in_progress:
+        way_back = "" if journal.is_promoted else ", or roll it back"
         raise UnsafeState(
             f"application {name}",
             found=f"an expansion of it in phase {journal.told}",
             expected=f"no expansion while it is held as the producer of {rescale.application.application_id}",
-            remedy="Let that expansion finish, or roll it back; then trigger again.",
+            remedy=f"Let that expansion finish{way_back}; then trigger again.",
         )
 
 

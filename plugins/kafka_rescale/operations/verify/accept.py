@@ -64,6 +64,16 @@ def accept(
     return found
 
 
+def next_step(application: Application, connection: KafkaConnection) -> str:
+    """Return how a person lets go on what has failed because of findings that are accepted now."""
+    journal = ControlTopic(connection, application.application_id).read().journal
+    if journal is not None and journal.is_promoted:
+        return "Now clear the failed task: verify or callback."
+    return (
+        "If the run has failed, trigger the expansion again: its attempt is closed, and the next one proves anew."
+    )
+
+
 def _assert_said(findings: Sequence[str], reason: str) -> None:
     if not findings or not reason.strip():
         raise InvalidInput(
