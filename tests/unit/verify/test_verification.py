@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from kafka_rescale.airflow.spark.job_results import _findings
 from kafka_rescale.core.application.topics import InputPolicy
-from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.cluster import GroupDescription, TopicDescription
+from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.journal import Captured, Journal, Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.formats.record_limits import retention_ms
 from kafka_rescale.core.formats.subscription_wrapper import LeftTable
+from kafka_rescale.core.page.health import Level, health_of
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Move, MoveKind
+from kafka_rescale.core.verify.misrouted import InputReport, Misrouted, Span
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
 from kafka_rescale.core.verify.pairs import CLOCK_SKEW_MS, ComparedLog, StorePair, expansion_pair, residue_modulus
 from kafka_rescale.core.verify.report import LogCount, PartitionContent, Report, StoreReport, is_about
@@ -249,3 +255,38 @@ class TestWhatAReportIsAbout:
     @pytest.mark.parametrize("said", [{}, {"plan": JOURNAL.plan.fingerprint, "as_of_ms": NOW}])
     def test_one_that_says_nothing_of_it_proves_nothing(self, said: dict[str, object]) -> None:
         assert not is_about(said, self.JOURNAL)
+
+
+class TestWhatIsToBeDoneAboutFindings:
+    JOURNAL = TestWhatAReportIsAbout.JOURNAL
+    STRAY = Misrouted(partition=2, offset=7, key="6b", home=5)
+    INPUT = InputReport(
+        topic="orders",
+        records=9,
+        misrouted=2,
+        first=(STRAY,),
+        spans=(Span(partition=2, first=7, last=8, records=2),),
+    )
+
+    def refused(self, found: Report) -> str:
+        record = found.concluded(Acceptances()).model_copy(update={"promotion": self.JOURNAL.promotion})
+        state = ControlState(journal=self.JOURNAL, report=record.model_dump(mode="json"))
+        error = _findings("app", state)
+        assert isinstance(error, UnsafeState)
+        health = health_of(state, GroupDescription("app-g2", "Stable", ("i",)))
+        assert health.level is Level.BAD
+        assert ("stop app-g2" in health.reason) is ("Stop app-g2" in str(error))
+        return f"{error} {health.reason}"
+
+    def test_green_goes_on_if_a_producer_has_only_misrouted_records(self) -> None:
+        told = self.refused(report(store_report()).model_copy(update={"inputs": (self.INPUT,)}))
+        assert "Let app-g2 run" in told
+        assert "let app-g2 run" in told
+        assert told.count("restart it, and mend what these records did") == 2
+        assert told.count("--finding orders-2:7-8") == 2
+        assert "top app-g2" not in told
+
+    def test_any_other_finding_stops_it(self) -> None:
+        failed = report(store_report(failures={Oracle.STATE: 1}))
+        assert "Stop app-g2, and look at the findings" in self.refused(failed)
+        assert "Stop app-g2" in self.refused(failed.model_copy(update={"inputs": (self.INPUT,)}))

@@ -154,11 +154,12 @@ def refuse_misrouted(reports: Iterable[InputReport]) -> None:
                 found=f"{report.misrouted} of {report.records} records since the cutover {report.where}; "
                 f"{'; '.join(map(str, report.first))}",
                 expected="every key in the partition where its state is",
-                remedy=_remedy(report),
+                remedy=remedy_of(report),
             )
 
 
-def _remedy(report: InputReport) -> str:
+def remedy_of(report: InputReport) -> str:
+    """Return what a person does about the misrouted records of an input; the application goes on meanwhile."""
     advice = []
     if report.misrouted > report.chosen:
         advice.append(

@@ -13,7 +13,7 @@ from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.values import Value
-from kafka_rescale.core.verify.misrouted import InputReport
+from kafka_rescale.core.verify.misrouted import InputReport, remedy_of
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle, printable
 
 MAX_FINDINGS = 20
@@ -232,3 +232,18 @@ def to_be_verified(application: str, journal: Journal | None) -> Journal:
 def is_about(report: Mapping[str, object], journal: Journal) -> bool:
     """Whether a report in the control topic is about the promotion of this journal."""
     return report.get("promotion") == journal.promotion
+
+
+def remedy_of_misrouted(report: Mapping[str, object]) -> str:
+    """Return what a person does about a report's findings if all are misrouted records; else an empty text.
+
+    Green's copies are whole then, and it goes on. After any other finding, it has to be stopped first.
+
+    :param report: a report with findings, as the control topic has it.
+    """
+    named, inputs = report.get("unaccepted"), report.get("inputs")
+    if not isinstance(named, Sequence) or not isinstance(inputs, Sequence):
+        return ""
+    found = [each for each in map(InputReport.model_validate, inputs) if each.findings]
+    misrouted = {str(finding) for each in found for finding in each.findings}
+    return " ".join(map(remedy_of, found)) if named and misrouted.issuperset(named) else ""
