@@ -316,8 +316,19 @@ def test_a_rejection_is_a_persons_and_no_answer_is_told_as_that(
     asks: Callable[..., CutoverApprovalOperator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(operation, "approve", lambda *_, **__: pytest.fail("nobody has approved"))
+    with pytest.raises(HITLRejectException, match=r"Reject.*Nothing was stopped, and the copies stay\.$"):
+        asks(outputs=[{"topic": "totals"}]).execute_complete(CONTEXT, answered("Reject"))
+    grown = asks(outputs=[{"topic": "totals", "partitions": 8}])
+    with pytest.raises(
+        HITLRejectException, match=r"Outputs that have grown for it \(totals\) keep their partitions"
+    ):
+        grown.execute_complete(CONTEXT, answered("Reject"))
+    in_place = asks(mode="in_place", outputs=[{"topic": "totals"}])
+    with pytest.raises(HITLRejectException, match=r"Nothing was stopped\.$"):
+        in_place.execute_complete(CONTEXT, answered("Reject"))
+    Path(in_place.application_file).unlink()
     with pytest.raises(HITLRejectException):
-        asks().execute_complete(CONTEXT, answered("Reject"))
+        in_place.execute_complete(CONTEXT, answered("Reject"))
     over = ControlState(journal=JOURNAL, switch=BEGUN.model_copy(update={"until_ms": now_ms() - 1}))
     monkeypatch.setattr(
         "kafka_rescale.kafka.control.control_topic.ControlTopic", lambda *_: SimpleNamespace(read=lambda: over)

@@ -6,6 +6,7 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.standard.exceptions import HITLRejectException
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
 
@@ -22,8 +23,9 @@ from kafka_rescale.airflow.markdown import (
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.retries import APPROVAL_RETRY_POLICY
 from kafka_rescale.airflow.runs import GATE_TASK, PREWARM_TASK, PROVE_TASK, REHEARSE_TASK, owner_of
+from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Phase
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import RescaleError, UnsafeState
 from kafka_rescale.core.expansion.prewarming import outlook
 from kafka_rescale.core.expansion.switch_words import approved
 from kafka_rescale.core.roles import Role
@@ -157,16 +159,20 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
         from kafka_rescale.operations.expansion.switch import approve
 
         if event.get("chosen_options") == [self.REJECT] and not event.get("responded_by_user"):
-            if self._is_waited_for():
+            application, connection = self._opened()
+            if _is_waited_for(application, connection):
                 self.log.info("Nobody has answered, but the limit of the wait was raised meanwhile: asked again.")
                 return self.execute(context)
             raise UnsafeState(
                 f"approval of the cutover of {self.cutover_of}",
                 found="no answer within max_wait_seconds of the application file",
                 expected="an answer",
-                remedy="Nothing was stopped, and the copies stay. Trigger the expansion again: it uses them.",
+                remedy=f"{_left_by(application)} Trigger the expansion again: it goes on from there.",
             )
-        answer = super().execute_complete(context, event)
+        try:
+            answer = super().execute_complete(context, event)
+        except HITLRejectException as rejection:
+            raise HITLRejectException(f"{rejection}. {self._left()}") from rejection
         application, connection = self._opened()
         order, not_before_ms, remark = approved(answer["params_input"], application.cutover_windows)
         if remark:
@@ -176,15 +182,14 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
         approve(application, connection, owner=owner_of(context), by=by, order=order, not_before_ms=not_before_ms)
         return answer
 
-    def _is_waited_for(self) -> bool:
-        """Return whether the limit that the control topic, the page and ``status`` have is still ahead."""
-        from kafka_rescale.core.control.switch import Switch
-        from kafka_rescale.kafka.control.control_topic import ControlTopic
+    def _left(self) -> str:
+        """Return what this run leaves. A rejection stands, whether the file can be read or not."""
+        from kafka_rescale.operations.application.load import load_application
 
-        application, connection = self._opened()
-        state = ControlTopic(connection, application.application_id).read()
-        journal = state.journal
-        return journal is not None and Switch.of(journal, state.switch).until_ms > time.time() * 1000
+        try:
+            return _left_by(load_application(self.application_file))
+        except RescaleError:
+            return "Nothing was stopped."
 
     def _opened(self) -> tuple[Application, KafkaConnection]:
         from kafka_rescale.operations.application.load import load_application
@@ -192,3 +197,22 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
         application = load_application(self.application_file)
         hook = KafkaRescaleHook(kafka_config_id=application.kafka_conn_id_of(Role.ADMIN))
         return application, hook.connection()
+
+
+def _is_waited_for(application: Application, connection: KafkaConnection) -> bool:
+    """Return whether the limit that the control topic, the page and ``status`` have is still ahead."""
+    from kafka_rescale.core.control.switch import Switch
+    from kafka_rescale.kafka.control.control_topic import ControlTopic
+
+    state = ControlTopic(connection, application.application_id).read()
+    journal = state.journal
+    return journal is not None and Switch.of(journal, state.switch).until_ms > time.time() * 1000
+
+
+def _left_by(application: Application) -> str:
+    """Return what a run leaves that ends before its cutover. Only a growth can't be undone."""
+    copies = "" if application.mode is Mode.IN_PLACE else ", and the copies stay"
+    told = f"Nothing was stopped{copies}."
+    if grown := [output.topic for output in application.outputs if output.partitions is not None]:
+        return f"{told} Outputs that have grown for it ({', '.join(grown)}) keep their partitions."
+    return told
