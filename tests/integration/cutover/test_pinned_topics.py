@@ -63,7 +63,7 @@ def test_within_the_pause_it_keeps_the_next_generation_from_being_promoted(
     monkeypatch.setattr(cutover, "assert_promotable", lambda *_: None)
     monkeypatch.setattr(cutover, "assert_proven", lambda *_: None)
     rescale.admin.ensure_topic(f"{rescale.application.application_id}-customars", 3, 1, {})
-    with pytest.raises(UnsafeState, match="goes on; this attempt is rolled back.*trigger the expansion again"):
+    with pytest.raises(UnsafeState, match=r"goes on; this attempt is rolled back.*trigger the expansion again"):
         Cutover(rescale)._promote(rescale.journal())
     assert not rescale.journal().is_promoted
 
