@@ -24,7 +24,13 @@ from testbed.expansion import Expansion
 from testbed.flights_stack import FlightsStack
 from testbed.processes import wait_until
 from tests.support.kills import kill_session, sessions_of
-from tests.support.live_expansion import World, cutover_in_its_stop, journal_of, live_application, operation_process
+from tests.support.live_expansion import (
+    World,
+    cutover_in_its_stop,
+    journal_of,
+    live_application,
+    operation_process,
+)
 from tests.support.vanishing_jobs import await_word, catch_up_vanishes, hide
 
 pytestmark = pytest.mark.integration
