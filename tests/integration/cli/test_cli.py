@@ -203,8 +203,8 @@ def test_the_connection_comes_from_the_environment_if_not_from_a_file(
 def test_verify_before_a_cutover(config: str, tmp_path: Path, unique: str, capsys: Captured) -> None:
     assert main(["verify", str(write(tmp_path, unique)), "--config", config]) == REFUSED
     assert capsys.readouterr().err == (
-        f"verification of {unique}: found no expansion; expected an expansion that has been promoted. "
-        "Run verify after the cutover.\n"
+        f"verification of {unique}: found no expansion; expected an expansion whose cutover has started the new "
+        "generation. Run verify after the cutover. If that has failed, clear its task: it goes on where it was.\n"
     )
 
 

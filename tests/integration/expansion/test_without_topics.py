@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from kafka_rescale.cli.main import main
 from kafka_rescale.core.application.streams import Application, Mode
 from kafka_rescale.core.control.journal import Captured, Phase
+from kafka_rescale.core.errors import Fenced
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -64,6 +65,29 @@ def test_catch_up_waits_for_the_journals_word(
         running.result(60)
     done = control.read().results["catch_up"]
     assert (done.state, done.detail) == ("done" if over is Phase.QUIESCED else "stopped", "attempt 1")
+
+
+def test_catch_up_ends_without_a_word_when_another_run_goes_on_with_the_attempt(
+    broker: EmbeddedBroker, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = KafkaConnection(broker.client_config())
+    control = begin(connection, stateless_plan(Mode.BLUE_GREEN).model_copy(update={"application": unique}))
+    monkeypatch.setattr(Job, "spark", session)
+    monkeypatch.setattr(catch_up, "BEAT_SECONDS", 0.2)
+    with ThreadPoolExecutor(1) as beside:
+        job = Job("catch_up", Arguments(unique, RUN, 1, parallelism=1), connection)
+        running = beside.submit(catch_up.catch_up, job)
+        wait_for(control, "catch_up", "ready")
+        taken = control.read().lease
+        assert taken is not None
+        control.update(lambda _: {"lease": taken.model_copy(update={"owner": "shell/test/2", "epoch": 2})})
+        try:
+            with pytest.raises(Fenced, match="the lease held by shell/test/2"):
+                running.result(60)
+        finally:
+            # Here its tasks are threads, which do not end with the driver.
+            advance(control, Phase.ROLLED_BACK)
+    assert control.read().results["catch_up"].state == "ready"
 
 
 @pytest.fixture

@@ -12,9 +12,11 @@ import pytest
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.errors import ClusterOutage, UnsafeState
+from kafka_rescale.core.errors import ClusterOutage, Fenced, UnsafeState
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark.copy import move as module
+from kafka_rescale.spark.jobs.arguments import Arguments
+from kafka_rescale.spark.jobs.job import Job
 
 from tests.support.plans import in_place_plan, plan_for, stateless_plan
 
@@ -22,6 +24,7 @@ PLAN = in_place_plan()
 STOPPED = Journal(plan=PLAN, phase=Phase.PROMOTED, captured=Captured(committed={}, changelog_ends={}))
 WARMING = Journal(plan=PLAN)
 SLOTS = 3
+RUN, ANOTHER = "expand_orders-app/1", "expand_orders-app/2"
 
 
 class Spark:
@@ -49,6 +52,8 @@ class FakeJob:
     :param told: the journals, one for each reading.
     """
 
+    is_taken_over, superseded = Job.is_taken_over, Job.superseded
+
     told: list[Journal]
     key: str = "move"
     connection: Any = None
@@ -56,8 +61,9 @@ class FakeJob:
     details: list[str] = field(default_factory=list)
     session: Spark = field(default_factory=Spark)
     signs: int = 0
+    arguments: Arguments = field(default_factory=lambda: Arguments("orders-app", RUN, 1))
 
-    def journal(self) -> Journal:
+    def own_journal(self) -> Journal:
         return self.told[0]
 
     def put(self, state: str, snapshot: Snapshot | None = None, detail: str = "") -> None:
@@ -101,8 +107,10 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return found
 
 
-def run(told: list[Journal], monkeypatch: pytest.MonkeyPatch) -> tuple[FakeJob, list[tuple[str, list[str]]]]:
-    job, moved = FakeJob(told), []
+def run(
+    told: list[Journal], monkeypatch: pytest.MonkeyPatch, job: FakeJob | None = None, holder: str = RUN
+) -> tuple[FakeJob, list[tuple[str, list[str]]]]:
+    job, moved = job or FakeJob(told), []
     coming = iter(told)
 
     def latest() -> Journal:
@@ -113,7 +121,7 @@ def run(told: list[Journal], monkeypatch: pytest.MonkeyPatch) -> tuple[FakeJob, 
         progress = (PartitionProgress(topic=m.source, partition=0, position=1, end=1) for m in moves)
         return Snapshot(tuple(progress), 0, 1.5)
 
-    follower = SimpleNamespace(first=lambda: told[0], latest=latest)
+    follower = SimpleNamespace(first=lambda: told[0], latest=latest, holder=lambda: holder)
     monkeypatch.setattr(module, "JournalFollower", lambda *_: nullcontext(follower))
     monkeypatch.setattr(module, "_move", move_one)
     fake: Any = job
@@ -192,6 +200,24 @@ def test_of_an_application_without_topics_of_its_own_it_waits_for_nothing(
 def test_it_ends_when_its_attempt_is_over(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     job, moved = run([WARMING, WARMING.model_copy(update=changes)], monkeypatch)
     assert (moved, job.results[-1]) == ([], ("move", "stopped", 0))
+
+
+@pytest.mark.parametrize("journal", [WARMING, STOPPED])
+def test_it_ends_without_a_word_when_another_run_has_taken_over(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = FakeJob([journal])
+    with pytest.raises(Fenced, match=f"the lease held by {ANOTHER}"):
+        run([journal], monkeypatch, job, holder=ANOTHER)
+    assert job.results == [("move", "running", 0)]
+
+
+def test_a_persons_rollback_takes_the_lease_and_is_no_run_that_has_taken_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rolling_back = WARMING.model_copy(update={"phase": Phase.ROLLING_BACK})
+    job, _ = run([rolling_back], monkeypatch, holder="rollback_orders-app/1")
+    assert job.results[-1] == ("move", "stopped", 0)
 
 
 def test_a_next_generation_is_none_of_its_business(monkeypatch: pytest.MonkeyPatch) -> None:

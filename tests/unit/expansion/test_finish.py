@@ -10,7 +10,7 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import Fenced
+from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.operations.expansion import finish as operation
 from kafka_rescale.operations.expansion.finish import finish
 from kafka_rescale.operations.expansion.rescale import Rescale
@@ -93,3 +93,21 @@ def test_once_another_run_has_begun_the_answer_is_gone(control: Control) -> None
     control.state = control.state.model_copy(update={"lease": taken})
     with pytest.raises(Fenced):
         ended()
+
+
+@pytest.mark.parametrize("phase", [p for p in Phase if p not in {Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE}])
+def test_an_expansion_that_is_not_so_far_is_not_ended(control: Control, phase: Phase) -> None:
+    """A person has marked ``cutover`` as success, and perhaps ``verify``: no generation may run."""
+    journal = Journal(plan=PLAN, phase=phase, owner=RUN)
+    control.state = before = control.state.model_copy(update={"journal": journal})
+    with pytest.raises(UnsafeState, match=f"found phase {phase}; expected phase started, .*clear `cutover` with"):
+        ended()
+    assert control.state == before
+    assert control.written == 0
+
+
+def test_without_a_passed_report_the_lease_is_kept(control: Control) -> None:
+    control.state = control.state.model_copy(update={"journal": Journal(plan=PLAN, phase=Phase.STARTED)})
+    with pytest.raises(UnsafeState, match="no passed verification report"):
+        ended()
+    assert control.written == 0

@@ -17,6 +17,7 @@ from kafka_rescale.core.errors import Fenced, InvalidInput, Refused, UnsafeState
 from kafka_rescale.core.expansion.switch_words import ACTIONS, CANCEL, CUT_OVER_NOW, POSTPONE
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan
+from kafka_rescale.kafka.control import journal_store
 from kafka_rescale.kafka.control import lease as leases
 from kafka_rescale.operations.application.load import topology_of
 from kafka_rescale.operations.expansion import switch as operation
@@ -24,7 +25,7 @@ from kafka_rescale.operations.expansion import switch as operation
 from tests.support.application_files import CHAIN
 from tests.support.plans import IN_PLACE_TOPICS, in_place_plan
 
-OWNER = "expand_orders-app/r"
+OWNER, ANOTHER = "expand_orders-app/r", "expand_orders-app/another"
 NOON = 1_795_608_000_000
 """25 November 2026, 12:00 UTC, a Wednesday."""
 HOUR, DAY = 3_600_000, 86_400_000
@@ -93,8 +94,8 @@ def app(**changes: Any) -> Application:
     return Application.model_validate({**CHAIN, **changes})
 
 
-def through(**changes: Any) -> operation.Answer:
-    return operation.let_through(app(**changes), CONNECTION, owner=OWNER)
+def through(owner: str = OWNER, **changes: Any) -> operation.Answer:
+    return operation.let_through(app(**changes), CONNECTION, owner=owner)
 
 
 def say(action: str, until: str = "", **changes: Any) -> str:
@@ -247,7 +248,7 @@ def test_an_attempt_that_was_rolled_back_is_not_let_through(control: Control, ph
 
 def test_a_run_that_has_lost_its_lease_is_not_let_through(control: Control) -> None:
     with pytest.raises(Fenced):
-        operation.let_through(app(), CONNECTION, owner="expand_orders-app/another")
+        through(ANOTHER)
 
 
 def test_a_task_that_was_killed_and_runs_again_neither_waits_longer_nor_asks_twice(
@@ -258,7 +259,68 @@ def test_a_task_that_was_killed_and_runs_again_neither_waits_longer_nor_asks_twi
     assert operation.begin_wait(app(), CONNECTION, owner=OWNER, asks=True).until_ms == first.until_ms
     assert through().passes
     clock[0] += DAY
-    assert through().passes, "what was let through stays so"
+    assert through().passes
+
+
+def begun_again(control: Control, owner: str = ANOTHER) -> None:
+    """Another run takes over the lease, and goes on with the attempt."""
+    held, journal = control.state.lease, control.state.journal
+    assert held is not None
+    assert journal is not None
+    lease = held.model_copy(update={"owner": owner, "epoch": 2})
+    control.state = control.state.model_copy(update={"lease": lease})
+    stand_in: Any = control
+    assert journal_store.begin(stand_in, journal.plan, owner, now_ms=1).attempt == journal.attempt
+
+
+def test_what_was_let_through_for_a_run_is_not_for_the_next_run(control: Control, clock: list[int]) -> None:
+    """The cutover of the first run has stopped nothing yet when a person marks the run as failed."""
+    clock[0] += 14 * HOUR
+    assert through(cutover_windows=NIGHTLY).passes
+    clock[0] += 10 * HOUR
+    begun_again(control)
+    found = through(ANOTHER, cutover_windows=NIGHTLY)
+    assert not found.passes
+    assert "the next window begins Fri 27 Nov 02:00 UTC, in 14 h" in found.told
+
+
+@pytest.mark.parametrize("owner", [ANOTHER, OWNER], ids=["another run", "the run of a chain, once more"])
+def test_the_next_run_asks_and_waits_by_itself(control: Control, clock: list[int], owner: str) -> None:
+    through(cutover_windows=NIGHTLY)
+    say(CUT_OVER_NOW, cutover_windows=NIGHTLY)
+    assert through(cutover_windows=NIGHTLY).passes
+    clock[0] += 8 * DAY
+    begun_again(control, owner)
+    application = app(cutover_windows=NIGHTLY)
+    asked = operation.begin_wait(application, CONNECTION, owner=owner, asks=True)
+    assert asked.until_ms == clock[0] + 7 * DAY
+    operation.approve(application, CONNECTION, owner=owner, by="bob", order=Order.WINDOW, not_before_ms=0)
+    assert not through(owner, cutover_windows=NIGHTLY).passes, "now was said about the run before"
+
+
+def test_a_switch_that_was_postponed_stays_so_for_the_next_run(control: Control) -> None:
+    say(POSTPONE)
+    begun_again(control)
+    found = through(ANOTHER)
+    assert not found.passes
+    assert "ada has postponed it, until a person says" in found.told
+    say(CUT_OVER_NOW)
+    assert through(ANOTHER).passes
+
+
+def test_a_task_that_is_cleared_beside_a_cutover_that_waits_decides_by_the_present_time(
+    control: Control, clock: list[int]
+) -> None:
+    clock[0] += 14 * HOUR
+    application = app(cutover_windows=NIGHTLY)
+    assert through(cutover_windows=NIGHTLY).passes
+    clock[0] += 10 * HOUR
+    assert not through(cutover_windows=NIGHTLY).passes, "only await_window was cleared"
+    clock[0] += 14 * HOUR
+    assert through(cutover_windows=NIGHTLY).passes
+    operation.begin_wait(application, CONNECTION, owner=OWNER, asks=True)
+    operation.approve(application, CONNECTION, owner=OWNER, by="bob", order=Order.HOLD, not_before_ms=0)
+    assert not through(cutover_windows=NIGHTLY).passes
 
 
 def test_in_place_nothing_is_copied_that_an_interruption_could_harm(control: Control) -> None:

@@ -111,9 +111,24 @@ def test_cancelled_it_never_begins_and_no_later_word_changes_that() -> None:
 
 def test_what_was_let_through_is_the_cutovers() -> None:
     through = begun(None).released(NOON)
-    assert through.released(NOON + 1) == through
     with pytest.raises(Refused, match="rollback_<application>"):
         through.said(Order.CANCEL, "bob", NOON)
+
+
+def test_a_task_that_waits_again_decides_anew() -> None:
+    again = begun().released(NOON).begun(NOON + HOUR, 7 * DAY, NIGHT, DAY, asks=True)
+    assert (again.released_ms, again.since_ms) == (0, NOON)
+    assert again.said(Order.HOLD, "ada", NOON).order is Order.HOLD
+
+
+def test_for_the_next_run_a_switch_stays_postponed_and_nothing_else() -> None:
+    fresh = Switch.of(JOURNAL, None)
+    for order in (Order.NOW, Order.CANCEL):
+        assert said(order).released(NOON).of_next_run() == fresh, "said about the former run"
+    for order, until in ((Order.HOLD, 0), (Order.WINDOW, NOON + DAY)):
+        postponed = said(order, not_before_ms=until, reason="a release").of_next_run()
+        assert postponed == fresh.said(order, "ada", NOON, not_before_ms=until, reason="a release")
+        assert (postponed.until_ms, postponed.windows) == (0, None), "of the next run's file"
 
 
 def test_the_limit_counts_from_the_first_time_that_the_copies_were_ready() -> None:

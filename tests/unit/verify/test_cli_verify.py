@@ -10,7 +10,7 @@ import pytest
 from kafka_rescale.cli import spark as command
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import Outage, Refused
 from kafka_rescale.core.verify.report import Report
 
 from tests.support.situations import situation
@@ -67,3 +67,12 @@ def test_it_is_an_answer(phase: Phase, as_of_ms: int, monkeypatch: pytest.Monkey
 def test_it_is_none(phase: Phase, report: dict[str, object], code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Outage, match=f"found exit code {code}: verify could not run"):
         answered(monkeypatch, phase, report, code)
+
+
+@pytest.mark.parametrize("phase", [p for p in Phase if p not in {Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE}])
+def test_before_the_cutover_has_started_green_there_is_nothing_to_verify(
+    phase: Phase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in ``promoted``: green's start may have failed, and then nothing has processed the inputs since."""
+    with pytest.raises(Refused, match=f"phase {phase}; expected an expansion whose cutover has started"):
+        answered(monkeypatch, phase, report_of(BEGAN_MS))

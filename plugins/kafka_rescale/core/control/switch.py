@@ -39,7 +39,8 @@ class Switch(Value):
     :param since_ms: when the copies were ready for the switch, and the wait began; 0 before.
     :param until_ms: until when the copies are kept near.
     :param tombstone_ms: how long the copying may be interrupted (``delete.retention.ms``); None without copies.
-    :param released_ms: when the switch was let through; 0 before. From then on, it is up to the cutover.
+    :param released_ms: when the switch was let through, from when on it is up to the cutover; 0 before, or if a
+        task waits for it again.
     """
 
     plan: str
@@ -74,12 +75,26 @@ class Switch(Value):
     ) -> Self:
         """Return the record when a task begins to wait, or begins again. The limit counts from the first time.
 
+        What was let through before counts no more: a task that was cleared decides by the present time.
+
         :param longest_ms: how long the file lets the task wait.
         :param asks: whether the task asks a person.
         """
         since = self.since_ms or now_ms
         changes = {"since_ms": since, "until_ms": since + longest_ms, "windows": windows, "asked": asks}
-        return self.model_copy(update={**changes, "tombstone_ms": tombstone_ms})
+        return self.model_copy(update={**changes, "tombstone_ms": tombstone_ms, "released_ms": 0})
+
+    def of_next_run(self) -> Self:
+        """Return what stays when another run goes on with the attempt: that a person has postponed the switch.
+
+        That run waits by itself, and asks again. What was said to let the switch begin, or to end the former run,
+        was not said about that run.
+        """
+        fresh = type(self)(plan=self.plan, attempt=self.attempt)
+        if self.order not in {Order.WINDOW, Order.HOLD}:
+            return fresh
+        words = ("order", "not_before_ms", "by", "at_ms", "reason")
+        return fresh.model_copy(update={name: getattr(self, name) for name in words})
 
     def said(self, order: Order, by: str, at_ms: int, *, not_before_ms: int = 0, reason: str = "") -> Self:
         """Return the record after a person's order.
@@ -109,4 +124,4 @@ class Switch(Value):
 
     def released(self, now_ms: int) -> Self:
         """Return the record after the switch was let through."""
-        return self.model_copy(update={"released_ms": self.released_ms or now_ms})
+        return self.model_copy(update={"released_ms": now_ms})

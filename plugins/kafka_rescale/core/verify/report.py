@@ -10,7 +10,7 @@ from operator import add
 from pydantic import Field
 
 from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
-from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.values import Value
 from kafka_rescale.core.verify.misrouted import InputReport, remedy_of
@@ -217,14 +217,15 @@ def _named(subject: str, content: object) -> str:
 def to_be_verified(application: str, journal: Journal | None) -> Journal:
     """Return the journal if there is an expansion whose state can be compared.
 
-    :raises Refused: no expansion has been promoted.
+    :raises Refused: no cutover has started the new generation yet.
     """
-    if journal is None or not journal.is_promoted:
+    # Between the promotion and the start, what green began with may not be known yet.
+    if journal is None or not journal.is_promoted or journal.phase is Phase.PROMOTED:
         raise Refused(
             f"verification of {application}",
             found="no expansion" if journal is None else f"an expansion in phase {journal.told}",
-            expected="an expansion that has been promoted",
-            remedy="Run verify after the cutover.",
+            expected="an expansion whose cutover has started the new generation",
+            remedy="Run verify after the cutover. If that has failed, clear its task: it goes on where it was.",
         )
     return journal
 

@@ -10,6 +10,7 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.prediction import Prediction
@@ -31,7 +32,8 @@ def begin(
 ) -> Journal:
     """Begin an expansion, or go on with the expansion in progress.
 
-    A plan that was rolled back begins anew as the next attempt. Results of jobs of another plan are deleted, so
+    A plan that was rolled back begins anew as the next attempt. If an attempt goes on, its switch is waited for
+    anew: that it was let through in an earlier run counts no more. Results of jobs of another plan are deleted, so
     that they can't be taken for results of this expansion.
 
     :param owner: the run that begins. If there is a lease, this run must hold it.
@@ -64,7 +66,7 @@ def begin(
         bridges = _kept_bridges(state) if other_plan else {}
         pace = Pace.of(plan.fingerprint, state.pace).declared(pacing)
         paced: Change = {Concern.PACE: pace} if state.pace is not None or pace.limit is not None else {}
-        return {Concern.JOURNAL: journal, **bridges, **paced, **dict.fromkeys(stale)}
+        return {Concern.JOURNAL: journal, **bridges, **paced, **_switch(state), **dict.fromkeys(stale)}
 
     return _journal(control.update(change), control.application)
 
@@ -133,6 +135,14 @@ def _begun(known: Journal | None, fresh: Journal) -> Journal:
         expected="the same plan, or no expansion in progress",
         remedy=known.way_on,
     )
+
+
+def _switch(state: ControlState) -> Change:
+    """Return the record of the switch if the attempt goes on. Another attempt has another record."""
+    journal, switch = state.journal, state.switch
+    if journal is None or journal.phase is not Phase.WARMING or switch is None:
+        return {}
+    return {Concern.SWITCH: Switch.of(journal, switch).of_next_run()}
 
 
 def _kept_bridges(state: ControlState) -> Change:

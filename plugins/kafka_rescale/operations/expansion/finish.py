@@ -39,8 +39,9 @@ def finish(
     :returns: the report, the parts of the downtime, and the effect of pre-warming. Also what each copy that began
         with a snapshot has read, and the row of this expansion in the history, which has what was predicted.
     :raises Outage: green doesn't run.
-    :raises UnsafeState: verify has not passed, blue runs or has written after it was proven gone, records of a
-        grown input lie in partitions of its old count, or ``on_partition_expansion`` may have been called already.
+    :raises UnsafeState: the cutover has not started green, verify has not passed, blue runs or has written after
+        it was proven gone, records of a grown input lie in partitions of its old count, or
+        ``on_partition_expansion`` may have been called already.
     """
     rescale = Rescale.open(application, connection, owner, airflow)
     state = _patiently(rescale, "the control topic to be read", rescale.control.read)
@@ -74,6 +75,7 @@ def _ended(state: ControlState, owner: str) -> Journal | None:
 def _close(rescale: Rescale, state: ControlState) -> Journal:
     """Do the remaining steps, and give the lease back."""
     journal = _patiently(rescale, "the control topic to be read", rescale.journal)
+    _assert_started(journal)
     if journal.phase is Phase.STARTED:
         journal = _patiently(
             rescale, "the new generation to be found in order", lambda: _record_verified(rescale, state)
@@ -86,6 +88,19 @@ def _close(rescale: Rescale, state: ControlState) -> Journal:
         journal = _patiently(rescale, "the end to be recorded", lambda: rescale.end(Phase.COMPLETE))
     _patiently(rescale, "the lease to be given back", lambda: lease.release(rescale.control, rescale.owner))
     return journal
+
+
+def _assert_started(journal: Journal) -> None:
+    """Refuse to end an expansion that is not so far: a person has marked a task that had failed as success."""
+    if journal.phase not in {Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE}:
+        raise UnsafeState(
+            f"end of the expansion of {journal.plan.application}",
+            found=f"phase {journal.told}",
+            expected=f"phase {Phase.STARTED}, which the cutover writes when {journal.plan.green} runs",
+            remedy="Nothing was changed, and the lease is kept. If the attempt was rolled back, trigger the "
+            "expansion again. Otherwise look at once which generation runs. Then clear `cutover` with its "
+            "downstream tasks (in place, `move` too): they go on from this phase. Don't mark them as success.",
+        )
 
 
 def _patiently(rescale: Rescale, what: str, step: Callable[[], T]) -> T:

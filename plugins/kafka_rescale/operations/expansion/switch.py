@@ -79,7 +79,8 @@ def approve(
 def let_through(application: Application, connection: KafkaConnection, *, owner: str) -> Answer:
     """Let the switch through if its moment has come. One compare-and-set decides between this and what people say.
 
-    If the cutover has already begun, this does not wait: perhaps no generation runs.
+    If the cutover has already begun, this does not wait: perhaps no generation runs. Until then, each call decides
+    anew, because an earlier answer may be from a window that is over.
 
     :param owner: the run that holds the lease.
     :raises UnsafeState: a person has cancelled the switch, the wait has lasted too long, or the attempt was rolled
@@ -96,7 +97,7 @@ def let_through(application: Application, connection: KafkaConnection, *, owner:
     def change(present: ControlState, journal: Journal) -> Switch:
         switch = begun(Switch.of(journal, present.switch))
         is_open = wait_of(switch, now_ms()).standing is Standing.OPEN and not _pause_of(present, journal)
-        return switch.released(now_ms()) if is_open or switch.released_ms else switch
+        return switch.released(now_ms()) if is_open else switch
 
     switch = _write(control, owner, change)
     wait = wait_of(switch, now_ms())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.records import Change
-from kafka_rescale.core.errors import Fenced, Outage
+from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.core.verify.proof import Proof, needs_proof
@@ -40,7 +40,7 @@ def prove(job: Job) -> None:
         attempt was rolled back.
     :raises Fenced: the run has lost the lease, or its attempt is over.
     """
-    began, journal = time.monotonic(), job.journal()
+    began, journal = time.monotonic(), job.own_journal()
     journal.assert_not_rolled_back()
     job.put("running")
     if journal.phase is not Phase.WARMING or not needs_proof(journal.plan):
@@ -90,12 +90,7 @@ def _compare(job: Job, journal: Journal, spark: SparkSession, parts: ProofParts)
         finally:
             pace.is_over = True
         if compared is None or follower.holder() != run:
-            raise Fenced(
-                f"{job.key} of {run}",
-                found=f"the lease held by {follower.holder() or 'nobody'}",
-                expected="it to be held by this run: the expansion was rolled back, or another run has taken over",
-                remedy="Nothing to do here; trigger the expansion again to prove its copies.",
-            )
+            raise job.superseded(follower.holder())
 
 
 def _record(job: Job, plan: Plan, proof: Proof, began: float) -> None:

@@ -43,8 +43,9 @@ def catch_up(job: Job) -> None:
     done.
 
     :raises UnsafeState: a record did not arrive as it was, or the attempt was rolled back before this began.
+    :raises Fenced: another run holds the lease.
     """
-    journal = job.journal()
+    journal = job.own_journal()
     journal.assert_not_rolled_back()
     plan = journal.plan
     follow = Follow(job.connection, plan, journal.attempt, session=uuid4().hex)
@@ -73,14 +74,16 @@ def catch_up(job: Job) -> None:
         paced = replace(follow, paced=pacer.begin())
         beside = _Beside(job, journal, follow, follower, progress, pacer)
         at_end.callback(beside.end)
-        verdicts = job.run_reported(
+        verdicts: list[str] | None = job.run_beside(
             lambda: spread.mapPartitions(paced).collect(),
-            beside.progress,
-            state_of=beside.state_of,
+            lambda: job.report(beside.progress, beside.state_of, beside.newest),
+            until=beside.is_taken_over,
             seconds=BEAT_SECONDS,
             is_paused=beside.is_paused,
-            records=beside.newest,
         )
+        if verdicts is None:
+            # Without a result: the next one is that of the run that has taken over.
+            raise job.superseded(follower.holder())
         journal = _captured(job, follow, follower)
         if STOPPED in verdicts or _report_if_over(job, follow.verdict(journal)):
             job.put("stopped", detail=f"attempt {follow.attempt}")
@@ -173,6 +176,12 @@ class _Beside:
         if (paused := self._follower.is_paused()) and self._rolling:
             self._rolling.hurry()
         return paused
+
+    def is_taken_over(self) -> bool:
+        """Return whether another run goes on with this attempt. After its end, the tasks end by themselves."""
+        # The holder first: a rollback writes both at once, and then the journal says that the attempt is over.
+        taken = self._job.is_taken_over(self._follower.holder())
+        return taken and not self._follow.verdict(self._follower.latest())
 
     def end(self) -> None:
         """End the comparison, however the job ends."""

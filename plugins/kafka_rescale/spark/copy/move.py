@@ -43,8 +43,9 @@ def move(job: Job) -> None:
     attempt was killed, the next attempt recognises finished stages by their positions, and continues there.
 
     :raises UnsafeState: the application runs although its topics are growing, or the attempt was rolled back.
+    :raises Fenced: another run holds the lease.
     """
-    journal = job.journal()
+    journal = job.own_journal()
     _require_in_place(journal)
     journal.assert_not_rolled_back()
     if not journal.plan.growing:
@@ -79,8 +80,17 @@ class _Waiting:
         self._beaten, self._signed, self._slots = 0.0, 0.0, 0
 
     def until_due(self) -> Journal | None:
-        """Return the journal when the topics have grown or nothing is left to do; None after a rollback."""
-        while (journal := self._latest()) is not None:
+        """Return the journal when the topics have grown or nothing is left to do; None after a rollback.
+
+        :raises Fenced: another run has taken over. Its own job moves.
+        """
+        while True:
+            # The holder first: a rollback writes both at once, and then the journal says that the attempt is over.
+            holder = self._follower.holder()
+            if (journal := self._latest()) is None:
+                return None
+            if self._job.is_taken_over(holder):
+                raise self._job.superseded(holder)
             try:
                 if journal.is_promoted and (journal.phase is not Phase.PROMOTED or self._have_grown(journal.plan)):
                     return journal
@@ -89,7 +99,6 @@ class _Waiting:
                 # No harm is done yet: the cutover also waits for the brokers.
                 log.warning("no report: %s", outage)
             time.sleep(POLL_SECONDS)
-        return None
 
     def _live(self, journal: Journal) -> None:
         if time.monotonic() - self._beaten > BEAT_SECONDS:

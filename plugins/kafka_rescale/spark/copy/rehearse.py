@@ -53,8 +53,9 @@ def rehearse(job: Job) -> None:
     """Read the state that an expansion in place will have to move, beside the running application.
 
     :raises UnsafeState: a record can't be moved, or the attempt was rolled back. Nothing has been changed yet.
+    :raises Fenced: another run holds the lease.
     """
-    journal = job.journal()
+    journal = job.own_journal()
     journal.assert_not_rolled_back()
     moves = [move for move in journal.plan.changelogs if move.grows]
     job.put("running")

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
@@ -52,7 +51,7 @@ class StageCopy:
         with JournalFollower(job.connection, job.arguments.application) as follower:
             follower.first()
             if not _has_lease(job, follower):
-                raise _lost(job, follower)
+                raise job.superseded(follower.holder())
         plan = journal.plan
         moves = plan.stage(job.arguments.stage or 0).changelogs
         job.put("running")
@@ -105,7 +104,7 @@ class StageCopy:
                 until=lambda: not _has_lease(job, follower),
             )
             if done is None:
-                lost = _lost(job, follower)
+                lost = job.superseded(follower.holder())
                 # This overwrites no result of a newer run, although this attempt has left results before.
                 job.put("failed", detail=f"{type(lost).__name__}: {lost}")
                 raise lost
@@ -114,12 +113,3 @@ class StageCopy:
 
 def _has_lease(job: Job, follower: JournalFollower) -> bool:
     return follower.holder() == job.arguments.run
-
-
-def _lost(job: Job, follower: JournalFollower) -> Fenced:
-    return Fenced(
-        f"{job.key} of {job.arguments.run}",
-        found=f"the lease held by {follower.holder() or 'nobody'}",
-        expected="it to be held by this run: the expansion was rolled back, or another run has taken over",
-        remedy="Nothing to do here. What is copied stays; trigger the expansion again to go on with it.",
-    )

@@ -14,7 +14,8 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.records import Change
-from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.errors import Fenced, Outage, RescaleError, UnsafeState
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -68,15 +69,41 @@ class Job:
 
         :raises UnsafeState: no expansion has begun.
         """
-        journal = self.control.read().journal
-        if journal is None:
-            raise UnsafeState(
-                f"expansion of {self.arguments.application}",
-                found="no journal",
-                expected="an expansion that has begun",
-                remedy="Trigger the expansion; its plan task begins it.",
-            )
-        return journal
+        return self._journal(self.control.read())
+
+    def own_journal(self) -> Journal:
+        """Return the journal for the beginning of the job, before its first result.
+
+        If a person clears a task of an earlier run, its job must not take another run's expansion for its own: it
+        would fence the jobs of that run. If nobody holds the lease, the phase says what is left to do.
+
+        :raises Fenced: another run holds the lease.
+        :raises UnsafeState: no expansion has begun.
+        """
+        state = self.control.read()
+        if state.lease is not None and self.is_taken_over(state.lease.holder):
+            raise self.superseded(state.lease.holder)
+        return self._journal(state)
+
+    def is_taken_over(self, holder: str) -> bool:
+        """Return whether another run than this job's has the lease.
+
+        :param holder: holder of the lease; empty if it is free.
+        """
+        return holder not in {"", self.arguments.run}
+
+    def superseded(self, holder: str) -> Fenced:
+        """Return the error that ends a job whose run does not have the lease.
+
+        :param holder: as in ``is_taken_over``.
+        """
+        return Fenced(
+            f"{self.key} of {self.arguments.run}",
+            found=f"the lease held by {holder or 'nobody'}",
+            expected="it to be held by this run: the expansion was rolled back, or another run has taken over",
+            remedy="Nothing to do here. What is copied stays. The run that holds the lease goes on with it; if "
+            "nobody holds it, trigger the expansion again.",
+        )
 
     def spark(self) -> SparkSession:
         """Return the session of this attempt."""
@@ -155,26 +182,12 @@ class Job:
         done: list[T] | None = self.run_beside(lambda: elements.mapPartitions(action).collect(), lambda: None)
         return done or []
 
-    def run_reported(
-        self,
-        action: Callable[[], T],
-        progress: Progress,
-        *,
-        state_of: Callable[[Snapshot], str] = lambda _: "running",
-        seconds: float = REPORT_SECONDS,
-        is_paused: Callable[[], bool] = lambda: False,
-        records: Callable[[Snapshot], Change] = lambda _: {},
-    ) -> T:
+    def run_reported(self, action: Callable[[], T], progress: Progress) -> T:
         """Run a Spark action and report its progress until it ends.
 
-        :param seconds: time between two reports.
-        :param is_paused: as in ``run_beside``.
-        :param records: returns the records to write with a report, of a concern that is this job's own.
         :raises RescaleError: the error that a task raised.
         """
-        done = self.run_beside(
-            action, lambda: self.report(progress, state_of, records), seconds=seconds, is_paused=is_paused
-        )
+        done = self.run_beside(action, lambda: self.report(progress, lambda _: "running"))
         assert done is not None
         return done
 
@@ -232,6 +245,16 @@ class Job:
         snapshot = progress.read()
         say(f"{self.key}: {snapshot}")
         self.put(state_of(snapshot), snapshot, records=records(snapshot))
+
+    def _journal(self, state: ControlState) -> Journal:
+        if state.journal is None:
+            raise UnsafeState(
+                f"expansion of {self.arguments.application}",
+                found="no journal",
+                expected="an expansion that has begun",
+                remedy="Trigger the expansion; its plan task begins it.",
+            )
+        return state.journal
 
     def _result(self, state: str, **fields: Any) -> JobResult:
         run, attempt = self.arguments.run, self.arguments.attempt
