@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -16,7 +16,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.formats.changelog_formats import FORMATS
 from kafka_rescale.core.formats.subscription_wrapper import LeftTable
 from kafka_rescale.core.plan.plan import Move, Plan
-from kafka_rescale.core.verify.delta import Judged
+from kafka_rescale.core.verify.delta import DeltaRules
 from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.promotable import assert_no_findings
 from kafka_rescale.core.verify.report import StoreReport
@@ -33,7 +33,8 @@ from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.verify import delta, rolling, stretch
 from kafka_rescale.kafka.verify.delta import StoreDelta, compare_stretch, compared_topics
 from kafka_rescale.kafka.verify.rolling import RollingComparison
-from kafka_rescale.kafka.verify.stretch import KeyPart, Ranges, Stretch
+from kafka_rescale.kafka.verify.spool import Spool
+from kafka_rescale.kafka.verify.stretch import Ranges, Stretch
 
 from testbed.processes import wait_until
 from testbed.removal import DELETABLE
@@ -241,13 +242,13 @@ def test_a_stretch_without_offsets_asks_no_broker_and_one_with_a_record_does(
     totals: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = read_fences(totals.connection, totals.plan)
-    asked, real = list[Move](), StoreDelta._judged
+    asked, real = list[Move](), StoreDelta._read
 
-    def noted(store: StoreDelta, part: KeyPart) -> Judged:
+    def noted(store: StoreDelta, blue: Spool, green: Spool, keys: Set[bytes] | None) -> DeltaRules:
         asked.append(store.move)
-        return real(store, part)
+        return real(store, blue, green, keys)
 
-    monkeypatch.setattr(StoreDelta, "_judged", noted)
+    monkeypatch.setattr(StoreDelta, "_read", noted)
     now = read_fences(totals.connection, totals.plan)
     (report,) = compared(totals.connection, totals.plan, Stretch(before, now))
     assert (report.passed, report.blue.records, asked) == (True, 0, [])

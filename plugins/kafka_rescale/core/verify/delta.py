@@ -19,6 +19,8 @@ from kafka_rescale.core.verify.oracles import Alignment, Entry, Oracle
 
 MALFORMED = -1
 """Takes the place of a home if the key can't be of the store type."""
+CERTAIN = frozenset({Oracle.PLACEMENT, Oracle.ONE_PARTITION})
+"""What no later record explains: it would not take away a record from where no record of the key may be."""
 
 
 class Seen(NamedTuple):
@@ -74,7 +76,8 @@ class Judged:
     """The result for a stretch of one store.
 
     :param rows: violations, each with the records side by side.
-    :param places: for each key with a violation, where all its records lie.
+    :param places: for each key with a violation, where all its records lie; without those that ``without`` left
+        out.
     :param touched: number of keys that are left to the next stretch.
     """
 
@@ -101,11 +104,16 @@ class Judged:
         )
 
     def without(self, keys: Iterable[bytes]) -> Judged:
-        """Return the result without the violations of some keys."""
+        """Return the result without the violations that later records of some keys may explain."""
         gone = set(keys)
-        rows = [(oracle, at) for oracle, at in self.rows if at.key not in gone]
+        rows = [(oracle, at) for oracle, at in self.rows if at.key not in gone or oracle in CERTAIN]
         places = {key: at for key, at in self.places.items() if key not in gone}
         return replace(self, rows=rows, places=places)
+
+    def read_again(self, again: Judged) -> Judged:
+        """Return the result after another reading of the keys in ``places``; the newer reading of them counts."""
+        rows = [(oracle, at) for oracle, at in self.rows if at.key not in self.places]
+        return replace(self, rows=rows + again.rows, places=again.places)
 
 
 def judge(blue: Iterable[Seen], green: Iterable[Seen], rules: DeltaRules) -> Judged:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -40,7 +40,7 @@ def read_ranges(
     *,
     may_be_deleted: bool = False,
     committed: bool = True,
-) -> Iterator[Message]:
+) -> Generator[Message, None, None]:
     """Yield the records of some partitions, each partition in the order of its offsets.
 
     :param ranges: per partition, first offset and end (exclusive). With ``AS_FAR_AS_IT_GOES`` as its end, a

@@ -3,13 +3,18 @@
 A difference is not yet a finding, for the same reasons as in ``spark.verify.live``: blue's log is compacted
 meanwhile. So this looks whether blue has later records of the key. And it reads both stretches again, until two
 readings in a row have found the key's records at the same offsets.
+
+A stretch is as long as what was copied while the last one was compared. So the time for it must not grow faster
+than its length: a long stretch is read once as well, divided by its keys on disk (``Spool``), and again for all
+differences together.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 
 from kafka_rescale.core.cluster import TopicDescription
@@ -25,13 +30,18 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.reading.later_keys import later_keys
 from kafka_rescale.kafka.reading.source_rules import SourceRules
-from kafka_rescale.kafka.verify.stretch import KeyPart, Stretch, read_blue, read_green
+from kafka_rescale.kafka.verify.spool import Spool
+from kafka_rescale.kafka.verify.stretch import Stretch, Wanted, read_blue, read_green
 
 READINGS = 8
 STORES_AT_ONCE = 8
 RECORDS_AT_ONCE = 1_000_000
-"""Records of blue, counted by offsets, that are compared at once. If the job was away, a stretch is longer. Then
-its keys are compared in parts."""
+"""Records of one side, counted by offsets, that are compared at once. If the job was away, or the copy has caught
+up, a stretch is longer. Then its keys are compared in parts."""
+PARTS_AT_ONCE = 32
+"""Parts of the keys that are kept on disk. With about 100 bytes per record, these are 7 GB of both sides."""
+SUSPECTS = 100_000
+"""Keys with differences for which the stretch is read again at once, plus those of one part."""
 
 
 def compared_topics(connection: KafkaConnection, plan: Plan) -> dict[str, TopicDescription]:
@@ -71,26 +81,38 @@ class StoreDelta:
     topics: Mapping[str, TopicDescription]
 
     def compare(self) -> StoreReport:
-        """Return the report. Without a difference, both stretches are read once per part of the keys.
+        """Return the report. Without a difference, both stretches are read once.
 
         If neither blue nor green has a new offset, no broker is asked, as many partitions take long.
         """
         blue, green = self.stretch.of_blue(self.move.source), self.stretch.of_green(self.move.target)
-        of_blue, of_green = (sum(end - begin for begin, end in ranges.values()) for ranges in (blue, green))
-        parts = 1 + int(of_blue) // RECORDS_AT_ONCE if of_blue or of_green else 0
-        found = Judged.sum(self._settled(KeyPart(number, parts)) for number in range(parts))
+        longest = max(sum(end - begin for begin, end in ranges.values()) for ranges in (blue, green))
+        parts = 1 + int(longest) // RECORDS_AT_ONCE if longest else 0
+        found = Judged.sum(self._settled(suspects, parts) for suspects in self._suspected(parts))
         self._assert_deletions_kept(found)
         return _report(self.move, found)
 
-    def _settled(self, part: KeyPart) -> Judged:
-        known: dict[bytes, frozenset[tuple[bool, int, int]]] = {}
-        for _ in range(READINGS):
-            found = self._judged(part)
-            if found.rows and not self.stretch.is_last:
-                found = found.without(self._written_later(set(found.places)))
-            if all(known.get(key) == places for key, places in found.places.items()):
+    def _suspected(self, parts: int) -> Iterator[Judged]:
+        """Yield the results of one reading, in groups of parts whose differences are looked into together."""
+        group = Judged()
+        for judged in self._judged(parts):
+            group = Judged.sum((group, judged))
+            if len(group.places) > SUSPECTS:
+                yield group
+                group = Judged()
+        yield group
+
+    def _settled(self, suspected: Judged, parts: int) -> Judged:
+        """Return what is left of the differences when they are looked into."""
+        found = self._without_later(suspected)
+        for _ in range(READINGS - 1):
+            if not found.places:
                 return found
-            known = found.places
+            again = self._without_later(Judged.sum(self._judged(parts, found.places.keys())))
+            is_settled = all(found.places[key] == places for key, places in again.places.items())
+            found = found.read_again(again)
+            if is_settled:
+                return found
         raise Outage(
             f"topic {self.move.source!r}",
             found=f"keys that were compacted during each of {READINGS} comparisons",
@@ -98,17 +120,42 @@ class StoreDelta:
             remedy="Raise min.compaction.lag.ms of the topic until the expansion ends.",
         )
 
-    def _judged(self, part: KeyPart) -> Judged:
+    def _without_later(self, found: Judged) -> Judged:
+        """Leave to the next stretch what blue has written behind this one."""
+        if not found.places or self.stretch.is_last:
+            return found
+        source = self.move.source
+        later = later_keys(self.connection, source, self.stretch.now.blue_ends[source], set(found.places))
+        return found.without(later)
+
+    def _judged(self, parts: int, keys: Set[bytes] | None = None) -> Iterator[Judged]:
+        """Read both stretches, and yield the result of each part of the keys.
+
+        :param parts: into how many parts the keys are divided.
+        :param keys: the keys to judge; all if None.
+        """
+        for first in range(0, parts, PARTS_AT_ONCE):
+            numbers = range(first, min(first + PARTS_AT_ONCE, parts))
+            with closing(Spool(numbers, parts)) as blue, closing(Spool(numbers, parts)) as green:
+                rules = self._read(blue, green, keys)
+                for number in numbers:
+                    yield judge(blue.taken(number), green.taken(number), rules)
+
+    def _read(self, blue: Spool, green: Spool, keys: Set[bytes] | None) -> DeltaRules:
+        """Read both stretches; return the rules by which they are to be judged."""
         source, target = self.move.source, self.move.target
         expires = {topic: self._rules(topic).expires for topic in (source, target)}
+        has = (lambda key: key in keys and blue.has(key)) if keys is not None else blue.has
+        of_blue, of_green = Wanted(has, Counter()), Wanted(has, Counter())
         with ThreadPoolExecutor(1) as beside:
             copied = beside.submit(
-                lambda: list(read_green(self.connection, self.move, self.stretch, part, expires=expires[target]))
+                lambda: green.fill(
+                    read_green(self.connection, self.move, self.stretch, of_green, expires=expires[target])
+                )
             )
-            blue = list(read_blue(self.connection, self.move, self.stretch, part, expires=expires[source]))
-            green = copied.result()
-        begins = self.admin.begin_offsets([source, target])
-        return judge(blue, green, self._asked(Counter(r.partition for r in blue), begins))
+            blue.fill(read_blue(self.connection, self.move, self.stretch, of_blue, expires=expires[source]))
+            copied.result()
+        return self._asked(of_blue.read, self.admin.begin_offsets([source, target]))
 
     def _rules(self, topic: str) -> SourceRules:
         return SourceRules.of(self.topics[topic])
@@ -116,7 +163,7 @@ class StoreDelta:
     def _asked(self, read: Mapping[int, int], begins: PartitionOffsets) -> DeltaRules:
         """Return the rules.
 
-        :param read: number of records by partition of blue.
+        :param read: number of records by partition of blue, of all keys.
         :param begins: log starts after the reading.
         """
         move, stretch = self.move, self.stretch
@@ -134,10 +181,6 @@ class StoreDelta:
                 move.partitioner, move.key_topic, move.source_partitions, move.target_partitions
             ),
         )
-
-    def _written_later(self, keys: set[bytes]) -> set[bytes]:
-        source = self.move.source
-        return later_keys(self.connection, source, self.stretch.now.blue_ends[source], keys)
 
     def _assert_deletions_kept(self, found: Judged) -> None:
         """Refuse to call it a violation that only green has a record, if blue may have lost its deletion by now.

@@ -1,10 +1,18 @@
-"""Comparing what blue writes, stretch after stretch, in a thread beside the copy."""
+"""Comparing what blue writes, stretch after stretch, in a thread beside the copy.
+
+The copy goes on while a stretch is compared, and may be faster, until it has caught up. So fences are read
+meanwhile as well: they divide what was copied into stretches of bounded length.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
 import time
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from threading import Event, Lock, Thread
 
 from kafka_rescale.core.cluster import TopicDescription
@@ -12,10 +20,12 @@ from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.errors import Outage, RescaleError
 from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.core.verify.proof import Proof
+from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.core.verify.rolling_proof import RollingProof
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import again_after_outage
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.kafka.copy.fences import last_fences, read_fences
+from kafka_rescale.kafka.copy.fences import last_fences, read_fences, topics_now
 from kafka_rescale.kafka.verify.delta import compare_stretch, compared_topics
 from kafka_rescale.kafka.verify.stretch import Abandoned, Stretch
 
@@ -25,6 +35,11 @@ KEPT_SECONDS = 10.0
 """Time between two results that are taken. Until the control topic is compacted, its readers read all of them."""
 PAUSE_SECONDS = 5.0
 """Rest between two stretches, until blue is about to stop. What was written since is compared within the pause."""
+
+LOOK_SECONDS = 15.0
+"""Time between two looks at how far the copy is, while a stretch is compared."""
+AHEAD_RECORDS = 20_000_000
+"""What the copy has written, counted by offsets of blue, between two fences that are read ahead."""
 
 
 class RollingComparison:
@@ -42,6 +57,7 @@ class RollingComparison:
         self._taken: RollingProof | None = None
         self._taken_at = -math.inf
         self._topics: dict[str, TopicDescription] = {}
+        self._ahead: deque[Fences] = deque()
 
     def start(self) -> None:
         """Begin to compare. The thread ends with ``finish``, ``end``, or the process."""
@@ -107,15 +123,42 @@ class RollingComparison:
             self._hurried.wait(PAUSE_SECONDS)
 
     def _next(self) -> None:
-        began = time.monotonic()
-        now = read_fences(self._connection, self._plan)
+        began, is_ahead = time.monotonic(), self._has_next()
+        now = self._ahead[0] if is_ahead else read_fences(self._connection, self._plan)
         before = self._before(now, self._latest)
         if self._latest is None:
             self._keep(before)
         stretch = Stretch(before.fences, now, over=self._over)
         self._topics = topics = compared_topics(self._connection, self._plan)
-        stores = compare_stretch(self._connection, self._plan, stretch, topics)
+        stores = self._compared(stretch, topics)
         self._keep(before.extended(now, stores, time.monotonic() - began))
+        if is_ahead:
+            self._ahead.popleft()
+
+    def _has_next(self) -> bool:
+        """Return whether fences were read ahead. If green was begun anew since, they don't count any more."""
+        if not self._ahead:
+            return False
+        admin, first = ClusterAdmin(self._connection), self._ahead[0]
+        if first.lost(*topics_now(admin, first.green_topics)):
+            self._ahead.clear()
+        return bool(self._ahead)
+
+    def _compared(self, stretch: Stretch, topics: Mapping[str, TopicDescription]) -> tuple[StoreReport, ...]:
+        """Compare a stretch. Meanwhile, read the fences of the stretches behind it."""
+        with ThreadPoolExecutor(1) as beside:
+            running = beside.submit(compare_stretch, self._connection, self._plan, stretch, topics)
+            while wait([running], LOOK_SECONDS).not_done:
+                # Not when blue is about to stop: the comparison is near then, and brokers have other things to do.
+                if not self._hurried.is_set():
+                    self._look_ahead(stretch.now)
+            return running.result()
+
+    def _look_ahead(self, now: Fences) -> None:
+        with suppress(RescaleError):
+            found, last = read_fences(self._connection, self._plan), self._ahead[-1] if self._ahead else now
+            if _copied(last, found) >= AHEAD_RECORDS:
+                self._ahead.append(found)
 
     def _keep(self, found: RollingProof) -> None:
         with self._lock:
@@ -140,3 +183,7 @@ class RollingComparison:
         if found is None or not found.continues(proof.fences.fence):
             return RollingProof.begun(self._journal, proof.fences)
         return found
+
+
+def _copied(last: Fences, found: Fences) -> int:
+    return sum(offset - last.fence[topic][p] for topic, of in found.fence.items() for p, offset in of.items())

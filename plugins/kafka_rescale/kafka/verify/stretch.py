@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from threading import Event
 from typing import NamedTuple
-from zlib import crc32
 
 from confluent_kafka import Message
 
@@ -23,24 +23,22 @@ from kafka_rescale.kafka.copy.router import NOWHERE, Headers, Router, kept_heade
 from kafka_rescale.kafka.reading.range_reader import read_ranges
 
 BATCH = 2_000
-"""Records whose partitions are computed at a time."""
+"""Records of one partition whose targets are computed at a time."""
+HELD = 100_000
+"""Records that wait for others of their partition, over all partitions."""
 
 Ranges = dict[int, tuple[int, float]]
 
 
-class KeyPart(NamedTuple):
-    """Some of the keys, so that a long stretch is not held in memory at once.
+class Wanted(NamedTuple):
+    """Which records of a topic are looked at.
 
-    :param number: which part, from 0 on.
-    :param of: how many parts there are.
+    :param has: whether a key is wanted.
+    :param read: counts all records by partition, wanted or not.
     """
 
-    number: int = 0
-    of: int = 1
-
-    def has(self, key: bytes) -> bool:
-        """Whether a key is of this part."""
-        return self.of == 1 or crc32(key) % self.of == self.number
+    has: Callable[[bytes], bool]
+    read: Counter[int]
 
 
 class Abandoned(Exception):
@@ -72,7 +70,7 @@ class Stretch:
 
 
 def read_blue(
-    connection: KafkaConnection, move: Move, stretch: Stretch, part: KeyPart, *, expires: bool
+    connection: KafkaConnection, move: Move, stretch: Stretch, wanted: Wanted, *, expires: bool
 ) -> Iterator[Seen]:
     """Yield what the copy has to write. It does not write what an earlier growth in place has left behind.
 
@@ -82,7 +80,7 @@ def read_blue(
     """
     router = Router(move)
     ranges = stretch.of_blue(move.source)
-    for partition, batch in _batches(connection, move.source, ranges, part, stretch.over, expires):
+    for partition, batch in _batches(connection, move.source, ranges, wanted, stretch.over, expires):
         values = router.values([m.value() for m in batch], partition)
         homes = router.targets([_key(m) for m in batch], partition)
         for message, value, home in zip(batch, values, homes, strict=True):
@@ -91,7 +89,7 @@ def read_blue(
 
 
 def read_green(
-    connection: KafkaConnection, move: Move, stretch: Stretch, part: KeyPart, *, expires: bool
+    connection: KafkaConnection, move: Move, stretch: Stretch, wanted: Wanted, *, expires: bool
 ) -> Iterator[Seen]:
     """Yield what the copy has written.
 
@@ -101,7 +99,7 @@ def read_green(
     layout = format_of(move.store_type, move.partitioning_key).layout
     partitioner = partitioner_named(move.partitioner, move.key_topic)
     ranges = stretch.of_green(move.target)
-    for _, batch in _batches(connection, move.target, ranges, part, stretch.over, expires):
+    for _, batch in _batches(connection, move.target, ranges, wanted, stretch.over, expires):
         keys = layout.extract([_key(m) for m in batch])
         homes = partitioner.partition_batch([key or b"" for key in keys], move.target_partitions)
         for message, key, home in zip(batch, keys, homes, strict=True):
@@ -109,21 +107,27 @@ def read_green(
 
 
 def _batches(
-    connection: KafkaConnection, topic: str, ranges: Ranges, part: KeyPart, over: Event, expires: bool
+    connection: KafkaConnection, topic: str, ranges: Ranges, wanted: Wanted, over: Event, expires: bool
 ) -> Iterator[tuple[int, list[Message]]]:
     """Yield records of one partition at a time, each partition in the order of its offsets."""
-    batches: dict[int, list[Message]] = {p: [] for p in ranges}
+    batches: dict[int, list[Message]] = {}
+    held = 0
     for message in read_ranges(connection, topic, ranges, may_be_deleted=expires):
         if over.is_set():
             raise Abandoned
-        if not part.has(_key(message)):
-            continue
         partition = message.partition() or 0
-        batches[partition].append(message)
+        wanted.read[partition] += 1
+        if not wanted.has(_key(message)):
+            continue
+        batches.setdefault(partition, []).append(message)
+        held += 1
         if len(batches[partition]) == BATCH:
-            yield partition, batches[partition]
-            batches[partition] = []
-    yield from ((p, batch) for p, batch in batches.items() if batch)
+            held -= BATCH
+            yield partition, batches.pop(partition)
+        elif held == HELD:
+            yield from batches.items()
+            batches, held = {}, 0
+    yield from batches.items()
 
 
 def _ranges(topic: str, begins: PartitionOffsets, ends: PartitionOffsets) -> Ranges:
