@@ -25,7 +25,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.kafka.copy.fences import last_fences, read_fences
+from kafka_rescale.kafka.copy.fences import read_fences
 from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.marks import Mark
 from kafka_rescale.kafka.copy.reset import restart
@@ -365,23 +365,6 @@ def test_no_finding_is_false_beside_compaction_and_a_mistake_is_found(eager: Kaf
         producer.flush(30)
         (report,) = compared(eager, plan, Stretch(before, read_fences(eager, plan)))
         assert {f.key for f in report.findings} == {key.hex()}
-
-
-def test_the_last_fences_wait_for_an_open_transaction_and_ask_for_no_log_start(
-    totals: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before, target = read_fences(totals.connection, totals.plan), totals.move.target
-    producer = Producer({**totals.connection.config, "transactional.id": f"{totals.plan.application}-open"})
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    producer.produce(target, b"aborted", b"never", 0)
-    producer.flush(30)
-    monkeypatch.setattr(ClusterAdmin, "begin_offsets", lambda *_, **__: pytest.fail("asked within the pause"))
-    threading.Timer(2, lambda: producer.abort_transaction(30)).start()
-    began = time.monotonic()
-    found = last_fences(totals.connection, totals.plan, totals.ends, before)
-    assert time.monotonic() - began >= 2, "an open transaction was not waited for"
-    assert found.green_begins == before.green_begins
 
 
 def _has_reached(connection: KafkaConnection, plan: Plan, ends: dict[int, int]) -> bool:

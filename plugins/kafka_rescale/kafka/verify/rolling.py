@@ -25,7 +25,7 @@ from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import again_after_outage
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.kafka.copy.fences import last_fences, read_fences, topics_now
+from kafka_rescale.kafka.copy.fences import green_now, last_fences, read_fences
 from kafka_rescale.kafka.verify.delta import compare_stretch, compared_topics
 from kafka_rescale.kafka.verify.stretch import Abandoned, Stretch
 
@@ -139,8 +139,7 @@ class RollingComparison:
         """Return whether fences were read ahead. If green was begun anew since, they don't count any more."""
         if not self._ahead:
             return False
-        admin, first = ClusterAdmin(self._connection), self._ahead[0]
-        if first.lost(*topics_now(admin, first.green_topics)):
+        if self._ahead[0].lost(*green_now(ClusterAdmin(self._connection), self._plan)):
             self._ahead.clear()
         return bool(self._ahead)
 
