@@ -12,9 +12,11 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.preflight.prediction import predicted, prediction_messages
 from kafka_rescale.core.preflight.situation import Situation
 
-from tests.support.situations import NAME, journal, situation
+from tests.support.situations import NAME, journal, situation, with_configs
 
 TOPIC = f"{NAME}-customers-changelog"
+CHANGELOGS = sorted(move.source for move in situation().plan.changelogs)
+FIRST = CHANGELOGS[0]
 NOTHING = ("How long they take is unknown, as no expansion of this application with copies is complete yet.",)
 
 
@@ -34,6 +36,8 @@ def after(*expansions: PastExpansion, **changes: Any) -> Situation:
         "begins": dict.fromkeys(offsets, 1_000) | {(TOPIC, 0): 0, (TOPIC, 1): 1_000},
         "disks": Disks((LogDir(1, "/data", 2**40, 2**40, sizes),)),
     }
+    if (disks := changes.pop("cluster_disks", None)) is not None:
+        cluster["disks"] = disks
     state = ControlState(history={str(n): each for n, each in enumerate(expansions)})
     return situation(cluster=cluster, **{"control": state, **changes})
 
@@ -79,6 +83,44 @@ def test_a_limit_that_a_person_has_said_of_this_plan_comes_before_that_of_the_fi
     pace = Pace(plan=given.plan.fingerprint, limit=2**17, limited=word)
     said = predicted(replace(given, control=given.control.model_copy(update={"pace": pace})))
     assert (said.limit, said.copy_seconds) == (2**17, 32.0)
+
+
+def large(seconds: float, **changes: Any) -> Situation:
+    """The sound application, whose 7,000 offsets take this long at the pace of its last expansion."""
+    jobs = (JobSpan(job="restore/1", state="done", seconds=seconds, records=7_000, bytes=1),)
+    return after(past(2_000, jobs=jobs), **changes)
+
+
+def deletions(given: Situation) -> list[str]:
+    return [line for line in prediction_messages(given) if line.startswith("Deletions:")]
+
+
+def test_copies_that_may_take_longer_than_deletions_are_kept_are_told_with_the_value_to_set() -> None:
+    assert deletions(large(43_200)) == []
+    assert deletions(large(172_800)) == [
+        f"Deletions: at the pace and the limit above, the copies take some 172,800 s, and {FIRST} keeps deletions "
+        "for 86,400 s (delete.retention.ms). A copy that gets older than that begins anew, so it may never end. "
+        f"Before the expansion begins, set delete.retention.ms of all changelogs of {NAME} to at least 345600000: "
+        "see docs/first-expansion.md."
+    ]
+    for kept_ms, is_told in ((345_600_000, False), (345_599_999, True)):
+        kept = {topic: with_configs(topic, delete__retention__ms=str(kept_ms))[topic] for topic in CHANGELOGS}
+        assert bool(deletions(large(172_800, topics=kept))) is is_told
+    (least,) = deletions(large(172_800, topics=with_configs(TOPIC, delete__retention__ms="3600000")))
+    assert f"{TOPIC} keeps deletions for 3,600 s" in least
+
+
+def test_of_a_first_expansion_a_slow_pace_is_assumed() -> None:
+    for size, is_told in ((107_000_000_000, False), (109_000_000_000, True)):
+        sizes = {(TOPIC, p): size for p in range(4)}
+        given = after(cluster_disks=Disks((LogDir(1, "/data", 2**50, 2**50, sizes),)))
+        assert bool(found := deletions(given)) is is_told
+    assert found[0].startswith("Deletions: at 10.0 MB/s, as their pace is unknown, the copies take some 43,600 s")
+
+
+def test_topics_that_are_not_compacted_keep_deletions() -> None:
+    kept = {topic: with_configs(topic, cleanup__policy="delete")[topic] for topic in CHANGELOGS}
+    assert deletions(large(10**9, topics=kept)) == []
 
 
 def test_what_another_mode_took_and_copies_of_nothing_say_nothing() -> None:

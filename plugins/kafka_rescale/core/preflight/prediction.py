@@ -16,6 +16,7 @@ from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.preflight.counts import changes_anything
 from kafka_rescale.core.preflight.disk import needs
 from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.preflight.slow_copies import slow_copy_messages
 from kafka_rescale.core.values import moment, per_second, size
 
 
@@ -51,6 +52,7 @@ def prediction_messages(situation: Situation) -> Iterator[str]:
     if said.records is not None:
         on_disk = f" ({size(said.copied_bytes)} on disk)" if said.copied_bytes is not None else ""
         yield f"Copies: at most {said.records:,} records{on_disk}. {_duration(said)}"
+        yield from slow_copy_messages(situation, said)
     if past is not None and TOTAL in said.pause:
         parts = ", ".join(f"{part.name} {part.seconds:.1f} s" for part in parts_of(said.pause))
         yield f"Pause: {said.pause[TOTAL]:.1f} s in {_of(past)} ({parts}). Expect about as much."

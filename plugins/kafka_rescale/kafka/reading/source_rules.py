@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.expansion.deletions import kept_deletions_ms
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,4 @@ class SourceRules:
     @classmethod
     def of(cls, topic: TopicDescription) -> SourceRules:
         """Return the rules of a topic."""
-        policy = topic.cleanup_policy
-        compacted = "compact" in policy
-        return cls(
-            int(topic.configs.get("delete.retention.ms", "86400000")) if compacted else None,
-            expires="delete" in policy,
-        )
+        return cls(kept_deletions_ms(topic), expires="delete" in topic.cleanup_policy)

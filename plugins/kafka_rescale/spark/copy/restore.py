@@ -19,7 +19,7 @@ def restore(job: Job) -> None:
     if stage is None:
         return
     progress, units, task = stage.progress, stage.units, stage.task(job.arguments.snapshots)
-    job.report(progress, lambda _: "running")
+    job.report(progress, lambda _: "running", detail=stage.deadline.told)
     begun = stage.run(job, task, buckets_of(units))
     refused = [line for each in begun for line in each.refused]
     for line in refused:

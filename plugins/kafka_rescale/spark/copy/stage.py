@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy.deadline import Deadline
 from kafka_rescale.kafka.copy.harm import Harm
 from kafka_rescale.kafka.copy.progress import CopyProgress
 from kafka_rescale.kafka.copy.reset import restart_stale
@@ -28,6 +30,7 @@ class StageCopy:
 
     :param units: one per source partition.
     :param harm: reads how the cluster is, for the pace of all rounds.
+    :param deadline: tells whether the copies will be too old when they end.
     """
 
     connection: KafkaConnection
@@ -35,6 +38,7 @@ class StageCopy:
     units: Sequence[CopyUnit]
     progress: CopyProgress
     harm: Harm
+    deadline: Deadline
 
     @classmethod
     def begin(cls, job: Job) -> StageCopy | None:
@@ -66,7 +70,10 @@ class StageCopy:
             say(line)
         progress = CopyProgress(job.connection, plan, moves)
         harm = Harm(job.connection, plan, plan.blue, progress)
-        return cls(job.connection, plan, units_of(moves), progress, harm)
+        sources = again_after_outage(
+            lambda: ClusterAdmin(job.connection).existing_topics([m.source for m in moves])
+        )
+        return cls(job.connection, plan, units_of(moves), progress, harm, Deadline(sources))
 
     def task(self, snapshots: str = "") -> CopyToEnds:
         """Return the work of a Spark task: copy up to the ends that the sources have now.
@@ -100,7 +107,7 @@ class StageCopy:
             paced = replace(task, paced=pacer.begin())
             done: list[Begun] | None = job.run_beside(
                 lambda: spread.mapPartitions(paced).collect(),
-                lambda: job.report(self.progress, lambda _: "running", pacer.adapted),
+                lambda: job.report(self.progress, lambda _: "running", pacer.adapted, self.deadline.told),
                 until=lambda: not _has_lease(job, follower),
             )
             if done is None:

@@ -237,14 +237,16 @@ class Job:
         progress: Progress,
         state_of: Callable[[Snapshot], str],
         records: Callable[[Snapshot], Change] = lambda _: {},
+        detail: Callable[[Snapshot], str] = lambda _: "",
     ) -> None:
         """Print and publish how far the job is.
 
         :param records: returns the records to write with the report; see ``put``.
+        :param detail: returns what a person should know besides.
         """
         snapshot = progress.read()
         say(f"{self.key}: {snapshot}")
-        self.put(state_of(snapshot), snapshot, records=records(snapshot))
+        self.put(state_of(snapshot), snapshot, detail(snapshot), records(snapshot))
 
     def _journal(self, state: ControlState) -> Journal:
         if state.journal is None:
