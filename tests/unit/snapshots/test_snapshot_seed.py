@@ -108,9 +108,7 @@ def whole_logs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("whole_logs")
 @pytest.mark.parametrize("with_checksums", [True, False])
-def test_neither_checking_nor_reading_holds_the_rows_of_a_partition(
-    tmp_path: Path, with_checksums: bool
-) -> None:
+def test_neither_checking_nor_reading_holds_the_rows_of_a_partition(tmp_path: Path, with_checksums: bool) -> None:
     """Of one row group. Memory was held for every partition of a task at once."""
     values = [os.urandom(8_192) for _ in range(6_000)]
     seeds = seeds_of(tmp_path, values, 2, with_checksums=with_checksums)
