@@ -37,6 +37,18 @@ def _no_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     without_brokers(monkeypatch)
 
 
+def test_nothing_is_stopped_for_local_state_that_may_lack_deletions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is pre-warmed in place, but every cutover asks."""
+    world = use(GrowingWorld(), monkeypatch)
+    old = world.journal.model_copy(update={"deletions_kept_until_ms": 1})
+    world.state = world.state.model_copy(update={"journal": old})
+    with pytest.raises(UnsafeState, match=r"local state of .*more than 29 days ago"):
+        cut_over()
+    assert world.running
+    assert world.journal.phase in {Phase.WARMING, Phase.ROLLING_BACK, Phase.ROLLED_BACK}
+    assert world.starts == 0
+
+
 class TestSomebodyStartsItMeanwhile:
     """Between the stop and the start by the cutover, nothing else may start the application."""
 

@@ -9,7 +9,7 @@ from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
 from kafka_rescale.core.expansion.prewarming import EVERYTHING, gate_group
-from kafka_rescale.operations.expansion import prewarm, restoring, restoring_everything
+from kafka_rescale.operations.expansion import compaction, prewarm, restoring, restoring_everything
 from kafka_rescale.operations.expansion import warm_up_gate as gate
 from kafka_rescale.operations.expansion.rescale import Rescale
 
@@ -22,13 +22,15 @@ FIRST = {A: frozenset({("orders", 0)}), B: frozenset({("orders", 1)})}
 DIED = {A: frozenset({("orders", 0), ("orders", 1)})}
 LATE = {**FIRST, C: frozenset[tuple[str, int]]()}
 MOVED = {A: FIRST[B], B: FIRST[A]}
+KEPT_UNTIL_MS = 1_800_000_000_000
 WAS_WARM = Journal(plan=PLAN, was_warm=PLAN.green)
 
 
 @pytest.fixture(autouse=True)
 def _without_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("fence", "wait_until_complete", "hold_compaction"):
+    for name in ("fence", "wait_until_complete"):
         monkeypatch.setattr(prewarm, name, lambda *_: None)
+    monkeypatch.setattr(prewarm, "hold_deletions", lambda *_: KEPT_UNTIL_MS)
     monkeypatch.setattr(gate, "restart", lambda *_: None)
 
 
@@ -54,7 +56,20 @@ def test_green_is_started_behind_the_gate_and_stopped_again(monkeypatch: pytest.
     assert timings.keys() == {"start", "restore", "stop"}
     assert world.journal.prewarmed == timings
     assert world.journal.was_warm == "shop-g2"
+    assert world.journal.deletions_kept_until_ms == KEPT_UNTIL_MS
     assert_cold(world)
+
+
+def test_a_cutover_does_not_rely_on_deletions_that_may_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of deletions that are gone, the entries would live on in green's stores, and verify would not notice."""
+    journal = Journal(plan=PLAN, deletions_kept_until_ms=KEPT_UNTIL_MS)
+    monkeypatch.setattr(compaction, "now_ms", lambda: KEPT_UNTIL_MS)
+    compaction.assert_deletions_kept(journal)
+    monkeypatch.setattr(compaction, "now_ms", lambda: KEPT_UNTIL_MS + 1)
+    with pytest.raises(UnsafeState, match="restored more than 29 days ago; expected a switch before 2027-01-15"):
+        compaction.assert_deletions_kept(journal)
+    # Not pre-warmed, or compaction removes nothing at all, as an earlier version held it.
+    compaction.assert_deletions_kept(Journal(plan=PLAN))
 
 
 def test_killed_at_any_call_it_is_done_by_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:

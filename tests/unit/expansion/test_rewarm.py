@@ -34,8 +34,9 @@ COLD = Warmth(offsets=10, per_second=1.0, seconds=2.0, checked_ms=NOON - 8 * HOU
 
 @pytest.fixture(autouse=True)
 def _without_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("fence", "wait_until_complete", "hold_compaction"):
+    for name in ("fence", "wait_until_complete"):
         monkeypatch.setattr(prewarm, name, lambda *_: None)
+    monkeypatch.setattr(prewarm, "hold_deletions", lambda *_: 0)
     monkeypatch.setattr(gate, "restart", lambda *_: pytest.fail("a copy is emptied that blue still writes to"))
     monkeypatch.setattr(rewarm, "now_ms", lambda: NOON)
     monkeypatch.setattr(prewarm, "now_ms", lambda: NOON)

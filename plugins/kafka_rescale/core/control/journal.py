@@ -107,6 +107,9 @@ class Journal(Value):
     :param compaction_lags: ``min.compaction.lag.ms`` overrides of green's changelogs as they were before every
         record had to be kept; an empty string stands for no override.
     :param max_compaction_lags: the same for ``max.compaction.lag.ms``. Brokers refuse a maximum below the minimum.
+    :param deletion_retentions: the same for ``delete.retention.ms``, before every deletion had to be kept.
+    :param deletions_kept_until_ms: wall clock up to which green can go on with a pre-warming's local state. No
+        deletion that was copied since is removed before. 0 if compaction removes none, or without a pre-warming.
     :param callback_begun_ms: wall clock when ``on_partition_expansion`` was about to be called, 0 before.
     :param rollback_reason: why this attempt is rolled back, in a sentence; empty if it isn't.
     :param stopped_by: the person who has ended this attempt, or the approval that was not given; empty if it has
@@ -139,6 +142,8 @@ class Journal(Value):
     held: int = 0
     compaction_lags: dict[str, str] = Field(default_factory=dict)
     max_compaction_lags: dict[str, str] = Field(default_factory=dict)
+    deletion_retentions: dict[str, str] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    deletions_kept_until_ms: int = Field(default=0, exclude_if=lambda ms: not ms)
     callback_begun_ms: int = 0
     rollback_reason: str = ""
     stopped_by: str = Field(default="", exclude_if=lambda text: not text)

@@ -50,7 +50,7 @@ from kafka_rescale.operations.cutover.promotion import assert_promotable
 from kafka_rescale.operations.cutover.proven import assert_begun, assert_proven, await_near_proof
 from kafka_rescale.operations.cutover.start_green import start_green
 from kafka_rescale.operations.expansion import producers
-from kafka_rescale.operations.expansion.compaction import hold_compaction
+from kafka_rescale.operations.expansion.compaction import assert_deletions_kept, hold_compaction
 from kafka_rescale.operations.expansion.rescale import Rescale, blue
 from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.operations.expansion.timings import Timings
@@ -192,6 +192,7 @@ class Cutover:
 
     def _prepare(self, journal: Journal) -> Journal:
         self._doing = "the jobs beside the cutover to be ready"
+        assert_deletions_kept(journal)
         assert_begun(self._rescale, journal)
         mode_of(journal.plan).prepare(self._rescale, journal, self._beside(journal))
         await_near_proof(self._rescale, journal)

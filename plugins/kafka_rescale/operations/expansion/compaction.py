@@ -1,21 +1,36 @@
-"""Green's changelogs keep every record from the first step that relies on it until verify has passed.
+"""What brokers must not remove from green's changelogs until verify has passed.
 
-In place these are the application's own changelogs. They keep every record from before the first tombstone on.
+From the cutover on, they keep every record. In place these are the application's own changelogs: they keep every
+record from before the first tombstone on.
+
+A pre-warmed green has local state, and restores only what was copied since. For that it needs the last record of
+each key, which compaction keeps, and every deletion. A switch may be waited for during weeks. So from the
+pre-warming to the cutover, green's changelogs keep their deletions, and are compacted all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Move
+from kafka_rescale.core.values import moment
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.reading.source_rules import SourceRules
 from kafka_rescale.operations.expansion.rescale import Rescale
 
 KEEP_ALL = str(2**63 - 1)
-MIN, MAX = "min.compaction.lag.ms", "max.compaction.lag.ms"
+MIN, MAX, RETENTION = "min.compaction.lag.ms", "max.compaction.lag.ms", "delete.retention.ms"
 HELD = (MIN, MAX)
 """Brokers refuse a minimum above the maximum."""
+DAY_MS = 24 * 3600 * 1000
+KEPT_MS = 30 * DAY_MS + 1
+"""How long deletions are kept. Not for good: with its first pass over a deletion, the log cleaner writes into the
+batch when it may go (KIP-534), and no later config changes that. And not for 2^63 - 1 ms: the sum of the time now
+and of that overflows. Nobody sets 30 days and 1 ms: a topic that has it is held, also by an attempt before."""
+KEEP_DELETIONS = str(KEPT_MS)
 
 
 def hold_compaction(rescale: Rescale, journal: Journal) -> Journal:
@@ -23,17 +38,13 @@ def hold_compaction(rescale: Rescale, journal: Journal) -> Journal:
 
     :param journal: in phase ``WARMING``; this may have been called before.
     """
-    moves = journal.plan.changelogs
-    described = rescale.admin.existing_topics([t for m in moves for t in (m.source, m.target)])
-
-    def before(known: Mapping[str, str], config: str) -> dict[str, str]:
-        found = known or {m.target: _own(m, described).get(config, "") for m in moves if m.target in described}
-        return {t: "" if v == KEEP_ALL else v for t, v in found.items()}
-
+    moves, described = journal.plan.changelogs, _described(rescale, journal)
+    kept = [m for m in moves if m.target in described and _keeps_deletions(described[m.target])]
     journal = rescale.advance(
         Phase.WARMING,
-        compaction_lags=before(journal.compaction_lags, MIN),
-        max_compaction_lags=before(journal.max_compaction_lags, MAX),
+        compaction_lags=_before(journal.compaction_lags, MIN, moves, described),
+        max_compaction_lags=_before(journal.max_compaction_lags, MAX, moves, described),
+        deletion_retentions=_before(journal.deletion_retentions, RETENTION, kept, described),
     )
     for topic in (m.target for m in moves):
         # The brokers' defaults may also force compaction. A topic's own config overrides them.
@@ -41,12 +52,60 @@ def hold_compaction(rescale: Rescale, journal: Journal) -> Journal:
     return journal
 
 
+def hold_deletions(rescale: Rescale, journal: Journal) -> int:
+    """Let green's changelogs keep their deletions while they are compacted. Green has to restore from the start.
+
+    If the switch may be waited for too long for that, they keep every record. If an earlier attempt, or an earlier
+    version, has made them keep every record, they are compacted again.
+
+    :param journal: in phase ``WARMING``; this may have been called before.
+    :returns: wall clock up to which green can go on with what it restores from now on; 0 for any time.
+    """
+    if rescale.application.max_wait_seconds * 1000 > KEPT_MS // 2:
+        hold_compaction(rescale, journal)
+        return 0
+    moves, described = journal.plan.changelogs, _described(rescale, journal)
+    lags = _before(journal.compaction_lags, MIN, moves, described)
+    max_lags = _before(journal.max_compaction_lags, MAX, moves, described)
+    journal = rescale.advance(
+        Phase.WARMING, deletion_retentions=_before(journal.deletion_retentions, RETENTION, moves, described)
+    )
+    for topic in (described[m.target] for m in moves):
+        changes: dict[str, str | None] = {}
+        if _is_held(topic):
+            changes = {MIN: lags[topic.name] or None, MAX: max_lags[topic.name] or None}
+        kept_ms = SourceRules.of(topic).tombstone_ms
+        if kept_ms is not None and kept_ms < KEPT_MS:
+            changes[RETENTION] = KEEP_DELETIONS
+        rescale.admin.alter_configs(topic.name, changes)
+    # A day is left for the pause and the start.
+    return now_ms() + KEPT_MS - DAY_MS
+
+
+def assert_deletions_kept(journal: Journal) -> None:
+    """Refuse local state to which green can't restore all deletions since: their entries would live on there.
+
+    Verify would not notice, because it reads only changelogs.
+
+    :raises UnsafeState: the pre-warming was too long ago.
+    """
+    until_ms = journal.deletions_kept_until_ms
+    if until_ms and now_ms() > until_ms:
+        raise UnsafeState(
+            f"local state of {journal.plan.green}",
+            found=f"what a pre-warming has restored more than {(KEPT_MS - DAY_MS) // DAY_MS} days ago",
+            expected=f"a switch before {moment(until_ms)}: deletions that were copied since may be removed by now",
+            remedy="Nothing was stopped, and the copies stay. Trigger the expansion again: its pre-warming "
+            "deletes the state, and restores anew.",
+        )
+
+
 def release_compaction(rescale: Rescale, journal: Journal) -> None:
     """Restore the earlier settings."""
-    for topic, value in journal.compaction_lags.items():
-        changes = {MIN: value or None}
-        if topic in journal.max_compaction_lags:  # an earlier version did not hold the maximum
-            changes[MAX] = journal.max_compaction_lags[topic] or None
+    # An earlier version did not hold the maximum, and one that pre-warms did not always hold the deletions.
+    held = {MIN: journal.compaction_lags, MAX: journal.max_compaction_lags, RETENTION: journal.deletion_retentions}
+    for topic in sorted({topic for values in held.values() for topic in values}):
+        changes = {config: values[topic] or None for config, values in held.items() if topic in values}
         rescale.admin.alter_configs(topic, changes)
 
 
@@ -60,15 +119,40 @@ def without_held(
 
     :param present: the topic, if it exists.
     """
-    held = HELD if topic in journal.compaction_lags or (present is not None and _is_held(present)) else ()
+    held: tuple[str, ...] = ()
+    if topic in journal.compaction_lags or (present is not None and _is_held(present)):
+        held += HELD
+    if topic in journal.deletion_retentions or (present is not None and _keeps_deletions(present)):
+        held += (RETENTION,)
     return {config: value for config, value in configs.items() if config not in held}
+
+
+def _described(rescale: Rescale, journal: Journal) -> Mapping[str, TopicDescription]:
+    return rescale.admin.existing_topics([t for m in journal.plan.changelogs for t in (m.source, m.target)])
+
+
+def _before(
+    known: Mapping[str, str], config: str, moves: Iterable[Move], described: Mapping[str, TopicDescription]
+) -> dict[str, str]:
+    """Return the override of each topic of green before it was held; an empty string stands for none.
+
+    :param known: what the journal has noted about it.
+    """
+    found = known or {m.target: _own(m, described, config) for m in moves if m.target in described}
+    return {t: "" if v == KEEP_ALL else v for t, v in found.items()}
 
 
 def _is_held(topic: TopicDescription) -> bool:
     return topic.overrides.get(MIN) == KEEP_ALL
 
 
-def _own(move: Move, described: Mapping[str, TopicDescription]) -> Mapping[str, str]:
-    """Return the overrides of a changelog of green; if it is held already, the overrides of blue's changelog."""
+def _keeps_deletions(topic: TopicDescription) -> bool:
+    return topic.overrides.get(RETENTION) == KEEP_DELETIONS
+
+
+def _own(move: Move, described: Mapping[str, TopicDescription], config: str) -> str:
+    """Return an override of a changelog of green; if it is held already, the override of blue's changelog."""
     target = described[move.target]
-    return described.get(move.source, target).overrides if _is_held(target) else target.overrides
+    is_held = _keeps_deletions(target) if config == RETENTION else _is_held(target)
+    known = described.get(move.source) if is_held else target
+    return known.overrides.get(config, "") if known is not None else ""

@@ -25,7 +25,7 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.reset import fence
 from kafka_rescale.lifecycle.factory import gated_start
 from kafka_rescale.operations.expansion.behind_gate import Restored, restore_behind_gate, total, unattended_start
-from kafka_rescale.operations.expansion.compaction import hold_compaction
+from kafka_rescale.operations.expansion.compaction import hold_deletions
 from kafka_rescale.operations.expansion.opening import Opening
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed, close_or_refuse
@@ -113,9 +113,11 @@ def _open_gate(opening: Opening, journal: Journal) -> Journal:
     wait_until_complete(admin, targets)
     # Green restores later deletions only when it starts after the promotion. If compaction removed a deletion
     # before that, the entry would live on in green's store.
-    hold_compaction(rescale, journal)
+    until_ms = hold_deletions(rescale, journal)
     ends = admin.end_offsets(targets, read_committed=False)
-    return opening.advance(gate_ends=ends, prewarmed={}, warmth=None, was_warm=plan.green)
+    return opening.advance(
+        gate_ends=ends, prewarmed={}, warmth=None, was_warm=plan.green, deletions_kept_until_ms=until_ms
+    )
 
 
 def _warmth(rescale: Rescale, restored: Restored) -> Warmth | None:
