@@ -21,10 +21,13 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control import journal_store
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.kafka.copy.bridging import assert_ended, prepare
+from kafka_rescale.kafka.copy.bridging import assert_ended, prepare, verdict_now
 from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.settings import LIVE
 from kafka_rescale.kafka.copy.units import units_of
+from kafka_rescale.spark.copy.bridge import bridge
+from kafka_rescale.spark.jobs.arguments import Arguments
+from kafka_rescale.spark.jobs.job import Job
 
 from testbed.broker import EmbeddedBroker
 from testbed.processes import is_running, wait_until
@@ -244,6 +247,29 @@ def test_a_lost_position_stops_the_bridge_where_it_could_only_guess(
     admin.delete_group(plan.bridge_group)
     with pytest.raises(UnsafeState, match=rf"no position of {move.source}-0, {move.source}-1"):
         prepare(connection, plan, Bridge(plan=plan.fingerprint, begun=True))
+
+
+def test_a_bridge_whose_old_topic_was_deleted_ends_and_guesses_no_offset_of_a_new_one(
+    connection: KafkaConnection, unique: str
+) -> None:
+    move, plan, control = begun(connection, unique, 2, 4)
+    admin = ClusterAdmin(connection)
+    prepare(connection, plan, Bridge(plan=plan.fingerprint))
+    advance(control, Phase.PROMOTED, captured=Captured(committed={move.source: dict.fromkeys(range(2), 0)}))
+    control.update(lambda _: {Concern.BRIDGE: Bridge(plan=plan.fingerprint, begun=True)})
+    admin.delete_topics([move.source])
+    bridge(Job("bridge", Arguments(unique, RUN, 1), connection))
+    ended = control.read()
+    assert (ended.results["bridge"].state, verdict_now(connection, ended).due) == ("done", False)
+    assert f"{move.source} was deleted" in ended.results["bridge"].detail
+    for phase in (Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE):
+        advance(control, phase)
+    assert_ended(connection, control.read(), bridged(unique, 4, 8)[1])
+
+    admin.ensure_topic(move.source, 2, 1, {"retention.ms": "-1"})
+    write(connection, move, records(0, count=20))
+    with pytest.raises(UnsafeState, match=r"no position of .* was made anew, commit its log starts"):
+        bridge(Job("bridge", Arguments(unique, RUN, 2), connection))
 
 
 def test_a_writer_that_was_killed_within_its_commit_is_not_waited_for(
