@@ -137,7 +137,7 @@ class TestStopFails:
             raise Outage("command `stop`", found="exit code 1", expected="0", remedy="Look at it.")
 
         monkeypatch.setattr(world, "_stop", fails)
-        monkeypatch.setattr(held, "hold", lambda _: done.append("hold"))
+        monkeypatch.setattr(held, "hold", lambda *_: done.append("hold"))
         monkeypatch.setattr(held, "release", lambda _: done.append("release"))
         return done
 
