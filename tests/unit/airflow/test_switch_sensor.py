@@ -236,10 +236,11 @@ def test_the_approval_asks_until_the_limit_of_the_file_counted_from_the_first_ti
     monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", shown.update)
     monkeypatch.setattr(approval_module, "phase_of", lambda *_: Phase.WARMING)
     monkeypatch.setattr(operation, "begin_wait", lambda *_, **__: BEGUN)
+    left = timedelta(milliseconds=BEGUN.until_ms - now_ms())
     with pytest.raises(TaskAwaitingInput) as parked:
         asks().execute(ASKING)
     assert parked.value.timeout is not None
-    assert timedelta(days=2, seconds=-5) < parked.value.timeout <= timedelta(days=2)
+    assert timedelta(milliseconds=BEGUN.until_ms - now_ms()) <= parked.value.timeout <= left
     assert "**If nobody answers**, nothing is thrown away. The copies are kept near until" in shown["body"]
     assert "If nothing copies for 1 h (`delete.retention.ms`), they begin anew." in shown["body"]
     assert "what was copied stays for the next run" in shown["body"]
@@ -264,10 +265,11 @@ def test_without_an_answer_it_asks_again_while_a_raised_limit_is_ahead(
         lambda *_: SimpleNamespace(read=lambda: states.pop(0)),
     )
     for _ in range(times):
+        left = timedelta(milliseconds=BEGUN.until_ms - now_ms())
         with pytest.raises(TaskAwaitingInput) as parked:
             asks().execute_complete(ASKING, answered("Reject", by=None))
         assert parked.value.timeout is not None
-        assert timedelta(days=2, minutes=-1) < parked.value.timeout <= timedelta(days=2)
+        assert timedelta(milliseconds=BEGUN.until_ms - now_ms()) <= parked.value.timeout <= left
     assert asked == ["1"] * times, "that removes the answer that Airflow has given at the old limit"
     with pytest.raises(UnsafeState, match=r"no answer within max_wait_seconds"):
         asks().execute_complete(ASKING, answered("Reject", by=None))

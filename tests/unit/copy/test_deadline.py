@@ -19,19 +19,19 @@ def topic(name: str, policy: str = "compact", kept_ms: int = DAY_MS) -> TopicDes
     return TopicDescription(name, 2, 1, {"cleanup.policy": policy, "delete.retention.ms": str(kept_ms)})
 
 
-def read(deadline: Deadline, at: list[int], seconds: float, as_of_ms: int = 0) -> str:
-    """What is told when two partitions with 1,000,000 offsets each are at these positions."""
+def read(deadline: Deadline, at: list[int], seconds: float, as_of_ms: int = 0, end: int = 1_000_000) -> str:
+    """What is told when partitions with these ends are at these positions."""
     partitions = [
-        PartitionProgress(topic="b", partition=p, position=position, end=1_000_000)
-        for p, position in enumerate(at)
+        PartitionProgress(topic="b", partition=p, position=position, end=end) for p, position in enumerate(at)
     ]
     return deadline.told(Snapshot(tuple(partitions), as_of_ms, seconds))
 
 
-def made(*sources: TopicDescription) -> tuple[Deadline, list[int]]:
+def made(*sources: TopicDescription, begin: int = 0, has_seeds: bool = False) -> tuple[Deadline, list[int]]:
     """A deadline, and the clock that it reads."""
-    now = [START_MS]
-    return Deadline({each.name: each for each in sources}, lambda: now[0]), now
+    now, begins = [START_MS], {"b": dict.fromkeys(range(64), begin)}
+    named = {each.name: each for each in sources}
+    return Deadline(named, begins, has_seeds=has_seeds, clock=lambda: now[0]), now
 
 
 def test_copies_that_take_two_days_are_told_in_the_first_minutes_and_logged_once(
@@ -70,3 +70,20 @@ def test_topics_that_are_not_compacted_keep_deletions() -> None:
     read(deadline, [0, 0], 0.0)
     now[0] += 600_000
     assert read(deadline, [1, 1], 600.0) == ""
+
+
+def test_copies_that_wait_for_a_core_begin_at_their_log_starts() -> None:
+    """A log of windows of some age starts at a high offset. Of 64 copies, four are made at a time."""
+    deadline, now = made(topic("b"), begin=500_000_000)
+    read(deadline, [NO_POSITION] * 64, 3.0, end=501_200_000)
+    now[0] += 180_000
+    assert read(deadline, [501_200_000] * 24 + [NO_POSITION] * 40, 180.0, end=501_200_000) == ""
+
+
+@pytest.mark.parametrize("has_seeds", [True, False])
+def test_what_a_snapshot_has_is_no_pace(has_seeds: bool) -> None:
+    deadline, now = made(topic("b"), has_seeds=has_seeds)
+    read(deadline, [NO_POSITION, NO_POSITION], 3.0)
+    read(deadline, [900_000, 900_000], 60.0)
+    now[0] += 180_000
+    assert bool(read(deadline, [900_100, 900_100], 180.0)) is has_seeds

@@ -216,7 +216,7 @@ def test_a_persons_rollback_takes_the_lease_and_is_no_run_that_has_taken_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rolling_back = WARMING.model_copy(update={"phase": Phase.ROLLING_BACK})
-    job, _ = run([rolling_back], monkeypatch, holder="rollback_orders-app/1")
+    job, _ = run([rolling_back], monkeypatch, FakeJob([WARMING]), holder="rollback_orders-app/1")
     assert job.results[-1] == ("move", "stopped", 0)
 
 

@@ -18,6 +18,7 @@ from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.core.verify.report import LogCount, StoreReport
 from kafka_rescale.core.verify.report_text import render_proof
 from kafka_rescale.core.verify.rolling_proof import RollingProof
+from kafka_rescale.kafka.copy import fences
 from kafka_rescale.operations.cutover.proven import assert_begun
 from kafka_rescale.operations.verify import accept
 
@@ -201,11 +202,12 @@ def test_what_retention_has_deleted_since_was_compared_nevertheless() -> None:
         assert_same_topics(JOURNAL, PROOFS, IDS, gone, never)
 
 
-def test_before_the_pause_a_copy_that_a_young_broker_hides_is_looked_at_as_well() -> None:
+def test_before_the_pause_a_copy_that_a_young_broker_hides_is_looked_at_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fences, "restarts_now", lambda *_: {})
     emptied = {**begins(), TOPICS[-1]: {**begins()[TOPICS[-1]], 3: GREEN_END}}
-    admin = SimpleNamespace(
-        topic_ids=lambda _: IDS, begin_offsets=lambda _, if_present=False: {} if if_present else emptied
-    )
+    admin = SimpleNamespace(topic_ids=lambda _: IDS, begin_offsets=lambda _: emptied)
     admin.existing_topics = dict.fromkeys
     rescale: Any = SimpleNamespace(admin=admin, control=SimpleNamespace(read=lambda: proven(JOURNAL)))
     with pytest.raises(UnsafeState, match=r"was emptied since \(partition 3\)"):

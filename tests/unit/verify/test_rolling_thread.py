@@ -59,7 +59,7 @@ class FastCopy:
         monkeypatch.setattr(rolling, "compare_stretch", self.compare)
         monkeypatch.setattr(rolling, "compared_topics", lambda *_: {})
         monkeypatch.setattr(rolling, "ClusterAdmin", lambda _: None)
-        monkeypatch.setattr(rolling, "topics_now", self.topics)
+        monkeypatch.setattr(rolling, "green_now", self.topics)
 
     def read(self, *_: object) -> Fences:
         known, at = fences_of(JOURNAL), self.fences * self.step
@@ -69,9 +69,9 @@ class FastCopy:
         topic = next(iter(known.fence))
         return known.model_copy(update={"fence": {**known.fence, topic: {**known.fence[topic], 0: at}}})
 
-    def topics(self, _: object, known: dict[str, str]) -> Any:
-        begins = fences_of(JOURNAL).green_begins
-        return {topic: self.lost_id or of for topic, of in known.items()}, begins
+    def topics(self, *_: object) -> Any:
+        known = fences_of(JOURNAL)
+        return {topic: self.lost_id or of for topic, of in known.green_topics.items()}, known.green_begins, {}
 
     def compare(self, _: object, __: object, stretch: Any, ___: object) -> tuple[()]:
         assert self._read.wait(60)

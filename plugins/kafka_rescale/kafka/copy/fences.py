@@ -58,7 +58,7 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
         green_ends=green_ends,
         **green,
         green_restarts={
-            m.target: max(p.mark.restarted_ms for p in fence[m.source].values())
+            m.target: max(p.mark.restarted_ms for p in begun[m.source].values())
             for m in moves
             if m.target not in green["green_compacted"]
         },

@@ -31,15 +31,16 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.reading.later_keys import later_keys
 from kafka_rescale.kafka.reading.source_rules import SourceRules
 from kafka_rescale.kafka.verify.spool import Spool
-from kafka_rescale.kafka.verify.stretch import Stretch, Wanted, read_blue, read_green
+from kafka_rescale.kafka.verify.stretch import Abandoned, Stretch, Wanted, read_blue, read_green
 
 READINGS = 8
 STORES_AT_ONCE = 8
 RECORDS_AT_ONCE = 1_000_000
 """Records of one side, counted by offsets, that are compared at once. If the job was away, or the copy has caught
 up, a stretch is longer. Then its keys are compared in parts."""
-PARTS_AT_ONCE = 32
-"""Parts of the keys that are kept on disk. With about 100 bytes per record, these are 7 GB of both sides."""
+PARTS_AT_ONCE = 4
+"""Parts of the keys that a store keeps on the driver's disk (``TMPDIR``). With about 100 bytes per record, these
+are 0.9 GB of both sides, and 7 GB of ``STORES_AT_ONCE`` stores. A longer stretch is read once per four parts."""
 SUSPECTS = 100_000
 """Keys with differences for which the stretch is read again at once, plus those of one part."""
 
@@ -124,6 +125,7 @@ class StoreDelta:
         """Leave to the next stretch what blue has written behind this one."""
         if not found.places or self.stretch.is_last:
             return found
+        self._assert_wanted()
         source = self.move.source
         later = later_keys(self.connection, source, self.stretch.now.blue_ends[source], set(found.places))
         return found.without(later)
@@ -136,10 +138,17 @@ class StoreDelta:
         """
         for first in range(0, parts, PARTS_AT_ONCE):
             numbers = range(first, min(first + PARTS_AT_ONCE, parts))
+            self._assert_wanted()
             with closing(Spool(numbers, parts)) as blue, closing(Spool(numbers, parts)) as green:
                 rules = self._read(blue, green, keys)
                 for number in numbers:
+                    self._assert_wanted()
                     yield judge(blue.taken(number), green.taken(number), rules)
+
+    def _assert_wanted(self) -> None:
+        """Give up if the comparison is over: it would take the processor from the last stretch, in the pause."""
+        if self.stretch.over.is_set():
+            raise Abandoned
 
     def _read(self, blue: Spool, green: Spool, keys: Set[bytes] | None) -> DeltaRules:
         """Read both stretches; return the rules by which they are to be judged."""

@@ -11,8 +11,6 @@ import math
 import time
 from collections import deque
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
 from threading import Event, Lock, Thread
 
 from kafka_rescale.core.cluster import TopicDescription
@@ -144,20 +142,33 @@ class RollingComparison:
         return bool(self._ahead)
 
     def _compared(self, stretch: Stretch, topics: Mapping[str, TopicDescription]) -> tuple[StoreReport, ...]:
-        """Compare a stretch. Meanwhile, read the fences of the stretches behind it."""
-        with ThreadPoolExecutor(1) as beside:
-            running = beside.submit(compare_stretch, self._connection, self._plan, stretch, topics)
-            while wait([running], LOOK_SECONDS).not_done:
-                # Not when blue is about to stop: the comparison is near then, and brokers have other things to do.
-                if not self._hurried.is_set():
-                    self._look_ahead(stretch.now)
-            return running.result()
+        """Compare a stretch. Meanwhile, another thread reads the fences of the stretches behind it.
 
-    def _look_ahead(self, now: Fences) -> None:
-        with suppress(RescaleError):
-            found, last = read_fences(self._connection, self._plan), self._ahead[-1] if self._ahead else now
-            if _copied(last, found) >= AHEAD_RECORDS:
-                self._ahead.append(found)
+        Nothing waits for that thread: a look may take minutes, and blue may stop meanwhile.
+        """
+        is_compared = Event()
+        Thread(target=self._look_ahead, args=(stretch.now, is_compared), name="fences ahead", daemon=True).start()
+        try:
+            return compare_stretch(self._connection, self._plan, stretch, topics)
+        finally:
+            with self._lock:
+                is_compared.set()
+
+    def _look_ahead(self, now: Fences, is_compared: Event) -> None:
+        while not is_compared.wait(LOOK_SECONDS):
+            # Not when blue is about to stop: the comparison is near then, and brokers have other things to do.
+            if self._hurried.is_set():
+                return
+            try:
+                found = read_fences(self._connection, self._plan)
+            except Exception as error:
+                log.warning("where the copy is by now can't be seen; looking again: %s", error)
+                continue
+            with self._lock:
+                last = self._ahead[-1] if self._ahead else now
+                # What is seen later belongs to no stretch any more: the next one may have begun behind it.
+                if not is_compared.is_set() and _copied(last, found) >= AHEAD_RECORDS:
+                    self._ahead.append(found)
 
     def _keep(self, found: RollingProof) -> None:
         with self._lock:

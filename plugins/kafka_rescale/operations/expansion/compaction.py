@@ -93,7 +93,7 @@ def assert_deletions_kept(journal: Journal) -> None:
     if until_ms and now_ms() > until_ms:
         raise UnsafeState(
             f"local state of {journal.plan.green}",
-            found=f"what a pre-warming has restored more than {(KEPT_MS - DAY_MS) // DAY_MS} days ago",
+            found=f"what a pre-warming has restored more than {KEPT_MS // DAY_MS - 1} days ago",
             expected=f"a switch before {moment(until_ms)}: deletions that were copied since may be removed by now",
             remedy="Nothing was stopped, and the copies stay. Trigger the expansion again: its pre-warming "
             "deletes the state, and restores anew.",

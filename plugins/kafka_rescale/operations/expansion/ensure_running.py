@@ -18,6 +18,7 @@ from kafka_rescale.operations.cutover.cutover import run_cutover
 from kafka_rescale.operations.cutover.persistence import insist, state_of_pause
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.rollback import roll_back
+from kafka_rescale.operations.modes.choice import mode_of
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def _forward(
     application: Application, connection: KafkaConnection, journal: Journal, owner: str, airflow: str
 ) -> Ensured:
     plan = journal.plan
-    if plan.is_in_place and plan.growing and not journal.green_start:
+    if "move" in mode_of(plan).jobs_behind(plan) and not journal.green_start:
         # Waiting for that job, which was killed as well, would only keep the person from hearing of it.
         raise UnsafeState(
             f"application {plan.application}",

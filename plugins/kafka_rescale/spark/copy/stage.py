@@ -70,10 +70,11 @@ class StageCopy:
             say(line)
         progress = CopyProgress(job.connection, plan, moves)
         harm = Harm(job.connection, plan, plan.blue, progress)
-        sources = again_after_outage(
-            lambda: ClusterAdmin(job.connection).existing_topics([m.source for m in moves])
-        )
-        return cls(job.connection, plan, units_of(moves), progress, harm, Deadline(sources))
+        admin, names = ClusterAdmin(job.connection), [m.source for m in moves]
+        sources = again_after_outage(lambda: admin.existing_topics(names))
+        begins = again_after_outage(lambda: admin.begin_offsets(names))
+        deadline = Deadline(sources, begins, has_seeds=bool(job.arguments.snapshots))
+        return cls(job.connection, plan, units_of(moves), progress, harm, deadline)
 
     def task(self, snapshots: str = "") -> CopyToEnds:
         """Return the work of a Spark task: copy up to the ends that the sources have now.
