@@ -24,7 +24,8 @@ import logging
 import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from kafka_rescale.core.application.streams import Application
@@ -80,7 +81,9 @@ def run_cutover(
     except Exception as error:
         # Whatever the error is: blue is down, and no other task starts it before this one has failed for good.
         log.error("the cutover failed before promotion: %s", error)
-        done = roll_back(application, connection, owner=owner, reason=str(error), airflow=airflow)
+        done = roll_back(
+            application, connection, owner=owner, reason=str(error), airflow=airflow, attempt=cutover.attempt
+        )
         if done.was_done_before or not done.is_done:
             cutover.let_go()
         # Another try of this task may have promoted green, and may be dead by now: somebody has to start green.
@@ -157,12 +160,16 @@ class Cutover:
             raise
         return journal
 
+    @property
+    def attempt(self) -> Journal | None:
+        """The attempt that this process works on, as a journal of it; None before the journal was read."""
+        return self._rescale.attempt
+
     def is_promoted_after_all(self) -> bool:
-        """Whether the promotion has happened in spite of an error, so that this owner has to go on."""
-        state = insist(self._rescale.control.read, self._told)
-        rescale, lease = self._rescale, state.lease
-        ours = lease is not None and not lease.released and lease.is_of(rescale.owner, rescale.airflow)
-        return ours and state.journal is not None and state.journal.phase is Phase.PROMOTED
+        """Whether this attempt was promoted in spite of an error, and this owner has to go on."""
+        with suppress(Fenced, UnsafeState):
+            return insist(self._rescale.journal, self._told).is_promoted
+        return False
 
     def let_go(self) -> None:
         """Undo what this process has done, if another process has rolled the attempt back or is about to.
@@ -283,6 +290,9 @@ class Cutover:
 
     def _read(self) -> Journal:
         self._journal = self._rescale.journal()
+        if self.attempt is None:
+            # If this process is frozen and wakes in a later attempt of the same run, it changes nothing there.
+            self._rescale = replace(self._rescale, attempt=self._journal)
         return self._journal
 
     def _advance(self, phase: Phase, **changes: Any) -> Journal:
