@@ -1,4 +1,4 @@
-"""A rollback that is tried again, or beside another one: blue is stopped once, and what runs since is left alone."""
+"""A rollback that is tried again, or beside another one: blue is stopped once, and then left as it is."""
 
 from __future__ import annotations
 
