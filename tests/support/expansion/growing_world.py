@@ -75,6 +75,7 @@ class GrowingWorld:
     :param metadata: what the application has committed beside its offsets.
     :param starts: how often the application was started.
     :param dies_at: number of the call at which the process is killed, counting from 1. 0 is never.
+    :param freezes_at: number of the call before which the process freezes once. Then ``meanwhile`` happens.
     :param has_job: whether the move job is alive. ``beats`` counts its signs of life.
     :param refuses: the topic that the brokers refuse to grow.
     """
@@ -89,6 +90,8 @@ class GrowingWorld:
     ends_at_start: PartitionOffsets = field(default_factory=dict)
     starts: int = 0
     dies_at: int = 0
+    freezes_at: int = 0
+    meanwhile: Callable[[], object] = lambda: None
     calls: int = 0
     has_job: bool = True
     beats: int = 0
@@ -152,7 +155,15 @@ class GrowingWorld:
             for stage in self.plan.stages:
                 self.move(stage.index)
             state = "done"
+        if self.journal.green_start:
+            state = "done"
         self.put(state)
+
+    def begin_again(self) -> None:
+        """Do what the task ``plan`` does when a run is cleared after its rollback: begin the next attempt."""
+        assert self.journal.phase is Phase.ROLLED_BACK
+        journal = Journal(plan=self.plan, attempt=self.journal.attempt + 1, owner=OWNER)
+        self.state = self.state.model_copy(update={"journal": journal})
 
     def put(self, state: str) -> None:
         """Leave a result of the move job."""
@@ -176,6 +187,9 @@ class GrowingWorld:
             self.calls += 1
             if self.dies_at and self.calls >= self.dies_at:
                 raise Killed
+            if self.calls == self.freezes_at:
+                self.freezes_at = 0
+                self.meanwhile()
             return body(*arguments, **named)
 
         return call
@@ -220,6 +234,8 @@ class GrowingWorld:
             raise UnsafeState(self.refuses, found="POLICY_VIOLATION", expected="acceptance", remedy="Mend it.")
 
     def _commit(self, group: str, offsets: PartitionOffsets, metadata: OffsetTexts) -> None:
+        if self.members:
+            raise UnsafeState(group, found="UNKNOWN_MEMBER_ID", expected="acceptance", remedy="None.")
         assert not self.running
         for topic, texts in metadata.items():
             self.metadata[topic] = {**self.metadata.get(topic, {}), **texts}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, FORWARD, Captured, Journal, Phase
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Plan
@@ -52,6 +52,13 @@ def test_every_phase_before_the_point_of_no_return_can_be_rolled_back_and_none_a
     assert set(BLUE_STOPPED) < before
 
 
+def test_neither_the_next_attempt_nor_the_first_one_of_the_next_generation_is_the_same() -> None:
+    first = Journal(plan=PLAN, phase=Phase.QUIESCED)
+    assert first.is_same_attempt(Journal(plan=PLAN, phase=Phase.ROLLED_BACK))
+    assert not first.is_same_attempt(Journal(plan=PLAN, attempt=2))
+    assert not first.is_same_attempt(Journal(plan=PLAN.model_copy(update={"generation": 3})))
+
+
 def test_a_journal_is_a_value_that_survives_json() -> None:
     captured = Captured(committed={"orders": {0: 5}}, in_flight={"shop-r-repartition": {1: (3, 9)}})
     journal = Journal(plan=PLAN, captured=captured, green_ends={"x": {0: 7}})
@@ -85,11 +92,10 @@ class Expansion(RuleBasedStateMachine):
         """Check that the next process reads what was written."""
         self.journal = Journal.model_validate_json(self.journal.model_dump_json())
 
-    @precondition(lambda self: self.journal.phase is not Phase.COMPLETE)
     @rule()
     def there_is_always_a_way_on(self) -> None:
-        """Only the last phase has no following phase."""
-        assert FORWARD[self.journal.phase]
+        """Only a journal that has ended has no following phase: `plan` begins another one."""
+        assert bool(FORWARD[self.journal.phase]) == self.journal.in_progress
 
     @invariant()
     def promotion_is_the_point_of_no_return(self) -> None:

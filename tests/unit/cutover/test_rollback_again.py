@@ -1,18 +1,20 @@
-"""A rollback that is tried again: it has stopped blue once for certain, and leaves running what runs since."""
+"""A rollback that is tried again, or beside another one: blue is stopped once, and then left as it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.operations.cutover import quiesce
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.rollback import RollBack, roll_back
 
+from tests.support.expansion.gate_world import Killed
 from tests.support.expansion.growing_steps import APPLICATION, CONNECTION, steps, use, without_brokers
 from tests.support.expansion.growing_world import OWNER, GrowingWorld
 
@@ -83,6 +85,80 @@ def test_a_stop_that_fails_is_tried_again_and_blue_is_started_all_the_same(
     assert world.running
     assert world.journal.phase is Phase.ROLLED_BACK
     assert not world.journal.stopped_again
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["over", "begun again"])
+def test_the_slower_of_two_rollbacks_leaves_alone_what_the_faster_one_has_started(
+    world: GrowingWorld, stops: list[Any], monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    """A cutover rolls itself back, and Airflow has begun the task ``roll_back`` of the same run."""
+
+    def slow(_: Rescale) -> None:
+        monkeypatch.setattr(producers, "release", lambda _: None)
+        assert tried().is_done
+        if begun:
+            world.begin_again()
+
+    monkeypatch.setattr(producers, "release", slow)
+    said = tried()
+    assert (said.is_done, said.was_done_before) == (True, True)
+    assert ("attempt 2 has begun" in said.told) is begun
+    assert len(stops) == 1
+    assert world.running
+    assert (world.journal.phase, world.journal.attempt) == (
+        (Phase.WARMING, 2) if begun else (Phase.ROLLED_BACK, 1)
+    )
+
+
+def test_the_slower_of_two_rollbacks_starts_what_the_faster_one_has_only_stopped(
+    world: GrowingWorld, stops: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any) -> None:
+        raise Killed
+
+    def slow(_: Rescale) -> None:
+        with monkeypatch.context() as faster:
+            faster.setattr(producers, "release", lambda _: None)
+            faster.setattr(world, "_start", killed)
+            with pytest.raises(Killed):
+                tried()
+
+    monkeypatch.setattr(producers, "release", slow)
+    assert tried().is_done
+    assert len(stops) == 1
+    assert world.running
+    assert world.journal.phase is Phase.ROLLED_BACK
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["over", "begun again"])
+def test_at_whichever_call_another_rollback_comes_first_blue_runs_in_the_end(
+    monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    """Also at the call of ``stop``: what is stopped late is started again."""
+    without_brokers(monkeypatch)
+    found: list[tuple[Phase, int]] = []
+    for at in range(1, 100):
+        world = GrowingWorld(running=False, members=False)
+        world.rescale.advance(Phase.QUIESCING, pause_started_ms=1, stop_asked=True)
+
+        def faster(world: GrowingWorld = world) -> None:
+            assert tried().is_done
+            if begun:
+                world.begin_again()
+
+        world.calls, world.freezes_at, world.meanwhile = 0, at, faster
+        use(world, monkeypatch)
+        with suppress(Fenced):
+            tried()
+        assert world.running
+        found.append((world.journal.phase, world.journal.attempt))
+        if world.freezes_at:
+            break
+    # A rollback that has read nothing yet rolls back the attempt that it finds. In the last world it is alone.
+    first, *others, alone = found
+    assert first == (Phase.ROLLED_BACK, 2 if begun else 1)
+    assert set(others) == {(Phase.WARMING, 2) if begun else (Phase.ROLLED_BACK, 1)}
+    assert alone == (Phase.ROLLED_BACK, 1)
 
 
 def test_an_error_that_nobody_has_foreseen_starts_blue_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,7 @@ class World:
     slept: float = 0.0
     watched: int = 0
     starts: int = 0
+    stops: int = 0
     held: int = 0
     lets_in: bool = True
     freezes_at: str = ""
@@ -68,9 +69,7 @@ class World:
     @property
     def rescale(self) -> Any:
         """A ``Rescale`` over all this."""
-        lifecycle: Any = SimpleNamespace(
-            is_running=lambda i: i.application_id in self.running, start=self._start, stop=self._stop
-        )
+        lifecycle: Any = SimpleNamespace(is_running=self._is_running, start=self._start, stop=self._stop)
         admin: Any = SimpleNamespace(
             grow_topics=lambda _: {},
             remove_members=self._remove_members,
@@ -104,7 +103,13 @@ class World:
         """Let green process further."""
         self.committed = {t: {p: o + 100 for p, o in of.items()} for t, of in self.committed.items()}
 
+    def _is_running(self, instance: Any) -> bool:
+        if instance.application_id == GREEN:
+            self._freeze("is_running")
+        return instance.application_id in self.running
+
     def _stop(self, _: Any) -> None:
+        self.stops += 1
         self.running.discard(GREEN)
         self.members.discard(GREEN)
 
@@ -263,9 +268,14 @@ def test_a_green_that_was_stopped_as_well_is_started_and_watched_again(start: Ca
 
 @pytest.mark.parametrize(
     ("at", "found"),
-    [("remove_members", "phase started"), ("committed", "phase started"), ("commit", "UNKNOWN_MEMBER_ID")],
+    [
+        ("committed", "phase started"),
+        ("is_running", "phase started"),
+        ("remove_members", "phase started"),
+        ("commit", "UNKNOWN_MEMBER_ID"),
+    ],
 )
-def test_a_try_that_wakes_up_late_never_sets_a_green_back_that_another_has_started(
+def test_a_try_that_wakes_up_late_neither_stops_nor_sets_back_a_green_that_another_has_started(
     at: str, found: str, start: Callable[[World], Journal]
 ) -> None:
     world = World(freezes_at=at)
@@ -278,3 +288,4 @@ def test_a_try_that_wakes_up_late_never_sets_a_green_back_that_another_has_start
     with pytest.raises(UnsafeState, match=f"found {found}"):
         start(world)
     assert world.committed == {TOPIC: {0: 105, 1: 100}}
+    assert world.stops == 0

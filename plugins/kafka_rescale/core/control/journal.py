@@ -44,8 +44,9 @@ FORWARD: dict[Phase, tuple[Phase, ...]] = {
     Phase.VERIFIED: (Phase.COMPLETE,),
     Phase.COMPLETE: (),
     Phase.ROLLING_BACK: (Phase.ROLLED_BACK,),
-    Phase.ROLLED_BACK: (Phase.WARMING,),
+    Phase.ROLLED_BACK: (),
 }
+"""The phases that may follow. What has ended stays so, whatever wakes up late: ``plan`` begins another journal."""
 
 BLUE_STOPPED = (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP)
 AFTER_PROMOTION = (Phase.PROMOTED, Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE)
@@ -212,6 +213,14 @@ class Journal(Value):
         promoted = self.model_dump(mode="json", include={"attempt", "captured", "green_ends", "green_start"})
         text = json.dumps([self.plan.fingerprint, promoted], sort_keys=True)
         return sha256(text.encode()).hexdigest()[:16]
+
+    def is_same_attempt(self, other: Journal) -> bool:
+        """Whether both are the same attempt at the same expansion.
+
+        A rollback raises the number of the attempt. After an expansion that is complete, the numbers begin anew,
+        but the generation is another one.
+        """
+        return (self.plan.generation, self.attempt) == (other.plan.generation, other.attempt)
 
     @property
     def in_progress(self) -> bool:

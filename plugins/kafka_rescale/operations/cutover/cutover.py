@@ -24,7 +24,8 @@ import logging
 import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from kafka_rescale.core.application.streams import Application
@@ -51,7 +52,7 @@ from kafka_rescale.operations.cutover.proven import assert_begun, assert_proven,
 from kafka_rescale.operations.cutover.start_green import start_green
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.expansion.compaction import assert_deletions_kept, hold_compaction
-from kafka_rescale.operations.expansion.rescale import Rescale, blue
+from kafka_rescale.operations.expansion.rescale import Rescale, blue, green
 from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.operations.expansion.timings import Timings
 from kafka_rescale.operations.modes.choice import mode_of
@@ -81,11 +82,14 @@ def run_cutover(
     except Exception as error:
         # Whatever the error is: blue is down, and no other task starts it before this one has failed for good.
         log.error("the cutover failed before promotion: %s", error)
-        done = roll_back(application, connection, owner=owner, reason=str(error), airflow=airflow)
+        done = roll_back(
+            application, connection, owner=owner, reason=str(error), airflow=airflow, attempt=cutover.attempt
+        )
         if done.was_done_before or not done.is_done:
             cutover.let_go()
         # Another try of this task may have promoted green, and may be dead by now: somebody has to start green.
-        if not (isinstance(error, Outage | Fenced) and cutover.is_promoted_after_all()):
+        # Whatever the error is: this try may have met the promotion at any of its steps.
+        if not cutover.is_promoted_after_all():
             raise
         log.warning("it is promoted all the same: %s; going on behind the promotion", error)
     return cutover.after_promotion()
@@ -152,42 +156,64 @@ class Cutover:
             raise
         return journal
 
+    @property
+    def attempt(self) -> Journal | None:
+        """The attempt that this process works on, as a journal of it; None before the journal was read."""
+        return self._rescale.attempt
+
     def is_promoted_after_all(self) -> bool:
-        """Whether the promotion has happened in spite of an error, so that this owner has to go on."""
-        state = insist(self._rescale.control.read, self._told)
-        rescale, lease = self._rescale, state.lease
-        ours = lease is not None and not lease.released and lease.is_of(rescale.owner, rescale.airflow)
-        return ours and state.journal is not None and state.journal.phase is Phase.PROMOTED
+        """Whether this attempt was promoted in spite of an error, and this owner has to go on."""
+        with suppress(Fenced, UnsafeState):
+            return insist(self._rescale.journal, self._told).is_promoted
+        return False
 
     def let_go(self) -> None:
-        """Undo what this process has done, if another process has rolled the attempt back or is about to.
+        """Undo what this process has done, if another process has gone on with the attempt, or has rolled it back.
 
         The other process has started whatever was already stopped when it looked. What this process stopped a
         moment later is still down: it is started here. The other process may also have taken the lease and given
-        it back. If another expansion has begun since and needs blue down, this starts nothing.
+        it back. An attempt within its pause, or about to start green, needs down what is down: then this starts
+        nothing.
         """
         journal = insist(self._rescale.control.read, self._told).journal
-        if journal is None or journal.is_promoted or journal.phase in BLUE_STOPPED:
+        if journal is None or journal.phase in {*BLUE_STOPPED, Phase.PROMOTED}:
             return
+        plan = journal.plan
         try:
             if self._has_held:
                 producers.release(self._rescale)
         finally:
-            if self._has_stopped:
-                start(self._rescale.lifecycle, blue(journal.plan), self._told)
+            owner = green(plan) if journal.is_promoted else blue(plan)
+            # In place, what was stopped as blue runs as green.
+            if self._has_stopped and owner.application_id == plan.blue:
+                start(self._rescale.lifecycle, owner, self._told)
+        self._has_held = self._has_stopped = False
 
     def after_promotion(self) -> dict[str, float]:
-        """Run everything after the promotion. There is no way back: each step waits until the cluster answers."""
-        return insist(self._forward, self._told)
+        """Run everything after the promotion. There is no way back: each step waits until the cluster answers.
+
+        Two tries of the task may be here at once. The slower one may find green running, or the phase gone on,
+        which looks like a fault to it. Then it goes on from where the other try is.
+        """
+        while True:
+            try:
+                return insist(self._forward, self._told)
+            except UnsafeState as error:
+                known, present = self._journal, insist(self._rescale.journal, self._told)
+                if known is None or _way_gone(present) == _way_gone(known):
+                    raise
+                log.warning("another try of this task has gone on; going on from there after: %s", error)
 
     def _forward(self) -> dict[str, float]:
         self._doing = "what follows the promotion: growth, offsets, start"
         journal = self._read()
         if journal.phase is Phase.PROMOTED:
             timings = self._timings = Timings({**journal.timings, **self._timings})
-            journal = mode_of(journal.plan).before_start(self._rescale, journal, timings)
+            journal = self._journal = mode_of(journal.plan).before_start(self._rescale, journal, timings)
             journal = start_green(self._rescale, journal, timings)
             warn_of_unpinned(self._rescale)
+        else:
+            self.let_go()
         return dict(journal.timings)
 
     def _prepare(self, journal: Journal) -> Journal:
@@ -280,6 +306,9 @@ class Cutover:
 
     def _read(self) -> Journal:
         self._journal = self._rescale.journal()
+        if self.attempt is None:
+            # If this process is frozen and wakes in a later attempt of the same run, it changes nothing there.
+            self._rescale = replace(self._rescale, attempt=self._journal)
         return self._journal
 
     def _advance(self, phase: Phase, **changes: Any) -> Journal:
@@ -314,6 +343,11 @@ class Cutover:
 
     def _left(self, journal: Journal) -> float:
         return self._rescale.application.max_pause_seconds - (now_ms() - journal.pause_started_ms) / 1000
+
+
+def _way_gone(journal: Journal) -> tuple[Phase, bool]:
+    """Return how far behind its promotion an attempt is."""
+    return journal.phase, bool(journal.green_start)
 
 
 def _assert_not_promoted(journal: Journal, state: ControlState) -> None:

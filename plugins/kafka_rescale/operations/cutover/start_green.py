@@ -80,7 +80,9 @@ def _is_started(rescale: Rescale, journal: Journal) -> bool:
         return False  # it waits at the door for these offsets; whether it still waits is asked once they are there
     if not rescale.lifecycle.is_running(green(plan)):
         return False
-    if not is_lacking:
+    # Asked once more: another try of the task may have committed them since, and started green. Green must not be
+    # stopped then, because that try may have ended.
+    if not is_lacking or not _lacking(rescale, plan, journal.green_start):
         return True
     # This step commits the offsets first, so something else has started green.
     mode_of(plan).stop_unprepared(rescale, plan)

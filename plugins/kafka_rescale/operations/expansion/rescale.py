@@ -35,6 +35,8 @@ class Rescale:
 
     :param owner: the run that must hold the lease for anything to be changed.
     :param airflow: the Airflow that the owner is a run of; empty if that is not known.
+    :param attempt: the attempt that may be changed, as any journal of it; None if it may be any attempt. A run
+        that is cleared has several attempts, and the lease does not tell them apart.
     """
 
     application: Application
@@ -44,6 +46,7 @@ class Rescale:
     lifecycle: Lifecycle
     owner: str
     airflow: str = ""
+    attempt: Journal | None = None
 
     @classmethod
     def open(cls, application: Application, connection: KafkaConnection, owner: str, airflow: str = "") -> Rescale:
@@ -82,9 +85,9 @@ class Rescale:
             )
 
     def journal(self) -> Journal:
-        """Return the journal, provided that this owner still holds the lease.
+        """Return the journal, provided that this owner still holds the lease, and that no later attempt has begun.
 
-        :raises Fenced: another run has taken over.
+        :raises Fenced: another run has taken over, or another attempt has begun.
         :raises UnsafeState: no expansion has begun.
         """
         return self._owned(self.control.read())
@@ -100,7 +103,7 @@ class Rescale:
     def change(self, change: Callable[[Journal], Journal], records: Records | None = None) -> Journal:
         """Write the changed journal in one transaction, together with other records if given.
 
-        The same compare-and-set checks the lease, so an attempt that was overtaken changes nothing.
+        The same compare-and-set checks the lease and the attempt, so a process that was overtaken changes nothing.
 
         :param change: gets the present journal and returns the new one. If it raises, nothing is written.
         :param records: gets the present control state and returns further records.
@@ -140,6 +143,13 @@ class Rescale:
                 found=f"owner {lease.owner}{elsewhere}{' (released)' if lease.released else ''}",
                 expected=f"{self.owner}{f' of Airflow {self.airflow}' if elsewhere else ''}",
                 remedy="Another run has taken over or this one was rolled back; trigger a new run to continue.",
+            )
+        if self.attempt is not None and not journal.is_same_attempt(self.attempt):
+            raise Fenced(
+                f"expansion of {self.application.application_id}",
+                found=f"attempt {journal.attempt}, phase {journal.told}",
+                expected=f"attempt {self.attempt.attempt}, which this process has begun with",
+                remedy="Nothing to do here: that attempt was rolled back, and what is in the journal goes on.",
             )
         return journal
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.autoscaling.messages import asks_again
@@ -38,7 +38,7 @@ class RollBack:
 
     :param is_done: whether the attempt is rolled back, by this call or earlier by a task of the same run.
     :param told: a sentence that says what was done, or why nothing was done.
-    :param was_done_before: whether another run or person had already rolled the attempt back.
+    :param was_done_before: whether another process had already rolled the attempt back, or has done so meanwhile.
     """
 
     is_done: bool
@@ -58,11 +58,15 @@ def roll_back(
     take_over: bool = False,
     stopped_by: str = "",
     airflow: str = "",
+    attempt: Journal | None = None,
 ) -> RollBack:
     """Start blue again if it was stopped, and close the attempt.
 
     Copies stay where they are: a new run continues with them. While the brokers don't answer, this tries again and
     again; only the end of the process stops it.
+
+    The cutover, the task ``roll_back`` and a person may roll back one attempt at the same time. Once one of them
+    has stopped blue completely, none stops it again.
 
     :param owner: the run that holds the lease; without the lease nothing is changed.
     :param reason: why. The journal gets it, with the failures of jobs, unless the journal already has a reason.
@@ -70,6 +74,9 @@ def roll_back(
     :param stopped_by: the person who has decided so, or the approval that was not given; empty if a run failed by
         itself. Autoscaling then asks before it tries again.
     :param airflow: the Airflow that the owner is a run of; empty if that is not known.
+    :param attempt: the attempt to roll back, as any journal of it; if another one has begun since, nothing is
+        changed. None for the present attempt.
+    :raises Fenced: another run has gone on, and needs blue stopped.
     """
     rescale = Rescale.open(application, connection, owner, airflow)
     known: list[Journal] = []
@@ -81,15 +88,21 @@ def roll_back(
     # have been committed although the answer got lost. Cut off from the brokers, it also can't know whether
     # another try of its task, or a person's run that has taken the lease, has promoted green meanwhile: then both
     # generations would process the same input. Without brokers blue could not process any record anyway.
+    claim = _Claim(owner, airflow, attempt, take_over=take_over)
     journal = insist(
-        lambda: _mark(rescale.control, owner, reason, stopped_by, airflow, take_over=take_over),
+        lambda: _mark(rescale.control, claim, reason, stopped_by),
         told("an answer of the control topic; then what was stopped is started again"),
     )
     if isinstance(journal, RollBack):
         return journal
     known.append(journal)
+    rescale, claim = replace(rescale, attempt=journal), replace(claim, attempt=journal)
     log.warning("rolling back %s: %s", journal.plan.green, journal.rollback_reason)
     _resume(rescale, journal, told)
+    # Another process may have ended this rollback while this one was slow. Then the rest is done as well.
+    present = insist(lambda: _attempt(rescale.control.read(), claim), told("the control topic to be read"))
+    if isinstance(present, RollBack):
+        return present
     # From here on blue is as it was.
     known.append(journal.model_copy(update={"stop_asked": False}))
     insist(lambda: close_gate(rescale, journal), told("the instances behind the warm-up gate to be stopped"))
@@ -110,8 +123,8 @@ def _resume(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[[
     :raises Fenced: another run has gone on meanwhile. It may hold the producers by now.
     """
     started = told(f"{journal.plan.blue} to be started again")
-    if journal.pause_started_ms:
-        _assert_not_overtaken(rescale, blue(journal.plan), started)
+    if journal.pause_started_ms and _is_over(_not_overtaken(rescale, blue(journal.plan), started), journal):
+        return
     unanswered = False
     try:
         # Release them at once: their sources may not be able to wait, and blue reads their records once it is up.
@@ -127,16 +140,26 @@ def _resume(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[[
         insist(lambda: producers.release(rescale), told("the producers to be released"))
 
 
-def _mark(
-    control: ControlTopic, owner: str, reason: str, stopped_by: str, airflow: str, *, take_over: bool
-) -> Journal | RollBack:
+@dataclass(frozen=True)
+class _Claim:
+    """Who rolls back, and what; the parameters are those of ``roll_back``."""
+
+    owner: str
+    airflow: str
+    attempt: Journal | None
+    take_over: bool
+
+
+def _mark(control: ControlTopic, claim: _Claim, reason: str, stopped_by: str) -> Journal | RollBack:
     """Mark the attempt as being rolled back by this owner, or return why it isn't."""
 
     def mark(state: ControlState) -> Change:
-        present = _attempt(state, owner, airflow, take_over=take_over)
+        present = _attempt(state, claim)
         if isinstance(present, RollBack):
             return {}
-        taken = lease.granted(state.lease, owner, present.plan.partitions, now_ms() + LEASE_MS, airflow)
+        taken = lease.granted(
+            state.lease, claim.owner, present.plan.partitions, now_ms() + LEASE_MS, claim.airflow
+        )
         # If several tasks roll back one attempt, the first knows the reason; the others only find that it failed.
         why = present.rollback_reason or "; ".join([reason, *failed_jobs(state)])
         who = present.stopped_by or stopped_by or _cancelled_by(state, present)
@@ -144,13 +167,14 @@ def _mark(
         return {Concern.LEASE: taken, Concern.JOURNAL: marked}
 
     # Read first: if there is nothing to do, no other process is fenced.
-    found = _attempt(control.read(), owner, airflow, take_over=take_over)
+    found = _attempt(control.read(), claim)
     if isinstance(found, RollBack):
         return found
+    claim = replace(claim, attempt=found)
     # Green may have been promoted by now. Then the lease has to stay where it is, because only its holder would
     # start green. So one compare-and-set changes both the lease and the phase. It comes before blue is started: a
     # cutover that wakes up late must find that it has lost. The returned journal has what that cutover had done.
-    return _attempt(lease.update_despite_races(control, mark), owner, airflow, take_over=take_over)
+    return _attempt(lease.update_despite_races(control, mark), claim)
 
 
 def _cancelled_by(state: ControlState, journal: Journal) -> str:
@@ -158,25 +182,37 @@ def _cancelled_by(state: ControlState, journal: Journal) -> str:
     return f"{switch.by}, who has cancelled the switch" if switch.order is Order.CANCEL else ""
 
 
-def _attempt(state: ControlState, owner: str, airflow: str, *, take_over: bool) -> Journal | RollBack:
+def _attempt(state: ControlState, claim: _Claim) -> Journal | RollBack:
     """Return the attempt to roll back, or why there is nothing to roll back."""
     journal = state.journal
+    if journal is not None and claim.attempt is not None and not journal.is_same_attempt(claim.attempt):
+        return _replaced(state, claim, claim.attempt, journal)
     if journal is None or state.lease is None or not journal.in_progress:
-        return _nothing_to_do(state, owner, airflow)
+        return _nothing_to_do(state, claim)
     if journal.is_promoted:
         return RollBack(False, mode_of(journal.plan).only_forward(journal.plan))
-    if not (take_over or state.lease.is_of(owner, airflow)):
+    if not (claim.take_over or state.lease.is_of(claim.owner, claim.airflow)):
         return RollBack(False, f"not rolled back: {state.lease.owner} holds the lease")
     return journal
 
 
-def _nothing_to_do(state: ControlState, owner: str, airflow: str) -> RollBack:
+def _replaced(state: ControlState, claim: _Claim, attempt: Journal, present: Journal) -> RollBack:
+    """Say that another attempt has begun: it could only begin because this one had ended."""
+    ended = f"attempt {attempt.attempt} has ended before, and attempt {present.attempt} has begun"
+    return RollBack(_is_of(state, claim), f"nothing to roll back: {ended}", was_done_before=True)
+
+
+def _is_of(state: ControlState, claim: _Claim) -> bool:
+    return state.lease is not None and state.lease.is_of(claim.owner, claim.airflow)
+
+
+def _nothing_to_do(state: ControlState, claim: _Claim) -> RollBack:
     journal = state.journal
     if journal is not None and journal.phase is Phase.ROLLED_BACK:
-        mine = state.lease is not None and state.lease.is_of(owner, airflow)
+        is_mine = _is_of(state, claim)
         done = f"rolled back before, by the task that failed; {_of_blue(journal)}"
-        told = f"{done if mine else 'nothing to roll back: it was done before'}; {journal.told}"
-        return RollBack(mine, told, was_done_before=True)
+        told = f"{done if is_mine else 'nothing to roll back: it was done before'}; {journal.told}"
+        return RollBack(is_mine, told, was_done_before=True)
     is_complete = journal is not None and journal.phase is Phase.COMPLETE
     way_back = mode_of(journal.plan).way_back(journal.plan) if journal is not None and is_complete else ""
     told = f"the expansion is complete. {way_back}" if way_back else "no expansion is in progress"
@@ -193,13 +229,16 @@ def _restart_blue(rescale: Rescale, journal: Journal, told: Callable[[], str]) -
     A ``stop`` command outlives a killed task: blue may look alive and go down a moment later. So this first stops
     blue completely, which makes the outcome certain. If that fails, blue is started all the same, as it owns the
     inputs. Stopping once is enough: if a later try finds blue running, an earlier try or a person has started it
-    since.
+    since. So the journal is read again right before the stop: another process that rolls back may have come first.
     """
     instance = blue(journal.plan)
-    if not journal.stopped_again:
-        _assert_not_overtaken(rescale, instance, told)
+    present = _not_overtaken(rescale, instance, told)
+    if _is_over(present, journal):
+        return
+    if not present.stopped_again:
         _stop_for_good(rescale, instance)
-    _assert_not_overtaken(rescale, instance, told)
+        # What was stopped here is started here, also if another process has ended the rollback meanwhile.
+        _not_overtaken(rescale, instance, told)
     insist(lambda: start(rescale.lifecycle, instance, told), told)
     if not journal.blue_ran:
         log.warning(
@@ -217,8 +256,13 @@ def _restart_blue(rescale: Rescale, journal: Journal, told: Callable[[], str]) -
     )
 
 
-def _assert_not_overtaken(rescale: Rescale, instance: Instance, told: Callable[[], str]) -> None:
-    """Refuse to stop or to start blue if another run has gone on, while this process hung or was frozen.
+def _is_over(present: Journal, attempt: Journal) -> bool:
+    """Whether another process has ended this rollback: then blue runs, and nothing is to be done about it."""
+    return present.phase is Phase.ROLLED_BACK or not present.is_same_attempt(attempt)
+
+
+def _not_overtaken(rescale: Rescale, instance: Instance, told: Callable[[], str]) -> Journal:
+    """Return the present journal, unless another run has gone on, while this process hung or was frozen.
 
     :raises Fenced: green is promoted by now, the other run has stopped blue, or blue is no longer the application.
     """
@@ -235,6 +279,7 @@ def _assert_not_overtaken(rescale: Rescale, instance: Instance, told: Callable[[
             expected=f"phase {Phase.ROLLING_BACK}, before {instance.application_id} is started",
             remedy="Another run has gone on with the expansion: look whether its application runs.",
         )
+    return journal
 
 
 def _stop_for_good(rescale: Rescale, instance: Instance) -> None:
