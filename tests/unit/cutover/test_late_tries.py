@@ -33,7 +33,7 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
 def held(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether the producers are held, after each call about them."""
     found: list[bool] = []
-    monkeypatch.setattr(cutover.producers, "hold", lambda _: found.append(True))
+    monkeypatch.setattr(cutover.producers, "hold", lambda *_: found.append(True))
     monkeypatch.setattr(cutover.producers, "release", lambda _: found.append(False))
     return found
 

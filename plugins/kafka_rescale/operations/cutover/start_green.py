@@ -82,7 +82,7 @@ def _is_started(rescale: Rescale, journal: Journal) -> bool:
         return False
     # Asked once more: another try of the task may have committed them since, and started green. Green must not be
     # stopped then, because that try may have ended.
-    if not is_lacking or not lacking(rescale, plan, journal.green_start):
+    if not is_lacking or not lacking(rescale.admin, plan, journal.green_start):
         return True
     # This step commits the offsets first, so something else has started green.
     mode_of(plan).stop_unprepared(rescale, plan)
