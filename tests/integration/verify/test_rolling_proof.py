@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 from confluent_kafka import Message, Producer
-from kafka_rescale.core.control.journal import Captured, Journal, Phase
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.formats.changelog_formats import FORMATS
 from kafka_rescale.core.formats.subscription_wrapper import LeftTable
@@ -231,9 +231,8 @@ def test_a_right_copy_is_proven_up_to_its_last_record(totals: Store) -> None:
         totals.write(totals.records[at : at + 6])
         totals.copy()
     found = comparison.finish(totals.ends)
-    captured = Captured(changelog_ends=totals.ends)
     assert found.violations == 0
-    assert found.has_reached(captured.changelog_ends)
+    assert found.has_reached(totals.ends)
     assert found.is_about(journal)
     assert found.records >= len(totals.records)
 
@@ -357,8 +356,7 @@ def test_no_finding_is_false_beside_compaction_and_a_mistake_is_found(eager: Kaf
         key, count = blue.retired[-1], len(blue.retired)
         # On a loaded machine, the copy of its last record may take seconds. Until then, the key is not judged.
         wait_until(lambda: len(blue.retired) > count + 60, timeout=120, what="its last record")
-        ends = admin.end_offsets([move.source])[move.source]
-        is_copied = partial(_has_reached, eager, plan, ends)
+        is_copied = partial(_has_reached, eager, plan, admin.end_offsets([move.source])[move.source])
         wait_until(is_copied, timeout=120, what="its copy", poll_seconds=2)
         producer = Producer(eager.client())
         producer.produce(move.target, b"another value", key, expected_partition("key-value", key, 6))
@@ -375,12 +373,10 @@ def _has_reached(connection: KafkaConnection, plan: Plan, ends: dict[int, int]) 
 def test_its_thread_ends_with_a_job_that_does_not_finish(totals: Store) -> None:
     before = set(threading.enumerate())
     comparison = begun(totals, Journal(plan=totals.plan))
-    of_it = [thread for thread in set(threading.enumerate()) - before if thread.name == "rolling proof"]
-    assert of_it
+    (of_it,) = (thread for thread in set(threading.enumerate()) - before if thread.name == "rolling proof")
     comparison.end()
-    for thread in of_it:
-        thread.join(60)
-    assert not any(thread.is_alive() for thread in of_it)
+    of_it.join(60)
+    assert not of_it.is_alive()
 
 
 def begun(store: Store, journal: Journal) -> RollingComparison:
