@@ -75,7 +75,7 @@ class Person:
                 raise TimedOut(
                     f"a person to do what the manual lifecycle asks for: {what}",
                     seconds=longest,
-                    remedy=LATE if math.isinf(seconds) else PAUSE_OVER,
+                    remedy=PAUSE_OVER if seconds < self._spec.timeout_seconds else LATE,
                 )
             time.sleep(_POLL_SECONDS)
 

@@ -109,7 +109,17 @@ def test_where_a_generation_runs_nothing_is_done(monkeypatch: pytest.MonkeyPatch
     said = ensured()
     assert (said.has_acted, world.state.journal) == (False, before.journal)
     assert f"the expansion is in phase {phase}" in said.told
-    assert ("clear the tasks that are left" in said.told) == (phase in {Phase.STARTED, Phase.VERIFIED})
+    assert "clear" not in said.told, "in a run that nobody has marked, callback may be at work"
+
+
+def test_in_place_an_application_that_something_else_has_started_is_no_stopped_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """``cutover`` has failed for that reason, and its log names the offsets to set back."""
+    world = in_phase(use(GrowingWorld(has_job=False), monkeypatch), Phase.PROMOTED)
+    world.running = True
+    with pytest.raises(UnsafeState, match=r"found a running instance.* Do what the log of the task cutover says"):
+        ensured()
 
 
 def test_a_new_generation_that_works_already_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,8 +158,9 @@ def test_a_run_that_was_marked_fails_whatever_the_mark_was(
     if not fails:
         assert task.execute(context) == {"has_acted": False, "told": "rolled back; x was started again"}
         return
-    with pytest.raises(Refused, match=r"run expand_x/manual: .* rolled back; x was started again\."):
+    with pytest.raises(Refused, match=r"run expand_x/manual: .* rolled back; x was started again\.") as refused:
         task.execute(context)
+    assert ("clear the tasks that are left" in str(refused.value)) == (not has_acted)
 
 
 @pytest.mark.parametrize("state", ["skipped", "upstream_failed", "running", "failed", None])

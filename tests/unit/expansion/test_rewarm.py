@@ -104,6 +104,18 @@ def test_it_restores_what_is_missing_with_its_local_state(monkeypatch: pytest.Mo
     assert not world.members
 
 
+@pytest.mark.parametrize("before", [0, NOON + HOUR])
+def test_deletions_are_kept_for_as_long_again_from_the_last_restoring_on(
+    monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    """A journal of a pre-warming that holds every record has no such moment."""
+    world = world_of()
+    world.journal = world.journal.model_copy(update={"deletions_kept_until_ms": before})
+    monkeypatch.setattr(rewarm, "kept_until", lambda: NOON + 29 * 24 * HOUR)
+    run(world, monkeypatch)
+    assert world.journal.deletions_kept_until_ms == (NOON + 29 * 24 * HOUR if before else 0)
+
+
 def test_under_the_streams_protocol_every_instance_keeps_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     world = world_of(protocol="streams", patience=30)
     run(world, monkeypatch)

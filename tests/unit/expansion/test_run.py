@@ -152,3 +152,14 @@ def test_the_modes_differ_where_they_have_to() -> None:
     assert in_place - blue_green == {"rehearse", "move"}
     assert blue_green - in_place == {"restore", "warm_up", "lag_gate", "prewarm", "catch_up", "gate_all", "prove"}
     assert {step.task for step in RUN if step.begins is Begins.SOME_SKIPPED} == {"catch_up", "gate_all"}
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_cutover_that_a_person_has_marked_within_the_pause_is_followed_by_a_task_that_refuses(
+    mode: Mode,
+) -> None:
+    """The jobs beside it wait for words of the cutover, and would never end."""
+    tasks = {task.step.task: task for task in tasks_of(mode, [])}
+    assert tasks["verify"].waits_for == ("cutover",)
+    assert {"verify"} < set(tasks["callback"].waits_for) <= {"catch_up", "move", "verify"}
+    assert "verify" in tasks["roll_back"].waits_for

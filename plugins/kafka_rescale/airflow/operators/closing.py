@@ -79,7 +79,9 @@ class EnsureRunningOperator(RescaleOperator):
                 f"run {run}",
                 found="the end of its tasks before the end of its expansion, as after a mark by a person",
                 expected="an expansion that is complete",
-                remedy=f"{outcome.told}.",
+                remedy=f"{outcome.told}."
+                if outcome.has_acted
+                else f"{outcome.told}. If it is not complete, clear the tasks that are left, or trigger again.",
             )
         return asdict(outcome)
 

@@ -110,8 +110,9 @@ def _wrong(control: ControlState, now_ms: int, max_pause_seconds: float) -> tupl
 def _overdue(journal: Journal, seconds: float, limit: float) -> str:
     """Return what to look at: the lease alone does not say whether its run is still at work."""
     return (
-        f"Paused for {seconds:.0f} s, longer than max_pause_seconds ({limit:.0f}), and not promoted. "
-        f"If {journal.owner} is not at work, trigger rollback_{journal.plan.application}."
+        f"Paused for {seconds:.0f} s, longer than max_pause_seconds of the file ({limit:.0f}), and not promoted. "
+        f"A run may have a longer limit. If {journal.owner} is not at work, trigger "
+        f"rollback_{journal.plan.application}."
     )
 
 

@@ -78,7 +78,14 @@ def hold_deletions(rescale: Rescale, journal: Journal) -> int:
         if kept_ms is not None and kept_ms < KEPT_MS:
             changes[RETENTION] = KEEP_DELETIONS
         rescale.admin.alter_configs(topic.name, changes)
-    # A day is left for the pause and the start.
+    return kept_until()
+
+
+def kept_until() -> int:
+    """Return the wall clock in ms up to which green can restore all deletions that come from now on.
+
+    A day is left for the pause and the start.
+    """
     return now_ms() + KEPT_MS - DAY_MS
 
 

@@ -16,7 +16,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.cutover.cutover import run_cutover
 from kafka_rescale.operations.cutover.persistence import insist, state_of_pause
-from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.rescale import Rescale, green
 from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.operations.modes.choice import mode_of
 
@@ -54,22 +54,27 @@ def ensure_running(
     journal = _left(rescale, state)
     if journal is not None and not journal.is_promoted:
         # Also in ``warming``: a cutover that is about to be killed may stop the application a moment later.
-        done = roll_back(application, connection, owner=owner, reason=reason, airflow=airflow)
-        if done.is_done:
+        done = roll_back(application, connection, owner=owner, reason=reason, airflow=airflow, attempt=journal)
+        if done.is_done and not done.was_done_before:
             return Ensured(True, done.told)
         # It was promoted in this moment, or another run has gone on.
         state = _read(rescale)
         journal = _left(rescale, state)
     if journal is None or not journal.is_promoted:
         return Ensured(False, _stand(state))
-    return _forward(application, connection, journal, owner, airflow)
+    return _forward(rescale, journal)
 
 
-def _forward(
-    application: Application, connection: KafkaConnection, journal: Journal, owner: str, airflow: str
-) -> Ensured:
+def _forward(rescale: Rescale, journal: Journal) -> Ensured:
     plan = journal.plan
     if "move" in mode_of(plan).jobs_behind(plan) and not journal.green_start:
+        if rescale.lifecycle.is_running(green(plan)):
+            raise UnsafeState(
+                f"application {plan.application}",
+                found="a running instance, although its topics have to grow first",
+                expected="an application that is stopped until then",
+                remedy="Something else has started it. Do what the log of the task cutover says first.",
+            )
         # Waiting for that job, which was killed as well, would only keep the person from hearing of it.
         raise UnsafeState(
             f"application {plan.application}",
@@ -78,7 +83,7 @@ def _forward(
             remedy="NOBODY PROCESSES ITS INPUTS. Clear move and cutover with their downstream tasks NOW, or "
             "trigger the expansion again.",
         )
-    run_cutover(application, connection, owner=owner, airflow=airflow)
+    run_cutover(rescale.application, rescale.connection, owner=rescale.owner, airflow=rescale.airflow)
     return Ensured(True, f"{plan.green} was started; clear verify with its downstream tasks, or trigger again")
 
 
@@ -100,5 +105,4 @@ def _stand(state: ControlState) -> str:
     journal = state.journal
     if journal is None:
         return "Nothing to do: no expansion has begun"
-    rest = ": clear the tasks that are left, or trigger again" if journal.in_progress else ""
-    return f"Nothing to do: the expansion is in phase {journal.told}{rest}"
+    return f"Nothing to do: the expansion is in phase {journal.told}"

@@ -97,7 +97,7 @@ def _assert_cold(rescale: Rescale, journal: Journal, *, deleted: bool) -> None:
             remedy=f"Delete the directory `{journal.was_warm}` below `state.dir` of every instance, and trigger "
             "the expansion again with `local_state_deleted` on; its copies stay. Or declare `start_gated` again.",
         )
-    rescale.advance(journal.phase, was_warm="", prewarmed={}, warmth=None)
+    rescale.advance(journal.phase, was_warm="", prewarmed={}, warmth=None, deletions_kept_until_ms=0)
 
 
 def _open_gate(opening: Opening, journal: Journal) -> Journal:

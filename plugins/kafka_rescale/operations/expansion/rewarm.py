@@ -30,6 +30,7 @@ from kafka_rescale.operations.expansion.behind_gate import (
     total,
     unattended_start,
 )
+from kafka_rescale.operations.expansion.compaction import kept_until
 from kafka_rescale.operations.expansion.opening import Opening
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.switch import begun_by
@@ -108,13 +109,16 @@ class _Again:
             missing,
         )
         self._asked_at = -math.inf
+        # What has been copied up to here is restored now; later deletions are kept for as long again.
+        is_limited, until_ms = self.opening.assert_held().deletions_kept_until_ms, kept_until()
         restored = restore_behind_gate(
             self.opening, start, self._open_gate, keep=True, is_given_up=self._is_given_up
         )
         seconds, known = restored.timings["restore"], self.opening.assert_held().prewarmed
         warmth = warmth.restored(total(restored.ends), seconds)
         prewarmed = {**known, AGAIN: round(known.get(AGAIN, 0.0) + seconds, 3)}
-        self.opening.advance(warmth=warmth, prewarmed=prewarmed)
+        kept = {"deletions_kept_until_ms": until_ms} if is_limited else {}
+        self.opening.advance(warmth=warmth, prewarmed=prewarmed, **kept)
         log.info("green has restored what was copied since it was warm: %s", restored.timings)
         return warmth
 
