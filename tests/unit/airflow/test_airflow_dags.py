@@ -75,13 +75,13 @@ def test_only_a_sub_topology_without_state_starts_no_spark_job_and_waits_for_non
     assert idle == {f"{STAGES[2]}.{task}" for task in ("restore", "warm_up", "lag_gate")}
 
 
-def test_verify_waits_for_the_cutover_and_for_catch_up(expand: DAG) -> None:
-    assert expand.get_task("verify").upstream_task_ids == {"cutover", "catch_up"}
+def test_verify_waits_for_the_cutover_and_the_end_for_catch_up(expand: DAG) -> None:
+    assert expand.get_task("verify").upstream_task_ids == {"cutover"}
     assert expand.get_task("cutover").upstream_task_ids == {"await_window"}
     assert expand.get_task("await_window").upstream_task_ids == {"approve_cutover"}
     assert expand.get_task("approve_cutover").upstream_task_ids == {"prove"}
     assert expand.get_task("prove").upstream_task_ids == {"gate_all"}
-    assert expand.get_task("callback").upstream_task_ids == {"verify"}
+    assert expand.get_task("callback").upstream_task_ids == {"catch_up", "verify"}
 
 
 def test_whatever_changes_something_comes_after_the_preflight_the_plan_and_its_approval(expand: DAG) -> None:

@@ -51,8 +51,8 @@ def test_everything_before_is_one_chain_from_the_most_downstream_stage_upstream(
 def test_the_application_is_down_within_one_task_beside_a_job_that_is_up(dag: DAG) -> None:
     for beside in ("move", "cutover"):
         assert dag.get_task(beside).upstream_task_ids == {"await_window"}
-    assert dag.get_task("verify").upstream_task_ids == {"move", "cutover"}
-    assert dag.get_task("callback").upstream_task_ids == {"verify"}
+    assert dag.get_task("verify").upstream_task_ids == {"cutover"}
+    assert dag.get_task("callback").upstream_task_ids == {"move", "verify"}
 
 
 def test_a_run_that_fails_before_the_point_of_no_return_is_rolled_back(dag: DAG) -> None:
