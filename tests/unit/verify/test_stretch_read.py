@@ -79,7 +79,9 @@ class Logs:
     def begin_offsets(self, topics: list[str]) -> dict[str, dict[int, int]]:
         return {topic: dict.fromkeys(self.topics[topic], 0) for topic in topics}
 
-    def compared(self, copied: Mapping[str, Mapping[int, int]] | None = None) -> StoreReport:
+    def compared(
+        self, copied: Mapping[str, Mapping[int, int]] | None = None, *, stores_at_once: int = 1
+    ) -> StoreReport:
         """Compare both topics from their beginnings up to what is copied; by default, that is all of blue."""
         self.read.clear()
         ends, none = copied or self.ends("blue"), self.begin_offsets(["blue"])
@@ -100,7 +102,7 @@ class Logs:
         nothing: Any = None
         admin: Any = self
         now = before.model_copy(update=changes)
-        return StoreDelta(nothing, admin, MOVE, Stretch(before, now), topics).compare()
+        return StoreDelta(nothing, admin, MOVE, Stretch(before, now), topics, stores_at_once).compare()
 
 
 @pytest.fixture
@@ -179,3 +181,12 @@ def test_the_search_for_later_records_ends_with_the_last_key(logs: Logs) -> None
     nothing: Any = None
     assert later_module.later_keys(nothing, "blue", dict.fromkeys(range(BLUE), 0), keys) == keys
     assert logs.read["blue"] == 5
+
+
+def test_stores_that_are_compared_at_once_share_the_disk(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store reads a long stretch once per share: here, 16 of 61 parts."""
+    monkeypatch.setattr(delta, "PARTS_AT_ONCE", 64)
+    logs.compared(stores_at_once=4)
+    assert logs.read == {topic: 4 * count for topic, count in once(logs).items()}
+    logs.compared(stores_at_once=100)
+    assert logs.read == {topic: 61 * count for topic, count in once(logs).items()}, "one part at a time"

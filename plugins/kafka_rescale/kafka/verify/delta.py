@@ -38,9 +38,9 @@ STORES_AT_ONCE = 8
 RECORDS_AT_ONCE = 1_000_000
 """Records of one side, counted by offsets, that are compared at once. If the job was away, or the copy has caught
 up, a stretch is longer. Then its keys are compared in parts."""
-PARTS_AT_ONCE = 4
-"""Parts of the keys that a store keeps on the driver's disk (``TMPDIR``). With about 100 bytes per record, these
-are 0.9 GB of both sides, and 7 GB of ``STORES_AT_ONCE`` stores. A longer stretch is read once per four parts."""
+PARTS_AT_ONCE = 32
+"""Parts of the keys that all stores together keep on the driver's disk (``TMPDIR``). With about 100 bytes per
+record, these are 7 GB of both sides. A stretch of more parts than a store's share is read once per share."""
 SUSPECTS = 100_000
 """Keys with differences for which the stretch is read again at once, plus those of one part."""
 
@@ -64,8 +64,10 @@ def compare_stretch(
     :raises UnsafeState: a key of blue lies where it does not belong.
     """
     admin, moves = ClusterAdmin(connection), plan.changelogs
+    at_once = min(len(moves), STORES_AT_ONCE)
+    deltas = (StoreDelta(connection, admin, move, stretch, topics, at_once) for move in moves)
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
-        return tuple(pool.map(lambda move: StoreDelta(connection, admin, move, stretch, topics).compare(), moves))
+        return tuple(pool.map(StoreDelta.compare, deltas))
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class StoreDelta:
     """A stretch of one store.
 
     :param topics: descriptions of blue's and green's topic.
+    :param stores_at_once: how many stores are compared at the same time, and share the disk.
     """
 
     connection: KafkaConnection
@@ -80,9 +83,10 @@ class StoreDelta:
     move: Move
     stretch: Stretch
     topics: Mapping[str, TopicDescription]
+    stores_at_once: int = 1
 
     def compare(self) -> StoreReport:
-        """Return the report. Without a difference, both stretches are read once.
+        """Return the report. Without a difference, both stretches are read once, or once per share of the disk.
 
         If neither blue nor green has a new offset, no broker is asked, as many partitions take long.
         """
@@ -136,8 +140,9 @@ class StoreDelta:
         :param parts: into how many parts the keys are divided.
         :param keys: the keys to judge; all if None.
         """
-        for first in range(0, parts, PARTS_AT_ONCE):
-            numbers = range(first, min(first + PARTS_AT_ONCE, parts))
+        at_once = max(1, PARTS_AT_ONCE // self.stores_at_once)
+        for first in range(0, parts, at_once):
+            numbers = range(first, min(first + at_once, parts))
             self._assert_wanted()
             with closing(Spool(numbers, parts)) as blue, closing(Spool(numbers, parts)) as green:
                 rules = self._read(blue, green, keys)
