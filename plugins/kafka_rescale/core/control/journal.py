@@ -79,6 +79,20 @@ class Captured(Value):
         carried = {topic: {p: end for p, (_, end) in of.items()} for topic, of in self.in_flight.items()}
         return {**self.changelog_ends, **carried}
 
+    def passed(self, committed: PartitionOffsets) -> dict[str, int]:
+        """Return the partitions that blue's group has committed beyond where blue was stopped.
+
+        :param committed: the group's present offsets.
+        :returns: where it was stopped, by ``<topic>-<partition>``.
+        """
+        stopped = {**self.committed, **self.in_flight_starts}
+        return {
+            f"{topic}-{p}": offset
+            for topic, offsets in stopped.items()
+            for p, offset in offsets.items()
+            if committed.get(topic, {}).get(p, -1) > offset
+        }
+
 
 class Journal(Value):
     """One expansion.

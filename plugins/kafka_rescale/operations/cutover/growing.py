@@ -74,21 +74,14 @@ def assert_untouched(rescale: Rescale, journal: Journal) -> None:
         written, as far as that can be told.
     """
     assert journal.captured is not None
-    committed = rescale.admin.committed(journal.plan.green)
-    moved = [
-        (f"{topic}-{p}", offset)
-        for topic, offsets in {**journal.captured.committed, **journal.captured.in_flight_starts}.items()
-        for p, offset in offsets.items()
-        if committed.get(topic, {}).get(p, -1) > offset
-    ]
-    if moved:
+    if moved := journal.captured.passed(rescale.admin.committed(journal.plan.green)):
         raise started_elsewhere(
             journal.plan,
-            f"offsets of {', '.join(partition for partition, _ in moved)} committed since it was stopped",
+            f"offsets of {', '.join(moved)} committed since it was stopped",
             "The cutover goes on from where it was stopped, so what it has processed since is processed again: "
             f"look at its output. {_written(rescale.admin, journal)} Set back its offsets in group "
             f"{journal.plan.green} (`kafka-consumer-groups.sh --reset-offsets --topic TOPIC:PARTITION --to-offset "
-            f"OFFSET`): {', '.join(f'{partition} to {offset}' for partition, offset in moved)}",
+            f"OFFSET`): {', '.join(f'{partition} to {offset}' for partition, offset in moved.items())}",
         )
 
 

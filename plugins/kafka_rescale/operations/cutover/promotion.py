@@ -84,13 +84,7 @@ def _signs_of_life(rescale: Rescale, journal: Journal) -> str:
         return "a running instance"
     if ends != captured.ends:
         return "new records in its internal topics"
-    committed = committed_now.result()
-    moved = [
-        f"{topic}-{p}"
-        for topic, offsets in {**captured.committed, **captured.in_flight_starts}.items()
-        for p, offset in offsets.items()
-        if committed.get(topic, {}).get(p, -1) > offset
-    ]
+    moved = captured.passed(committed_now.result())
     return f"offsets of {', '.join(moved)} that it has committed since" if moved else ""
 
 
