@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import Abilities, GroupDescription
+from kafka_rescale.core.control.keys import LARGEST_RECORD_BYTES
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.preflight.check import check, messages
 from kafka_rescale.core.preflight.requests import (
@@ -17,7 +18,7 @@ from kafka_rescale.core.preflight.requests import (
     unknown_requests,
 )
 from kafka_rescale.core.preflight.situation import Situation
-from kafka_rescale.core.preflight.targets import RECORD_BYTES, countable_partitions
+from kafka_rescale.core.preflight.targets import countable_partitions
 from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.core.verify.proof import Proof
 from kafka_rescale.core.verify.report import LogCount, PartitionContent, StoreReport
@@ -88,7 +89,7 @@ def test_more_partitions_than_a_proof_can_hold_are_refused() -> None:
         given = situation(2 * count, topics=wide)
         found = [str(each) for each in countable_partitions(given)]
         assert bool(found) is is_refused, found
-        assert (len(full_proof(given.plan).model_dump_json()) > RECORD_BYTES) is is_refused
+        assert (len(full_proof(given.plan).model_dump_json()) > LARGEST_RECORD_BYTES) is is_refused
     assert "26,000 partitions of changelogs that become 52,000: some 11.2 MB" in found[0]
 
 

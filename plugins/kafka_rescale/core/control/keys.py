@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 CONTROL_TOPIC = "_kafka_rescale"
+LARGEST_RECORD_BYTES = 10 * 1024 * 1024
+"""What the control topic takes, and what its writers send, in one record."""
 
 
 class Concern(StrEnum):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.control.keys import LARGEST_RECORD_BYTES
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.formats.record_limits import AFTER, BEFORE, EITHER, LARGEST, UNLIMITED, RecordLimits
 from kafka_rescale.core.formats.samples import Sample, at
@@ -25,7 +26,6 @@ _LIMITS = (LARGEST, BEFORE, AFTER, EITHER)
 MOST_PARTITIONS = 80_000
 """A report has some 113 bytes per partition, and a control record at most 10 MiB."""
 
-RECORD_BYTES = 10 * 1024 * 1024
 PROVEN_BLUE_BYTES, PROVEN_GREEN_BYTES = 60, 185
 """What the record of a proof has per partition of a changelog: of blue positions, of green ends and contents."""
 
@@ -66,11 +66,11 @@ def countable_partitions(situation: Situation) -> Iterator[Finding]:
     proven = situation.plan.changelogs if needs_proof(situation.plan) else ()
     blue, green = sum(m.source_partitions for m in proven), sum(m.target_partitions for m in proven)
     needed = blue * PROVEN_BLUE_BYTES + green * PROVEN_GREEN_BYTES
-    if needed > RECORD_BYTES:
+    if needed > LARGEST_RECORD_BYTES:
         yield Finding(
             f"expansion of {situation.blue}",
             f"{blue:,} partitions of changelogs that become {green:,}: some {size(needed)} in the proof's record",
-            f"at most {size(RECORD_BYTES)}: the proof names each of them in one control record",
+            f"at most {size(LARGEST_RECORD_BYTES)}: the proof names each of them in one control record",
             "Expand to fewer partitions: see docs/scale.md.",
         )
 

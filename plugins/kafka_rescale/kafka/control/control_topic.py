@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from kafka_rescale.core.control.job_results import JobResult, Sign
-from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
+from kafka_rescale.core.control.keys import CONTROL_TOPIC, LARGEST_RECORD_BYTES, Concern
 from kafka_rescale.core.control.records import Change, ControlRecords, changed, decided, encoded
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Outage
@@ -17,7 +17,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.journal_follower import ControlFollower
 from kafka_rescale.kafka.reading.log_reader import LatestValues
-from kafka_rescale.kafka.writing.transactional_writer import MESSAGE_MAX_BYTES, TransactionalWriter
+from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 
 TOPIC = CONTROL_TOPIC
 READ_SECONDS = 30.0
@@ -29,7 +29,7 @@ _CONFIGS = {
     "cleanup.policy": "compact",
     "segment.bytes": str(4 * 1024 * 1024),
     "min.cleanable.dirty.ratio": "0.1",
-    "max.message.bytes": str(MESSAGE_MAX_BYTES),
+    "max.message.bytes": str(LARGEST_RECORD_BYTES),
 }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from confluent_kafka import KafkaError, KafkaException
 
+from kafka_rescale.core.control.keys import LARGEST_RECORD_BYTES
 from kafka_rescale.core.errors import ClusterOutage, Fenced, Outage, RescaleError
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.failures import ConnectionTrouble, to_error
@@ -32,8 +33,6 @@ TRANSACTION_TIMEOUT_MS = 10_000
 
 Afterwards the coordinator ends the transaction and refuses its producer, as if a newer one had come."""
 
-MESSAGE_MAX_BYTES = 10 * 1024 * 1024
-
 
 class TransactionalWriter:
     """A producer that has fenced every earlier holder of its transactional id.
@@ -54,7 +53,7 @@ class TransactionalWriter:
         settings = {
             "transactional.id": transactional_id,
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
-            "message.max.bytes": MESSAGE_MAX_BYTES,
+            "message.max.bytes": LARGEST_RECORD_BYTES,
             "compression.type": "gzip",
             "linger.ms": 0,
             "socket.timeout.ms": round(SILENCE_SECONDS * 1000),
