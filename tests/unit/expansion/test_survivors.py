@@ -23,7 +23,7 @@ LOST = "lost:shop-totals-changelog"
 
 def still(ends: PartitionOffsets, *accepted: str, plan: str = PLAN.fingerprint) -> None:
     admin: Any = SimpleNamespace(
-        end_offsets=lambda topics, if_present: {t: ends[t] for t in topics if t in ends}, is_absent=lambda _: True
+        end_offsets=lambda topics: {t: ends[t] for t in topics}, absent_of=lambda topics: set(topics) - ends.keys()
     )
     known = [Acceptance(plan=plan, finding=f, records=2, by="ada", at_ms=1, reason="mended") for f in accepted]
     assert_still(admin, JOURNAL, Acceptances(accepted=tuple(known)))
@@ -76,7 +76,7 @@ def test_what_a_surviving_blue_makes_anew_later_was_not_accepted() -> None:
 def test_a_changelog_that_a_young_broker_does_not_know_yet_is_asked_for_again() -> None:
     admin: Any = SimpleNamespace(
         end_offsets=lambda topics, if_present=False: {} if if_present else {t: CAPTURED[t] for t in topics},
-        is_absent=lambda _: False,
+        absent_of=lambda _: set(),
     )
     assert_still(admin, JOURNAL, Acceptances())
 

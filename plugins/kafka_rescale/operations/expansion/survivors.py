@@ -40,7 +40,7 @@ def assert_still(admin: ClusterAdmin, journal: Journal, acceptances: Acceptances
     :raises ClusterOutage: a broker does not know a changelog that the controller knows.
     """
     assert journal.captured is not None
-    ends = changelog_ends(admin, journal.captured.changelog_ends)
+    ends = present_ends(admin, journal.captured.changelog_ends)
     known = acceptances.of(journal.plan.fingerprint)
     if lost := [name for name in lost_changelogs(journal, ends) if name not in known]:
         raise UnsafeState(
@@ -61,17 +61,14 @@ def assert_still(admin: ClusterAdmin, journal: Journal, acceptances: Acceptances
         )
 
 
-def changelog_ends(admin: ClusterAdmin, topics: Collection[str]) -> PartitionOffsets:
+def present_ends(admin: ClusterAdmin, topics: Collection[str]) -> PartitionOffsets:
     """Return the present ends of those of blue's changelogs that exist.
 
-    A broker that has just started may not know a topic. Taken for a lost topic, this would be a finding of a
-    person.
+    A topic that a broker does not know yet is not taken for a lost one: that would be a finding for a person.
 
     :raises ClusterOutage: brokers don't know a topic that exists.
     """
-    ends = admin.end_offsets(topics, if_present=True)
-    unknown = [topic for topic in topics if topic not in ends and not admin.is_absent(topic)]
-    return {**ends, **admin.end_offsets(unknown)} if unknown else ends
+    return admin.end_offsets(set(topics) - admin.absent_of(topics))
 
 
 def _accept(what: str) -> str:

@@ -20,7 +20,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.reading.misrouted import look_at_range, look_for_misrouted
-from kafka_rescale.operations.expansion.survivors import changelog_ends
+from kafka_rescale.operations.expansion.survivors import present_ends
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
     admin = ClusterAdmin(connection)
     within = OffsetRange.parse(finding) if journal.is_promoted else None
     if within is not None and journal.captured and within.topic in journal.captured.changelog_ends:
-        late = late_writes(journal, changelog_ends(admin, [within.topic]))
+        late = late_writes(journal, present_ends(admin, [within.topic]))
         if within in late:
             return within.last - within.first + 1
         present = [str(each) for each in late]
@@ -134,7 +134,7 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
 
 def _lost(admin: ClusterAdmin, journal: Journal) -> dict[str, int]:
     captured = journal.captured.changelog_ends if journal.captured else {}
-    return lost_changelogs(journal, changelog_ends(admin, captured))
+    return lost_changelogs(journal, present_ends(admin, captured))
 
 
 def _compared(state: ControlState, journal: Journal) -> dict[str, int]:
