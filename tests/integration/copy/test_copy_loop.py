@@ -47,6 +47,16 @@ def copy(connection: KafkaConnection, plan: Plan, *moves: Move) -> None:
         worker.close()
 
 
+def copied(connection: KafkaConnection, unique: str, before: int, after: int) -> tuple[Plan, Move]:
+    """A store of 100 keys that has been copied."""
+    move = changelog(unique, "key-value", before, after)
+    plan = plan_of(unique, move)
+    create(connection, plan)
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(100)])
+    copy(connection, plan)
+    return plan, move
+
+
 def entries(store_type: str, count: int = 300) -> Iterator[Record]:
     """Updates of few keys with deletions, headers, and times that are out of order."""
     for i in range(count):
@@ -165,11 +175,7 @@ def test_a_newer_worker_fences_the_older_one(connection: KafkaConnection, unique
 
 
 def test_a_source_that_ends_below_the_position_is_unsafe(connection: KafkaConnection, unique: str) -> None:
-    move = changelog(unique, "key-value", 1, 2)
-    plan = plan_of(unique, move)
-    create(connection, plan)
-    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(100)])
-    copy(connection, plan)
+    plan, move = copied(connection, unique, 1, 2)
     ClusterAdmin(connection).commit(plan.copy_group, {move.source: {0: 101}})
 
     with pytest.raises(UnsafeState, match="below the position 101"):
@@ -236,11 +242,7 @@ def test_a_worker_that_was_fenced_while_idle_is_no_longer_said_to_follow(
 
 
 def test_the_last_delta_dates_no_mark_that_nothing_else_changes(connection: KafkaConnection, unique: str) -> None:
-    move = changelog(unique, "key-value", 4, 8)
-    plan = plan_of(unique, move)
-    create(connection, plan)
-    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(100)])
-    copy(connection, plan)
+    plan, move = copied(connection, unique, 4, 8)
     worker = CopyWorker(connection, plan, units_of([move]), LIVE)
     try:
         worker.begin()
@@ -259,11 +261,7 @@ def test_the_last_delta_dates_no_mark_that_nothing_else_changes(connection: Kafk
 def test_a_worker_that_was_fenced_while_idle_notices_it_with_the_last_delta(
     connection: KafkaConnection, unique: str
 ) -> None:
-    move = changelog(unique, "key-value", 2, 4)
-    plan = plan_of(unique, move)
-    create(connection, plan)
-    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(100)])
-    copy(connection, plan)
+    plan, move = copied(connection, unique, 2, 4)
     older = CopyWorker(connection, plan, units_of([move]), LIVE)
     older.begin()
     CopyWorker(connection, plan, units_of([move]), LIVE).close()

@@ -15,8 +15,7 @@ NEAR = 0.5
 """The share of the time that copies may be expected to take before a person is told. An expected time may be
 wrong, and a stage's copies grow older while later stages are copied."""
 
-KEPT_MS = 24 * 3_600_000
-"""The default of brokers."""
+BROKERS_DEFAULT_MS = 24 * 3_600_000
 
 HOUR_MS = 3_600_000
 
@@ -25,7 +24,7 @@ def kept_deletions_ms(topic: TopicDescription) -> int | None:
     """Return how long a topic keeps deletions behind the compaction that has first seen them; None for ever."""
     if "compact" not in topic.cleanup_policy:
         return None
-    return int(topic.configs.get("delete.retention.ms", KEPT_MS))
+    return int(topic.configs.get("delete.retention.ms", BROKERS_DEFAULT_MS))
 
 
 def least_kept(topics: Mapping[str, TopicDescription]) -> tuple[str, int] | None:

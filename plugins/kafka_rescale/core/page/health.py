@@ -100,9 +100,8 @@ def _wrong(control: ControlState, now_ms: int, max_pause_seconds: float) -> tupl
     if journal.phase is Phase.ROLLED_BACK:
         text = "The last expansion was rolled back; trigger it again to go on with its copies."
         return Level.ATTENTION, f"{text}{_why(journal)}"
-    if (
-        seconds := (now_ms - journal.pause_started_ms) / 1000
-    ) > max_pause_seconds and journal.phase in BLUE_STOPPED:
+    seconds = (now_ms - journal.pause_started_ms) / 1000
+    if journal.phase in BLUE_STOPPED and seconds > max_pause_seconds:
         return Level.ATTENTION, _overdue(journal, seconds, max_pause_seconds)
     return _stuck(control, journal) if journal.in_progress else None
 

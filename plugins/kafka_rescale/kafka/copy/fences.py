@@ -7,13 +7,11 @@ positions around them can be related, whatever the copy does meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from confluent_kafka import Consumer
 
-from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.plan.plan import Move, Plan
@@ -43,7 +41,8 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
     """
     admin, moves = ClusterAdmin(connection), plan.changelogs
     targets = [m.target for m in moves]
-    green = _green(admin, admin.existing_topics(targets))
+    topics = admin.existing_topics(targets)
+    green_begins = admin.begin_offsets(targets)
     with closing_consumer(connection, plan.copy_group) as consumer:
         begun = _positions(consumer, moves)
         green_begun = _decided_ends(admin, targets)
@@ -51,16 +50,19 @@ def read_fences(connection: KafkaConnection, plan: Plan) -> Fences:
         fence = _positions(consumer, moves)
         green_ends = _decided_ends(admin, targets)
         copied = _positions(consumer, moves)
+    expiring = {topic for topic, of in topics.items() if "delete" in of.cleanup_policy}
     return Fences(
         begun=_offsets(begun),
         green_begun=green_begun,
         fence=_offsets(fence),
         green_ends=green_ends,
-        **green,
+        green_begins=green_begins,
+        green_topics={topic: of.topic_id for topic, of in topics.items()},
+        green_compacted=tuple(topic for topic in sorted(topics) if topic not in expiring),
         green_restarts={
             m.target: max(p.mark.restarted_ms for p in begun[m.source].values())
             for m in moves
-            if m.target not in green["green_compacted"]
+            if m.target in expiring
         },
         blue_ends=_offsets(copied),
         as_of_ms=as_of_ms,
@@ -127,14 +129,6 @@ def topic_ids(admin: ClusterAdmin, topics: Iterable[str]) -> dict[str, str]:
     found = admin.topic_ids(wanted)
     hidden = [topic for topic in sorted(wanted - found.keys()) if not admin.is_absent(topic)]
     return {**found, **{topic: of.topic_id for topic, of in admin.existing_topics(hidden).items()}}
-
-
-def _green(admin: ClusterAdmin, topics: Mapping[str, TopicDescription]) -> dict[str, Any]:
-    return {
-        "green_topics": {topic: of.topic_id for topic, of in topics.items()},
-        "green_begins": admin.begin_offsets(topics),
-        "green_compacted": tuple(t for t, of in sorted(topics.items()) if "delete" not in of.cleanup_policy),
-    }
 
 
 def _positions(consumer: Consumer, moves: Sequence[Move]) -> dict[str, dict[int, Position]]:
