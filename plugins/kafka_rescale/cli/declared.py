@@ -10,7 +10,7 @@ from kafka_rescale.cli.acls_view import Apart, acls_view
 from kafka_rescale.cli.file_views import application_view, pipeline_view, topology_view
 from kafka_rescale.cli.output import Document
 from kafka_rescale.core.acls.acls import Acl
-from kafka_rescale.core.acls.needed import DISK_SPACE, needed_acls, retirement_acls
+from kafka_rescale.core.acls.needed import disk_space_acls, needed_acls, retirement_acls
 from kafka_rescale.core.acls.pipeline import pipeline_acls
 from kafka_rescale.core.application.common import ApplicationFile
 from kafka_rescale.core.application.runtimes import SPARK
@@ -76,10 +76,10 @@ def _needed(file: Path) -> tuple[ApplicationFile, tuple[Acl, ...], tuple[Apart, 
         return pipeline, pipeline_acls(pipeline, pipeline_named(pipeline.pipeline).topology), ()
     application = load_application(file)
     topology = topology_of(application)
-    disk = "Only for preflight to check the free space of the brokers, which is unknown without it"
+    disk = "Only for preflight and the copy to watch the free space of the brokers, which is unknown without it"
     retire = f"Only for retire_{application.application_id}, while generations from before the growth exist"
     apart = (
-        Apart("disk_space", disk, (DISK_SPACE,)),
+        Apart("disk_space", disk, disk_space_acls(application)),
         Apart("retire", retire, retirement_acls(application, topology)),
     )
     return application, needed_acls(application, topology), tuple(each for each in apart if each.acls)

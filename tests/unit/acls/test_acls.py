@@ -248,13 +248,24 @@ class TestCommand:
         file = str(write_application(tmp_path))
         assert main(["acls", file]) == 0
         shown = capsys.readouterr().out
-        assert "Only for preflight to check the free space of the brokers, which is unknown without it" in shown
+        assert (
+            "Only for preflight and the copy to watch the free space of the brokers, which is unknown without it"
+            in shown
+        )
         assert shown.strip().splitlines()[-1].endswith(" --operation Describe --cluster")
         assert main(["acls", file, "--json"]) == 0
         printed = json.loads(capsys.readouterr().out)
         assert "cluster" not in {acl["resource"] for acl in printed["acls"]}
-        (only,) = printed["disk_space"]["acls"]
-        assert (only["role"], only["resource"], only["operation"]) == ("plan", "cluster", "Describe")
+        found = [(acl["role"], acl["resource"], acl["operation"]) for acl in printed["disk_space"]["acls"]]
+        assert found == [("plan", "cluster", "Describe"), ("copy", "cluster", "Describe")]
+
+    @pytest.mark.parametrize("changes", [{"mode": "in_place"}, {"free_disk_percent": None}])
+    def test_where_no_copy_rests_for_a_disk_only_preflight_asks_for_the_space(
+        self, changes: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["acls", str(write_application(tmp_path, **changes)), "--json"]) == 0
+        (only,) = json.loads(capsys.readouterr().out)["disk_space"]["acls"]
+        assert (only["role"], only["operation"]) == ("plan", "Describe")
 
     def test_in_place_it_prints_apart_what_only_retire_needs(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

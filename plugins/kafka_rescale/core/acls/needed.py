@@ -50,8 +50,20 @@ def retirement_acls(application: Application, topology: Topology) -> tuple[Acl, 
     return without_needless(Acl(Role.ADMIN, each, Operation.DELETE) for each in (of.internal, *of.groups))
 
 
-DISK_SPACE = Acl(Role.PLAN, Pattern(Resource.CLUSTER, "kafka-cluster"), DESCRIBE)
-"""The permission with which preflight learns how much space brokers have. Without it, the space is unknown."""
+DISK_SPACE = tuple(
+    Acl(role, Pattern(Resource.CLUSTER, "kafka-cluster"), DESCRIBE) for role in (Role.PLAN, Role.COPY)
+)
+"""The permissions with which preflight and the copy learn how much space brokers have. To a role without its
+permission, the space is unknown."""
+
+
+def disk_space_acls(application: Application) -> tuple[Acl, ...]:
+    """Return the permissions with which the roles learn how much space brokers have.
+
+    In place, nothing is copied beside the application; and without ``free_disk_percent`` no copy rests.
+    """
+    is_watched = application.mode is not Mode.IN_PLACE and application.free_disk_percent is not None
+    return tuple(each for each in DISK_SPACE if is_watched or each.role is Role.PLAN)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from kafka.errors import ClusterAuthorizationFailedError, KafkaError, for_code
 from kafka.protocol.admin import DescribeLogDirsRequest
 
 from kafka_rescale.core.cluster import Disks, LogDir
+from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.admin.each_broker import answers_by_broker
 from kafka_rescale.kafka.admin.group_members import asked
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -20,19 +21,18 @@ NOT_TOLD = -1
 """What a broker gives instead of a number of bytes that it does not know. kafka-python gives the same if the
 answer has no such field."""
 
-NOT_PERMITTED = "the role plan has no Describe on the cluster"
 
-
-def read_disks(connection: KafkaConnection, counts: Mapping[str, int]) -> Disks:
+def read_disks(connection: KafkaConnection, counts: Mapping[str, int], role: Role = Role.PLAN) -> Disks:
     """Return the log dirs of all brokers that are up, with the sizes of some topics' replicas in them.
 
     The brokers in the metadata are asked; a broker that is fenced or down is not among them. If a broker doesn't
     answer, or refuses to answer this principal, the reason is in ``untold``.
 
     :param counts: number of partitions by topic, for the topics whose replicas' sizes are wanted.
+    :param role: whose connection it is, for the reason.
     :raises ClusterOutage: no broker can be reached.
     """
-    return asked(connection, "log dirs", lambda client: _told(client._manager.run(_ask, client, counts)))
+    return asked(connection, "log dirs", lambda client: _told(client._manager.run(_ask, client, counts), role))
 
 
 async def _ask(client: Any, counts: Mapping[str, int]) -> dict[int, Any]:
@@ -41,17 +41,17 @@ async def _ask(client: Any, counts: Mapping[str, int]) -> dict[int, Any]:
     return await answers_by_broker(client, lambda: DescribeLogDirsRequest(topics=wanted))
 
 
-def _told(answers: Mapping[int, Any]) -> Disks:
-    untold = {broker: why for broker, answer in answers.items() if (why := _reason(answer))}
+def _told(answers: Mapping[int, Any], role: Role) -> Disks:
+    untold = {broker: why for broker, answer in answers.items() if (why := _reason(answer, role))}
     dirs = [_log_dir(n, each) for n, a in answers.items() if n not in untold for each in a.results]
     return Disks(tuple(dirs), untold)
 
 
-def _reason(answer: Any) -> str:
+def _reason(answer: Any, role: Role) -> str:
     """Return why a broker has told nothing; empty if it has told something."""
     error = answer if isinstance(answer, KafkaError) else _error_of(answer)
     if isinstance(error, ClusterAuthorizationFailedError):
-        return NOT_PERMITTED
+        return f"the role {role} has no Describe on the cluster"
     return type(error).__name__ if error is not None else ""
 
 
