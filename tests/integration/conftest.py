@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ from tests.support.verify.spark_of_tests import session_of_tests
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+SMALL_DISK = 128 * 2**20
 
 
 @pytest.fixture(scope="session")
@@ -53,3 +56,21 @@ def master(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         return
     with spark_cluster(tmp_path / "cluster", *request.param) as url:
         yield url
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A directory on a file system of its own, of ``SMALL_DISK`` bytes."""
+    directory = tmp_path / "small"
+    directory.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "none", str(directory)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip(f"only root may mount a small file system: {mounted.stderr.decode().strip()}")
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", str(directory)], check=True)

@@ -8,12 +8,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from kafka_rescale.core.control.journal import Journal, Phase
-from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.errors import Outage, RescaleError
 from kafka_rescale.core.expansion.bridge_progress import HEARTBEAT_MS
 from kafka_rescale.core.expansion.bridge_progress import JOB as BRIDGE
 from kafka_rescale.core.expansion.lag import GateDecision, decide, expected_sources
-from kafka_rescale.core.expansion.pacing_words import told_pause
+from kafka_rescale.core.expansion.pacing_words import told_stop
 
 if TYPE_CHECKING:
     from kafka_rescale.core.control.job_results import JobResult
@@ -141,9 +140,9 @@ def look(connection: KafkaConnection, gate: Gate) -> Reading:
     reason = GateReason.OPEN if decision.is_open else GateReason.WARMED if measured else GateReason.HOLDING
     awaited = _awaited(state.journal, state.results, gate, now_ms()) if reason.passes else ""
     reason = GateReason.JOB_NOT_READY if awaited else reason
-    if paused := told_pause(Pace.of(state.journal.plan.fingerprint, state.pace)):
-        # The tasks behind the gate would be paused as well, so the gate stays shut.
-        return Reading(GateReason.PAUSED, measured or decision, f"the copy is {paused}", progress)
+    if stop := told_stop(state, now_ms()):
+        # The tasks behind the gate would copy nothing either, so the gate stays shut.
+        return Reading(GateReason.PAUSED, measured or decision, f"the copy is {stop}", progress)
     return Reading(reason, measured or decision, awaited, progress)
 
 

@@ -11,6 +11,7 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB, NOT_AT_WORK
@@ -145,7 +146,7 @@ def status_view(
             for name, n, worst, open_ in stages
         ],
         "switch": waited.model_dump(mode="json") if (waited := switch_to_come(control)) else None,
-        "pace": control.pace.model_dump(mode="json") if control.pace and told_pace(control) else None,
+        "pace": pace.model_dump(mode="json") if (pace := _pace(control)) and told_pace(control) else None,
         "rates": {job: rate.model_dump(mode="json") for job, rate in control.rates.items()},
         "proven": _proven(control),
         "verified": control.report.get("passed"),
@@ -158,6 +159,12 @@ def status_view(
         Rows("Results", ("job", "state", "attempt", "records", "detail"), results),
     )
     return Document(data, _summary(application, control, switch), tables)
+
+
+def _pace(control: ControlState) -> Pace | None:
+    """Return what is ordered about the pace of the expansion in progress; None if nothing is."""
+    pace, journal = control.pace, control.journal
+    return pace if pace is not None and journal is not None and pace.plan == journal.plan.fingerprint else None
 
 
 def _summary(application: Application, control: ControlState, switch: str) -> str:

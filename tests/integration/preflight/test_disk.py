@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -21,26 +20,10 @@ from tests.support.small_cluster import make, run_preflight
 
 pytestmark = pytest.mark.integration
 
-SMALL, STATE = 128 * 2**20, 72 * 2**20
-"""Bytes of a disk, and of the state on it. A copy of the state does not fit on the disk."""
+STATE = 72 * 2**20
+"""Bytes of the state on a disk of 128 MiB. A copy of the state does not fit there."""
 
 KEYS = tuple(f"big-{i}".encode() for i in range(96))
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A directory on a file system of its own, of 128 MiB."""
-    directory = tmp_path / "small"
-    directory.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={SMALL}", "none", str(directory)], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"only root may mount a small file system: {mounted.stderr.decode().strip()}")
-    try:
-        yield directory
-    finally:
-        subprocess.run(["umount", str(directory)], check=True)
 
 
 def fill(client: Mapping[str, str], changelog: str, size: int) -> None:

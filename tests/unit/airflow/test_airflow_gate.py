@@ -21,11 +21,12 @@ from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control.pace import Instruction, Pace
+from kafka_rescale.core.control.pace import DiskRest, Instruction, Pace, Rate
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
 from kafka_rescale.core.expansion.bridge_progress import HEARTBEAT_MS
+from kafka_rescale.core.expansion.pacing_words import FRESH_MS
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.kafka.client.waiting import now_ms
 
@@ -106,6 +107,21 @@ def test_it_holds_while_the_copy_is_paused_and_says_by_whom(reading: Any) -> Non
     assert str(found) == "paused the copy is paused by ada since Wed 25 Nov 2026 12:00 UTC (sale)"
     of_another = paused.model_copy(update={"plan": "another"})
     assert reading(state_of().model_copy(update={"pace": of_another}), progress(0, 0, 0, 0)).reason.passes
+
+
+def test_it_holds_while_the_copy_rests_for_a_disk_and_says_which(reading: Any) -> None:
+    rest = DiskRest(broker=3, path="/d", usable=1, copied=90, percent=10, enough=11, since_ms=1_795_608_000_000)
+    rate = Rate(run=OWNER, attempt=1, at_ms=now_ms(), disk=rest, is_paused=True)
+    resting = state_of(catch_up=result("catch_up", "running")).model_copy(update={"rates": {"catch_up": rate}})
+    found = reading(resting, progress(0, 0, 0, 0))
+    assert found.reason is GateReason.PAUSED
+    assert "the copy is at rest since Wed 25 Nov 2026 12:00 UTC: log dir '/d' of broker 3 is too full." in str(
+        found
+    )
+    assert "Free space there" in str(found)
+    dead = rate.model_copy(update={"at_ms": now_ms() - FRESH_MS})
+    silent = resting.model_copy(update={"rates": {"catch_up": dead}})
+    assert reading(silent, progress(0, 0, 0, 0)).reason.passes, "no timeout would ever end its wait"
 
 
 def test_it_holds_while_a_partition_is_not_reported(reading: Any) -> None:

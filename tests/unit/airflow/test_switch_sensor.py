@@ -24,9 +24,10 @@ from kafka_rescale.airflow.sensors.switch import SwitchSensor
 from kafka_rescale.airflow.triggers import switch as trigger_module
 from kafka_rescale.airflow.triggers.pause_alert import LOOKS_IN_VAIN
 from kafka_rescale.airflow.triggers.switch import SwitchTrigger, is_over
+from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control.pace import Instruction, Pace
+from kafka_rescale.core.control.pace import DiskRest, Instruction, Pace, Rate
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
@@ -163,6 +164,18 @@ def test_the_trigger_does_not_fire_while_the_copy_is_paused_but_at_the_end_of_th
     assert not over
     assert text.startswith("the copy is paused by ada")
     assert is_over(state(order=Order.CANCEL).model_copy(update=paused), OWNER, now_ms())[0]
+
+
+def test_the_trigger_does_not_fire_while_the_copy_rests_for_a_disk_and_says_so_once() -> None:
+    def looked(usable: int) -> tuple[bool, str]:
+        rest = DiskRest(broker=3, path="/d", usable=usable, copied=90, percent=10, enough=11, since_ms=0)
+        rate = Rate(run=OWNER, attempt=1, at_ms=now_ms(), disk=rest, is_paused=True)
+        result = JobResult(job="catch_up", run=OWNER, attempt=1, state="running")
+        resting = {"rates": {"catch_up": rate}, "results": {"catch_up": result}}
+        return is_over(state(order=Order.NOW).model_copy(update=resting), OWNER, now_ms())
+
+    said = "the copy is at rest since Thu 01 Jan 1970 00:00 UTC: log dir '/d' of broker 3 is too full"
+    assert looked(1) == looked(2) == (False, said)
 
 
 def test_a_missing_connection_is_waited_for_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
-from kafka_rescale.core.control.pace import Instruction, Pace, Rate
+from kafka_rescale.core.control.pace import DiskRest, Instruction, Pace, Rate
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import Refused
@@ -21,6 +21,7 @@ from kafka_rescale.core.expansion.pacing_words import told_pace
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.values import per_second
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control import journal_store
 from kafka_rescale.kafka.control import lease as leases
 from kafka_rescale.operations.application.load import topology_of
@@ -192,11 +193,31 @@ def test_the_switch_waits_while_the_copy_is_paused(control: Control, monkeypatch
     assert switch.let_through(app(), CONNECTION, owner="r").passes
 
 
+def test_the_switch_waits_while_the_copy_rests_for_a_disk(
+    control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(switch, "ControlTopic", control)
+    monkeypatch.setattr(switch, "require_owner", lambda *_: None)
+    monkeypatch.setattr(switch, "renewed", lambda *_: None)
+    rest = DiskRest(broker=3, path="/d", usable=1, copied=90, percent=10, enough=11, since_ms=NOON)
+    rate = Rate(run="r", attempt=1, at_ms=now_ms(), disk=rest, is_paused=True)
+    result = JobResult(job="catch_up", run="r", attempt=1, state="running")
+    at(control, results={"catch_up": result}, rates={"catch_up": rate})
+    answer = switch.let_through(app(), CONNECTION, owner="r")
+    assert not answer.passes
+    assert answer.told.startswith("The switch waits: the copy is at rest since Wed 25 Nov 2026 12:00 UTC: log dir")
+    assert "`resume`" not in answer.told
+    at(control, rates={"catch_up": rate.model_copy(update={"disk": None})})
+    assert switch.let_through(app(), CONNECTION, owner="r").passes
+
+
 class TestTheFile:
     """An expansion begins with the limit of the application file."""
 
-    def begun(self, control: Control, pacing: Any) -> Pace | None:
-        journal_store.begin(control, PLAN, "r", NOON, pacing=app(pacing=pacing).pacing)  # type: ignore[arg-type]
+    def begun(self, control: Control, pacing: Any, free_disk_percent: int | None = 10) -> Pace | None:
+        file = app(pacing=pacing, free_disk_percent=free_disk_percent)
+        told = {"pacing": file.pacing, "free_disk_percent": file.free_disk_percent}
+        journal_store.begin(control, PLAN, "r", NOON, **told)  # type: ignore[arg-type]
         return control.state.pace
 
     def test_its_limit_holds_from_the_beginning(self, control: Control) -> None:
@@ -210,6 +231,17 @@ class TestTheFile:
         found = self.begun(control, {"bytes_per_second": 10})
         assert found is not None
         assert found.limit == 20
+
+    @pytest.mark.parametrize("percent", [20, None])
+    def test_its_free_disk_percent_holds_whatever_a_person_has_said_about_the_limit(
+        self, control: Control, percent: int | None
+    ) -> None:
+        assert self.begun(control, None, percent) == Pace(plan=PLAN.fingerprint, free_disk_percent=percent)
+        say(LIMIT, 20)
+        say(PAUSE)
+        found = self.begun(control, None)
+        assert found is not None
+        assert (found.free_disk_percent, found.limit, found.paused is not None) == (10, 20, True)
 
     def test_another_plan_begins_with_the_file_again(self, control: Control) -> None:
         at(control, journal=None, pace=Pace(plan="other", limit=20, paused=Instruction(by="eve", at_ms=1)))

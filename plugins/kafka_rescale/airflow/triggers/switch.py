@@ -12,10 +12,9 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from kafka_rescale.airflow.hooks.rescale import ConnectionMissing, KafkaRescaleHook
 from kafka_rescale.airflow.triggers.pause_alert import LOOKS_IN_VAIN
 from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.expansion.pacing_words import told_pause
+from kafka_rescale.core.expansion.pacing_words import told_stop
 from kafka_rescale.core.expansion.rewarming import is_due
 from kafka_rescale.core.expansion.switch_wait import Standing, utc, wait_of
 
@@ -100,9 +99,9 @@ def is_over(state: ControlState, owner: str, now_ms: int) -> tuple[bool, str]:
         return True, "the expansion is no longer this run's, or its cutover has begun"
     switch = Switch.of(journal, state.switch)
     wait = wait_of(switch, now_ms)
-    paused = told_pause(Pace.of(journal.plan.fingerprint, state.pace))
-    if paused and wait.standing is Standing.OPEN:
-        return False, f"the copy is {paused}"
+    stop = told_stop(state, now_ms, with_figures=False)
+    if stop and wait.standing is Standing.OPEN:
+        return False, f"the copy is {stop}"
     if journal.warmth is not None and is_due(journal.warmth, switch, now_ms):
         return True, "the switch is near: the new generation may have to restore again"
     named = f"{switch.order} by {switch.by}" if switch.by else switch.order

@@ -6,6 +6,9 @@ from pydantic import Field
 
 from kafka_rescale.core.application.fields import Strict, WholeNumber
 
+FREE_DISK_PERCENT = 10
+"""The default of ``free_disk_percent`` in the application file."""
+
 
 class Pacing(Strict):
     """A limit of the copy and of the proof. Below it, the copy slows down by itself when it hurts the cluster.

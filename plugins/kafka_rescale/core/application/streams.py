@@ -20,7 +20,7 @@ from kafka_rescale.core.application.fields import (
 from kafka_rescale.core.application.lifecycles import Lifecycle
 from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.application.notifications import Event, Notification
-from kafka_rescale.core.application.pacing import Pacing
+from kafka_rescale.core.application.pacing import FREE_DISK_PERCENT, Pacing
 from kafka_rescale.core.application.snapshots import Snapshots
 from kafka_rescale.core.application.stores import Store
 from kafka_rescale.core.application.topics import Input, InputPolicy, Output, Repartition, SubTopologySpec
@@ -73,7 +73,8 @@ class Application(ApplicationFile):
         not explain.
     :param max_restore_seconds: how long green may restore its stores behind the warm-up gate.
     :param free_disk_percent: the part of what a broker can still write that the copies must leave free. Preflight
-        refuses an expansion that would leave less. With `null`, preflight only tells the figures.
+        refuses an expansion that would leave less, and the copy rests as long as there is less. With `null`,
+        preflight only tells the figures, and the copy never rests for it.
     :param bridge_cores: cores of a standalone Spark cluster that the bridge of a repartitioned input keeps for
         weeks.
     :param autoscaling_enabled: whether ``watch_<application>`` expands it when an input has grown (KIP-878).
@@ -106,7 +107,7 @@ class Application(ApplicationFile):
     max_restore_seconds: WholeNumber = Field(default=3600, ge=10)
     cutover_windows: CutoverWindows | None = None
     max_wait_seconds: WholeNumber = Field(default=7 * 24 * 3600, ge=60)
-    free_disk_percent: WholeNumber | None = Field(default=10, ge=0, le=99)
+    free_disk_percent: WholeNumber | None = Field(default=FREE_DISK_PERCENT, ge=0, le=99)
     pacing: Pacing | None = None
     bridge_cores: WholeNumber = Field(default=1, ge=1)
     chain: ChainName | None = None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Self
 
-from kafka_rescale.core.application.pacing import Pacing
+from pydantic import Field
+
+from kafka_rescale.core.application.pacing import FREE_DISK_PERCENT, Pacing
 from kafka_rescale.core.values import Value
 
 
@@ -30,6 +32,7 @@ class Pace(Value):
     :param paused: who has paused the copy; None if it goes on.
     :param tombstone_ms: how long the copying may be interrupted (``delete.retention.ms``), as of the pause; None
         if that is not bounded.
+    :param free_disk_percent: that of the application file; None if the copy does not rest for the disks.
     """
 
     plan: str
@@ -37,17 +40,43 @@ class Pace(Value):
     limited: Instruction | None = None
     paused: Instruction | None = None
     tombstone_ms: int | None = None
+    free_disk_percent: int | None = Field(
+        default=FREE_DISK_PERCENT, exclude_if=lambda percent: percent == FREE_DISK_PERCENT
+    )
 
     @classmethod
     def of(cls, plan: str, found: Pace | None) -> Pace:
         """Return the record of a plan; a record of another plan doesn't count."""
         return found if found is not None and found.plan == plan else cls(plan=plan)
 
-    def declared(self, pacing: Pacing | None) -> Self:
-        """Return the record with the limit of the application file, unless a person has set a limit."""
-        if self.limited is not None:
-            return self
-        return self.model_copy(update={"limit": pacing.bytes_per_second if pacing is not None else None})
+    def declared(self, pacing: Pacing | None, free_disk_percent: int | None = FREE_DISK_PERCENT) -> Self:
+        """Return the record with what the application file says. A limit that a person has set stays."""
+        limit = pacing.bytes_per_second if pacing is not None else None
+        changes = {"free_disk_percent": free_disk_percent, "limit": self.limit if self.limited else limit}
+        return self.model_copy(update=changes)
+
+
+class DiskRest(Value):
+    """Why a job rests: a log dir with its copies is too full. Its driver goes on by itself when there is room.
+
+    :param broker: node id of the log dir's broker.
+    :param path: path of the log dir. If several are too full, it is the fullest.
+    :param usable: bytes that the broker could still write there, by the last reading.
+    :param total: bytes of the volume; None if the broker doesn't tell.
+    :param copied: bytes of the copies there.
+    :param percent: ``free_disk_percent`` of the application file.
+    :param enough: with how many usable bytes the job goes on.
+    :param since_ms: when the rest began.
+    """
+
+    broker: int
+    path: str
+    usable: int
+    total: int | None = None
+    copied: int
+    percent: int
+    enough: int
+    since_ms: int
 
 
 class Rate(Value):
@@ -57,12 +86,13 @@ class Rate(Value):
     :param attempt: number of the attempt at the run's task; a rate of another attempt means nothing.
     :param limit: bytes per second that the job may use at most; None without a limit.
     :param bytes_per_second: what all tasks together may copy now; None without a limit.
-    :param is_paused: whether nothing is copied.
+    :param is_paused: whether nothing is copied, because of a person or of a disk.
     :param tasks: how many tasks share the rate.
     :param slowed_by: why the rate is below the limit, in a sentence; empty if it isn't.
     :param slowed_ms: when it was last slowed down; 0 if it never was.
     :param unknown: what the driver could not read. The rate does not react to it.
     :param at_ms: when the rate was decided.
+    :param disk: why the job rests; None if no log dir is too full.
     """
 
     run: str
@@ -75,6 +105,7 @@ class Rate(Value):
     slowed_ms: int = 0
     unknown: tuple[str, ...] = ()
     at_ms: int = 0
+    disk: DiskRest | None = Field(default=None, exclude_if=lambda rest: rest is None)
 
     @property
     def share(self) -> float | None:

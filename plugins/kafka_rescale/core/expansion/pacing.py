@@ -1,11 +1,14 @@
-"""How fast may a job copy now? Half as fast after each sign of harm, and steadily faster without one (AIMD)."""
+"""How fast may a job copy now? Half as fast after each sign of harm, and steadily faster without one (AIMD).
+
+It does not copy at all while a person has paused it, or a disk is too full (``pacing_disk``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kafka_rescale.core.control.pace import Pace, Rate
+from kafka_rescale.core.control.pace import DiskRest, Pace, Rate
 
 SETTLING_MS = 10_000
 """After the rate was halved, how long to wait for the effect before it is halved again."""
@@ -28,6 +31,8 @@ class Readings:
     :param throttled_ms: how long brokers have made the tasks wait, all tasks together.
     :param under_replicated: partitions of the copy that have fewer replicas in sync than replicas.
     :param input_lag: a sentence if the lag of the application's own inputs grows; empty if it doesn't.
+    :param disk: why the job has to rest; None if no log dir is known to be too full.
+    :param untold: brokers whose free space can't be read, with the reason.
     """
 
     at_ms: int
@@ -36,6 +41,8 @@ class Readings:
     throttled_ms: int | None = None
     under_replicated: Sequence[str] | None = None
     input_lag: str | None = None
+    disk: DiskRest | None = None
+    untold: tuple[str, ...] = ()
 
 
 def first_rate(pace: Pace, run: str, attempt: int, tasks: int, at_ms: int, known: Rate | None = None) -> Rate:
@@ -45,25 +52,29 @@ def first_rate(pace: Pace, run: str, attempt: int, tasks: int, at_ms: int, known
     :param known: the rate that the job had last, of whatever attempt.
     """
     rate = Rate(run=run, attempt=attempt, tasks=max(1, tasks), at_ms=at_ms)
-    if known is not None and (known.run, known.attempt) == (run, attempt) and known.slowed_by:
-        slowed = {"slowed_by": known.slowed_by, "slowed_ms": known.slowed_ms}
-        return _within(pace, rate.model_copy(update=slowed), known.bytes_per_second)
-    return _within(pace, rate, pace.limit)
+    if known is None or (known.run, known.attempt) != (run, attempt):
+        return _within(pace, rate, pace.limit)
+    rate = rate.model_copy(update={"disk": known.disk})
+    if not known.slowed_by:
+        return _within(pace, rate, pace.limit)
+    slowed = {"slowed_by": known.slowed_by, "slowed_ms": known.slowed_ms}
+    return _within(pace, rate.model_copy(update=slowed), known.bytes_per_second)
 
 
 def next_rate(pace: Pace, before: Rate, seen: Readings, tasks: int) -> Rate:
     """Return the rate from now on.
 
-    Without a limit the rate is not adapted, and in a pause it stays as it was. A missing reading is a sign neither
-    of harm nor of health: the rate says that the reading is unknown.
+    Without a limit the rate is not adapted, and in a pause or a rest it stays as it was. A missing reading is a
+    sign neither of harm nor of health: the rate says that the reading is unknown.
 
     :param before: the rate so far, of the same attempt.
     :param tasks: how many tasks share it now.
     """
-    known = before.model_copy(update={"at_ms": seen.at_ms, "tasks": max(1, tasks)})
-    if pace.limit is None or before.bytes_per_second is None or pace.paused is not None:
+    room = {"disk": seen.disk, "unknown": tuple(_unknown_space(seen))}
+    known = before.model_copy(update={"at_ms": seen.at_ms, "tasks": max(1, tasks), **room})
+    if pace.limit is None or before.bytes_per_second is None or pace.paused is not None or seen.disk is not None:
         return _within(pace, known, before.bytes_per_second)
-    known = known.model_copy(update={"unknown": tuple(_unknown(seen))})
+    known = known.model_copy(update={"unknown": (*_unknown(seen), *known.unknown)})
     if pace.limit != before.limit and not before.slowed_by:
         return _within(pace, known, pace.limit)
     if harm := harm_of(seen, known.tasks):
@@ -105,7 +116,11 @@ def _within(pace: Pace, rate: Rate, wanted: int | None) -> Rate:
     if limit is not None:
         found = max(1, limit // FLOOR, min(limit, wanted if wanted is not None else limit))
     reason = rate.slowed_by if found is not None and limit is not None and found < limit else ""
-    changes = {"limit": limit, "bytes_per_second": found, "is_paused": pace.paused is not None}
+    changes = {
+        "limit": limit,
+        "bytes_per_second": found,
+        "is_paused": pace.paused is not None or rate.disk is not None,
+    }
     return rate.model_copy(update={**changes, "slowed_by": reason})
 
 
@@ -116,3 +131,7 @@ def _unknown(seen: Readings) -> Iterator[str]:
         yield "replicas in sync"
     if seen.input_lag is None:
         yield "the application's input lag"
+
+
+def _unknown_space(seen: Readings) -> Iterator[str]:
+    yield from (f"the free space of {each}" for each in seen.untold)

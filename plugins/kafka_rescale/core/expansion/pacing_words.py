@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka_rescale.core.control.pace import Pace, Rate
+from kafka_rescale.core.control.pace import DiskRest, Pace, Rate
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.expansion.bridge_progress import AT_WORK
 from kafka_rescale.core.expansion.switch_wait import because, span, utc
-from kafka_rescale.core.values import per_second
+from kafka_rescale.core.values import per_second, size
+
+FRESH_MS = 90_000
+"""A driver writes its rate every few seconds. An older rate does not count: its job may be dead."""
 
 
 def told_pause(pace: Pace) -> str:
@@ -15,6 +19,43 @@ def told_pause(pace: Pace) -> str:
     if pace.paused is None:
         return ""
     return f"paused by {pace.paused.by} since {utc(pace.paused.at_ms)}{because(pace.paused.reason)}"
+
+
+def told_pause_of(control: ControlState) -> str:
+    """Return who has paused the copy of the expansion in progress; empty if nobody has."""
+    journal = control.journal
+    return told_pause(Pace.of(journal.plan.fingerprint, control.pace)) if journal is not None else ""
+
+
+def told_disk(rest: DiskRest) -> str:
+    """Return why a copy rests, with the figures and the remedy."""
+    of = f" of {size(rest.total)}" if rest.total is not None else ""
+    return (
+        f"{named_rest(rest)}. It has {rest.usable:,} usable bytes ({size(rest.usable)}){of}, and "
+        f"{size(rest.copied)} of copies. Of both together, {rest.percent} % must stay free (`free_disk_percent`). "
+        f"Free space there, enlarge the disk, or move replicas away: with {rest.enough:,} usable bytes "
+        f"({size(rest.enough)}) the copy goes on by itself. To give up instead, roll back, then delete the topics "
+        "of the new generation"
+    )
+
+
+def named_rest(rest: DiskRest) -> str:
+    """Return since when a copy rests, and for which log dir."""
+    return f"at rest since {utc(rest.since_ms)}: log dir {rest.path!r} of broker {rest.broker} is too full"
+
+
+def told_stop(control: ControlState, now_ms: int, *, with_figures: bool = True) -> str:
+    """Return why the expansion in progress copies nothing: a person, or a disk; empty if the copy goes on.
+
+    :param with_figures: whether the figures of a disk are told, which change again and again.
+    """
+    if paused := told_pause_of(control):
+        return paused
+    rests = (rate.disk for _, rate in _at_work(control) if now_ms - rate.at_ms < FRESH_MS)
+    rest = next((rest for rest in rests if rest is not None), None)
+    if rest is None:
+        return ""
+    return told_disk(rest) if with_figures else named_rest(rest)
 
 
 def told_limit(pace: Pace) -> str:
@@ -29,9 +70,12 @@ def told_limit(pace: Pace) -> str:
 def told_rate(pace: Pace, rate: Rate) -> str:
     """Return how fast a job may copy now, and why; empty if nothing limits it."""
     if rate.is_paused:
-        return f"It is {told_pause(pace) or 'paused'}."
+        stops = filter(None, [told_pause(pace), told_disk(rate.disk) if rate.disk is not None else ""])
+        return f"It is {', and '.join(stops) or 'paused'}."
     if rate.bytes_per_second is None:
-        return f"It has {told_limit(pace)}." if pace.limited else ""
+        if not pace.limited and not rate.unknown:
+            return ""
+        return f"It has {told_limit(pace) or 'no limit'}{_unknown(rate)}."
     if not rate.slowed_by:
         return f"It may use its limit, {per_second(rate.bytes_per_second)}{_unknown(rate)}."
     limit = f" of {per_second(rate.limit)}" if rate.limit is not None else ""
@@ -41,9 +85,9 @@ def told_rate(pace: Pace, rate: Rate) -> str:
 def told_pace(control: ControlState) -> str:
     """Return the pace of the expansion in progress for the page and the status; empty if nothing limits it."""
     journal = control.journal
-    if journal is None or control.pace is None or control.pace.plan != journal.plan.fingerprint:
+    if journal is None:
         return ""
-    return " ".join(_lines(control, control.pace))
+    return " ".join(_lines(control, Pace.of(journal.plan.fingerprint, control.pace)))
 
 
 def _lines(control: ControlState, pace: Pace) -> Iterator[str]:
@@ -51,15 +95,24 @@ def _lines(control: ControlState, pace: Pace) -> Iterator[str]:
         yield f"The copy is {told_pause(pace)}. `resume` lets it go on."
         if pace.tombstone_ms is not None:
             yield f"If it is paused for {span(pace.tombstone_ms)} (`delete.retention.ms`), copies begin anew."
+    at_work = list(_at_work(control))
+    if rest := next((rate.disk for _, rate in at_work if rate.disk is not None), None):
+        yield f"The copy is {told_disk(rest)}."
     if limit := told_limit(pace):
         yield f"The pace: {limit}."
-    if pace.limit is None or pace.paused is not None:
-        return
-    at_work = [(job, r) for job, r in control.results.items() if r.state in {"running", "ready", "carrying"}]
-    for job, result in at_work:
+    if pace.limit is None and (unknown := next((rate for _, rate in at_work if rate.unknown), None)):
+        yield f"Not known: {', '.join(unknown.unknown)}."
+    if pace.limit is not None and pace.paused is None:
+        yield from (f"{job}: {told_rate(pace, rate)}" for job, rate in at_work if rate.disk is None)
+
+
+def _at_work(control: ControlState) -> Iterator[tuple[str, Rate]]:
+    """Yield the rates of the jobs that are at work, as far as they are of the same attempt."""
+    for job, result in control.results.items():
         rate = control.rates.get(job)
-        if rate is not None and (rate.run, rate.attempt) == (result.run, result.attempt):
-            yield f"{job}: {told_rate(pace, rate)}"
+        is_of_attempt = rate is not None and (rate.run, rate.attempt) == (result.run, result.attempt)
+        if rate is not None and is_of_attempt and result.state in AT_WORK:
+            yield job, rate
 
 
 def _unknown(rate: Rate) -> str:

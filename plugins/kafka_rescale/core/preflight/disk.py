@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kafka_rescale.core.acls.needed import DISK_SPACE
+from kafka_rescale.core.acls.needed import DESCRIBE
 from kafka_rescale.core.cluster import Disks, LogDir, TopicPartition
 from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.expansion.pacing_disk import named, untold
 from kafka_rescale.core.plan.disk_need import TopicNeed, carried_share, topic_need
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.preflight.counts import changes_anything
 from kafka_rescale.core.preflight.situation import Situation, counted
 from kafka_rescale.core.values import size
-
-NAMED = 5
-"""How many log dirs or topics a sentence names; it counts the others."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +84,14 @@ def disk_space(situation: Situation) -> Iterator[Finding]:
     if not full:
         return
     worst, *others = full
-    beside = f", and {len(others)} more: {_named(list(map(str, others)))}" if others else ""
+    beside = f", and {len(others)} more: {named(list(map(str, others)))}" if others else ""
     usable = worst.log_dir.usable or 0
     yield Finding(
         f"log dir {worst.log_dir.path!r} of broker {worst.log_dir.broker}",
         f"{usable:,} usable bytes ({size(usable)}){beside}",
         f"room for {worst.needed:,} bytes of copies ({size(worst.needed)}), with {percent} % left free",
         f"{_assumed(situation)} Free space there, add a disk or a broker, or lower `min.cleanable.dirty.ratio` of "
-        f"the largest changelogs until they are compacted: {_named(_largest(situation))}. If it is enough "
+        f"the largest changelogs until they are compacted: {named(_largest(situation))}. If it is enough "
         "nevertheless, lower `free_disk_percent:` in the application file; `null` turns this check off.",
     )
 
@@ -112,7 +110,7 @@ def disk_messages(situation: Situation) -> Iterator[str]:
             f"{_assumed(situation)}"
         )
     if unknown := sorted(_unknown(situation)):
-        yield f"Disk: unknown, and not checked: {_named(unknown)}. {_to_know(situation.cluster.disks)}".rstrip()
+        yield f"Disk: unknown, and not checked: {named(unknown)}. {_to_know(situation.cluster.disks)}".rstrip()
 
 
 def sizes_by_topic(disks: Disks) -> dict[str, int]:
@@ -145,14 +143,7 @@ def _share(situation: Situation, move: Move) -> float:
 
 def _unknown(situation: Situation) -> Iterator[str]:
     disks = situation.cluster.disks
-    reasons: dict[str, list[int]] = {}
-    for broker, reason in disks.untold.items():
-        reasons.setdefault(reason, []).append(broker)
-    for reason, brokers in reasons.items():
-        yield f"{_brokers(brokers)} ({reason})"
-    silent = sorted({d.broker for d in disks.log_dirs if d.takes_replicas and d.usable is None})
-    if silent:
-        yield f"{_brokers(silent)} (its version does not tell usable bytes: Kafka 3.3 does, KIP-827)"
+    yield from untold(disks)
     if disks.log_dirs:
         sizes = sizes_by_topic(disks)
         absent = {m.source for m in situation.plan.moves} - sizes.keys()
@@ -160,23 +151,14 @@ def _unknown(situation: Situation) -> Iterator[str]:
 
 
 def _to_know(disks: Disks) -> str:
-    if any(f"{DISK_SPACE.operation} on the cluster" in reason for reason in disks.untold.values()):
+    if any(f"{DESCRIBE} on the cluster" in reason for reason in disks.untold.values()):
         return "`python -m kafka_rescale acls FILE` prints the permission."
     return ""
-
-
-def _brokers(ids: list[int]) -> str:
-    return f"broker{'s' if len(ids) > 1 else ''} {_named([str(each) for each in sorted(ids)])}"
 
 
 def _largest(situation: Situation) -> list[str]:
     found = sorted(needs(situation), key=lambda need: -need.everywhere)
     return [f"{need.source} ({size(need.source_bytes)})" for need in found if need.everywhere]
-
-
-def _named(names: list[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _assumed(situation: Situation) -> str:

@@ -16,6 +16,7 @@ from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.pace import Pace, Rate
+from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import ClusterTimedOut
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_classes import may_pass
@@ -160,7 +161,7 @@ class ControlFollower:
 
 
 class JournalFollower(ControlFollower):
-    """Follows the journal, the lease and the pace, and keeps nothing else.
+    """Follows the journal, the lease, the switch and the pace, and keeps nothing else.
 
     :param application: base name of the application.
     :param job: the job whose rate it follows; empty to follow no rate.
@@ -170,6 +171,7 @@ class JournalFollower(ControlFollower):
         super().__init__(connection, application)
         self._journal: Journal | None = None
         self._lease: Lease | None = None
+        self._switch: Switch | None = None
         self._pace: Pace | None = None
         self._rate: Rate | None = None
         self._rate_key = f"{Concern.RATE}/{job}".encode()
@@ -192,6 +194,11 @@ class JournalFollower(ControlFollower):
         journal = self.latest()
         return journal is not None and journal.phase in BLUE_STOPPED
 
+    def is_let_through(self) -> bool:
+        """Return whether the switch of the journal's attempt was let through, without waiting."""
+        journal = self.latest()
+        return journal is not None and Switch.of(journal, self._switch).released_ms > 0
+
     def holder(self) -> str:
         """Return the holder of the lease by the records so far, without waiting; empty if it is free."""
         self.follow()
@@ -212,6 +219,8 @@ class JournalFollower(ControlFollower):
             self._journal = None if value is None else Journal.model_validate_json(value)
         elif key == self._prefix + Concern.LEASE.encode():
             self._lease = None if value is None else Lease.model_validate_json(value)
+        elif key == self._prefix + Concern.SWITCH.encode():
+            self._switch = None if value is None else Switch.model_validate_json(value)
         elif key == self._prefix + Concern.PACE.encode():
             self._pace = None if value is None else Pace.model_validate_json(value)
         elif key == self._prefix + self._rate_key:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.core.application.pacing import Pacing
+from kafka_rescale.core.application.pacing import FREE_DISK_PERCENT, Pacing
 from kafka_rescale.core.control.bridge import ReplacedBridges
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.journal import Journal, Phase
@@ -29,6 +29,7 @@ def begin(
     triggered_by: str = "",
     predicted: Prediction | None = None,
     pacing: Pacing | None = None,
+    free_disk_percent: int | None = FREE_DISK_PERCENT,
 ) -> Journal:
     """Begin an expansion, or go on with the expansion in progress.
 
@@ -41,6 +42,7 @@ def begin(
         who has triggered its first run.
     :param predicted: what was predicted for the expansion.
     :param pacing: the pacing of the application file. A limit that a person has set for this plan counts instead.
+    :param free_disk_percent: that of the application file; None if the copy does not rest for the disks.
     :raises Refused: an expansion by another plan is in progress, or a generation was promoted since this plan was
         made.
     :raises Fenced: another run holds the lease.
@@ -64,8 +66,9 @@ def begin(
         stale = [f"{Concern.RESULT}/{job}" for job in state.results] if other_plan else []
         stale += [f"{Concern.RATE}/{job}" for job in state.rates] if other_plan else []
         bridges = _kept_bridges(state) if other_plan else {}
-        pace = Pace.of(plan.fingerprint, state.pace).declared(pacing)
-        paced: Change = {Concern.PACE: pace} if state.pace is not None or pace.limit is not None else {}
+        pace = Pace.of(plan.fingerprint, state.pace).declared(pacing, free_disk_percent)
+        is_written = state.pace is not None or pace != Pace(plan=plan.fingerprint)
+        paced: Change = {Concern.PACE: pace} if is_written else {}
         return {Concern.JOURNAL: journal, **bridges, **paced, **_switch(state), **dict.fromkeys(stale)}
 
     return _journal(control.update(change), control.application)

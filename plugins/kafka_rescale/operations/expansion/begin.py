@@ -65,6 +65,7 @@ def begin(
         triggered_by=triggered_by,
         predicted=predicted,
         pacing=application.pacing,
+        free_disk_percent=application.free_disk_percent,
     )
     if journal.phase is Phase.WARMING:
         if journal.gate_ends:

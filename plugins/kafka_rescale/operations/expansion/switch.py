@@ -10,12 +10,11 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.autoscaling.messages import asks_again
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import Refused, UnsafeState
-from kafka_rescale.core.expansion.pacing_words import told_pause
+from kafka_rescale.core.expansion.pacing_words import told_pause_of, told_stop
 from kafka_rescale.core.expansion.switch_wait import Standing, Wait, copied_topics, told, utc, wait_of
 from kafka_rescale.core.expansion.switch_words import CANCEL, CUT_OVER_NOW, POSTPONE, moment_ms
 from kafka_rescale.core.plan.plan import Plan
@@ -96,15 +95,17 @@ def let_through(application: Application, connection: KafkaConnection, *, owner:
 
     def change(present: ControlState, journal: Journal) -> Switch:
         switch = begun(Switch.of(journal, present.switch))
-        is_open = wait_of(switch, now_ms()).standing is Standing.OPEN and not _pause_of(present, journal)
+        is_open = wait_of(switch, now_ms()).standing is Standing.OPEN and not told_stop(present, now_ms())
         return switch.released(now_ms()) if is_open else switch
 
     switch = _write(control, owner, change)
     wait = wait_of(switch, now_ms())
     if not switch.released_ms:
         _assert_goes_on(application, wait)
-        if paused := _pause_of(state, journal) if (journal := state.journal) is not None else "":
-            return Answer(False, f"The switch waits: the copy is {paused}. `resume` lets both go on.")
+        if stop := told_stop(state, now_ms()):
+            # After a stop, the delta to copy has no bound.
+            remedy = " `resume` lets both go on." if told_pause_of(state) else ""
+            return Answer(False, f"The switch waits: the copy is {stop}.{remedy}")
     text = f"The switch begins: {wait.why}." if wait.standing is Standing.OPEN else told(switch, now_ms())
     return Answer(switch.released_ms > 0, text, _proven_ms(state))
 
@@ -188,11 +189,6 @@ def tombstone_ms(connection: KafkaConnection, plan: Plan) -> int | None:
     topics = ClusterAdmin(connection).describe_topics(sources) if sources else {}
     allowed = [SourceRules.of(topic).tombstone_ms for topic in topics.values()]
     return min((each for each in allowed if each is not None), default=None)
-
-
-def _pause_of(state: ControlState, journal: Journal) -> str:
-    """Return who has paused the copy; empty if it goes on. After a pause, the delta to copy has no bound."""
-    return told_pause(Pace.of(journal.plan.fingerprint, state.pace))
 
 
 def _write(control: ControlTopic, owner: str, change: Callable[[ControlState, Journal], Switch]) -> Switch:

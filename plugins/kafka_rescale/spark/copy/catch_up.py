@@ -19,6 +19,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy.disk_watch import DiskWatch
 from kafka_rescale.kafka.copy.harm import Harm
 from kafka_rescale.kafka.copy.in_flight import prove
 from kafka_rescale.kafka.copy.progress import CopyProgress
@@ -69,7 +70,8 @@ def catch_up(job: Job) -> None:
         follower.first()
         progress = CopyProgress(job.connection, plan, plan.changelogs)
         harm = Harm(job.connection, plan, plan.blue, progress)
-        pacer = Pacer(job, plan.fingerprint, follower, harm, len(lists))
+        disks = DiskWatch(job.connection, plan)
+        pacer = Pacer(job, plan.fingerprint, follower, harm, len(lists), disks=disks)
         paced = replace(follow, paced=pacer.begin())
         beside = _Beside(job, journal, follow, follower, progress, pacer)
         at_end.callback(beside.end)
@@ -157,7 +159,7 @@ class _Beside:
 
         Python workers take seconds to start. That must not become part of the pause. The run that waits for this
         job may begin a proof next, and the comparison has to continue from the fence of that proof on. A copy that
-        a person has paused is not ready, because a cutover would not wait until it goes on.
+        a person has paused, or that rests for a disk, is not ready, because a cutover would not wait for it.
         """
         if self._pacer.is_paused:
             return "running"

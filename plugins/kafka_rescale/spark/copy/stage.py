@@ -12,6 +12,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.deadline import Deadline
+from kafka_rescale.kafka.copy.disk_watch import DiskWatch
 from kafka_rescale.kafka.copy.harm import Harm
 from kafka_rescale.kafka.copy.progress import CopyProgress
 from kafka_rescale.kafka.copy.reset import restart_stale
@@ -30,6 +31,7 @@ class StageCopy:
 
     :param units: one per source partition.
     :param harm: reads how the cluster is, for the pace of all rounds.
+    :param disks: watches the brokers' disks, for the pace of all rounds.
     :param deadline: tells whether the copies will be too old when they end.
     """
 
@@ -38,6 +40,7 @@ class StageCopy:
     units: Sequence[CopyUnit]
     progress: CopyProgress
     harm: Harm
+    disks: DiskWatch
     deadline: Deadline
 
     @classmethod
@@ -74,7 +77,8 @@ class StageCopy:
         sources = again_after_outage(lambda: admin.existing_topics(names))
         begins = again_after_outage(lambda: admin.begin_offsets(names))
         deadline = Deadline(sources, begins, has_seeds=bool(job.arguments.snapshots))
-        return cls(job.connection, plan, units_of(moves), progress, harm, deadline)
+        disks = DiskWatch(job.connection, plan)
+        return cls(job.connection, plan, units_of(moves), progress, harm, disks, deadline)
 
     def task(self, snapshots: str = "") -> CopyToEnds:
         """Return the work of a Spark task: copy up to the ends that the sources have now.
@@ -104,7 +108,9 @@ class StageCopy:
         with JournalFollower(job.connection, job.arguments.application, job.key) as follower:
             follower.first()
             at_once = min(len(lists), job.parallelism(spark))
-            pacer = Pacer(job, self.plan.fingerprint, follower, self.harm, at_once, lambda: running_tasks(spark))
+            pacer = Pacer(
+                job, self.plan.fingerprint, follower, self.harm, at_once, lambda: running_tasks(spark), self.disks
+            )
             paced = replace(task, paced=pacer.begin())
             done: list[Begun] | None = job.run_beside(
                 lambda: spread.mapPartitions(paced).collect(),
