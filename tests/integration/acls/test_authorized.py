@@ -22,6 +22,7 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.log_dirs import read_disks
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
@@ -110,7 +111,7 @@ def test_with_all_of_them_it_refuses_nothing(shop: Secured) -> None:
 
 
 def test_free_space_is_told_only_with_the_permission_for_it(shop: Secured) -> None:
-    """Without the permission, preflight refuses nothing, but says once that free space is unknown."""
+    """Without the permission, nothing is refused or stopped. Preflight and the copy say that it is unknown."""
 
     def told() -> list[str]:
         return [message for message in looked(shop).messages if message.startswith("Disk: ")]
@@ -119,16 +120,21 @@ def test_free_space_is_told_only_with_the_permission_for_it(shop: Secured) -> No
         "Disk: unknown, and not checked: broker 1 (the role plan has no Describe on the cluster). "
         "`python -m kafka_rescale acls FILE` prints the permission."
     ]
-    asked = [acl for acl in DISK_SPACE if acl.role is Role.PLAN]
-    shop.grant(asked)
+
+    def untold() -> dict[int, str]:
+        return dict(read_disks(shop.connections[Role.COPY], {"orders": 1}, Role.COPY).untold)
+
+    assert untold() == {1: "the role copy has no Describe on the cluster"}
+    shop.grant(DISK_SPACE)
     try:
         wait_until(
             lambda: [line.startswith("Disk: at most ") for line in told()] == [True],
             timeout=20,
             what="the figures of the broker's disk",
         )
+        wait_until(lambda: untold() == {}, timeout=20, what="the same figures for the copy")
     finally:
-        for acl in asked:
+        for acl in DISK_SPACE:
             shop.revoke(acl)
 
 
