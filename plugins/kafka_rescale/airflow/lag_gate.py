@@ -162,8 +162,8 @@ def phase_of(connection: KafkaConnection, application: str) -> Phase | None:
 def _before_lags(state: ControlState, gate: Gate) -> Reading | None:
     lease, journal = state.lease, state.journal
     if lease is None or journal is None or lease.holder != gate.owner:
-        held = (lease and lease.holder) or "no run"
-        return Reading(GateReason.LEASE_LOST, detail=f"the lease held by {held} instead of {gate.owner}")
+        holder = (lease and lease.holder) or "no run"
+        return Reading(GateReason.LEASE_LOST, detail=f"the lease held by {holder} instead of {gate.owner}")
     if journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}:
         return Reading(GateReason.LEASE_LOST, detail=f"phase {journal.told}")
     if journal.phase is not Phase.WARMING:

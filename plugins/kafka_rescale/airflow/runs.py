@@ -84,19 +84,19 @@ def airflow_of(context: Mapping[str, Any]) -> str:
     return str(begun or airflow_id())
 
 
-def owner_is_finished(held: Lease) -> bool | None:
+def owner_is_finished(lease: Lease) -> bool | None:
     """Return whether the run that holds a lease has ended, as far as Airflow can tell: see ``has_ended``.
 
     :returns: None if there is no clear answer: the owner is not a run, the run belongs to another Airflow, or the
         API doesn't answer. Then the lease is kept until it expires.
     """
-    if held.owner.startswith("shell/"):
+    if lease.owner.startswith("shell/"):
         return None
     ours = airflow_id()
-    if held.is_of_another(ours):
+    if lease.is_of_another(ours):
         # This Airflow may have a run of the same name, which says nothing about that run.
         return None
-    return has_ended(held, run_state(held.owner), ours)
+    return has_ended(lease, run_state(lease.owner), ours)
 
 
 def run_state(run: str) -> RunState:

@@ -95,7 +95,7 @@ def test_the_reports_of_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_a_proof_in_progress_notes_grows_with_the_partitions_and_not_with_the_parts() -> None:
     """500 partitions become 1,000, and 2 000 000 000 records are compared in 100 parts: it was 10.7 MiB."""
-    parts = [Part(store="totals", number=n, of=100, modulus=500) for n in range(100)]
+    parts = [Part(store="totals", number=n, count=100, modulus=500) for n in range(100)]
     done = {part.name: part.shortened(one_part(part, 500, 1_000)) for part in parts}
     progress = ProofProgress(
         plan="p", attempt=1, fences=fences_of(Journal(plan=plan_of("s", move(500, 1_000)))), done=done
@@ -221,5 +221,5 @@ def test_how_far_a_proof_is_is_told_in_partitions_records_and_time(monkeypatch: 
 
 
 def test_parts_have_names_of_their_own() -> None:
-    names = [Part(store=s, number=n, of=2).name for s, n in product(("a", "b"), range(2))]
+    names = [Part(store=s, number=n, count=2).name for s, n in product(("a", "b"), range(2))]
     assert names == ["a/1 of 2", "a/2 of 2", "b/1 of 2", "b/2 of 2"]

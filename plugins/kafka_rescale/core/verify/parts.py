@@ -32,25 +32,25 @@ class Part(Value):
     """Some partitions of a store.
 
     :param number: which part, from 0 on.
-    :param of: how many parts the store has.
+    :param count: how many parts the store has.
     :param modulus: partitions with the same remainder modulo this number belong together.
     :param records: how many records of green it has, at most.
     """
 
     store: str
     number: int = 0
-    of: int = 1
+    count: int = 1
     modulus: int = 1
     records: int = 0
 
     @property
     def name(self) -> str:
         """Its name among the parts of a plan."""
-        return f"{self.store}/{self.number + 1} of {self.of}"
+        return f"{self.store}/{self.number + 1} of {self.count}"
 
     def has(self, partition: int) -> bool:
         """Whether a partition of blue or green is of this part."""
-        return partition % self.modulus % self.of == self.number
+        return partition % self.modulus % self.count == self.number
 
     def own(self, offsets: Mapping[int, int]) -> dict[int, int]:
         """Return the offsets of its own partitions, which are all that can have its keys."""
@@ -168,10 +168,10 @@ def report_of(parts: Mapping[str, StoreReport], plan: Plan, fences: Fences) -> t
 
 def _parts(move: Move, records: int) -> tuple[Part, ...]:
     modulus = _modulus(move)
-    of = min(modulus, max(1, ceil(records / PART_RECORDS)))
+    count = min(modulus, max(1, ceil(records / PART_RECORDS)))
     return tuple(
-        Part(store=move.store, number=number, of=of, modulus=modulus, records=records // of)
-        for number in range(of)
+        Part(store=move.store, number=number, count=count, modulus=modulus, records=records // count)
+        for number in range(count)
     )
 
 

@@ -42,25 +42,25 @@ def acquire(
     """
 
     def change(state: ControlState) -> Change:
-        held = state.lease
-        refuse_if_held(control.application, held, owner, now_ms, owner_is_finished, airflow)
+        lease = state.lease
+        refuse_if_held(control.application, lease, owner, now_ms, owner_is_finished, airflow)
         _refuse_other_target(state, target)
-        return {Concern.LEASE: granted(held, owner, target, now_ms + ttl_ms, airflow)}
+        return {Concern.LEASE: granted(lease, owner, target, now_ms + ttl_ms, airflow)}
 
     return update_despite_races(control, change)
 
 
-def granted(held: Lease | None, owner: str, target: int, expires_at_ms: int, airflow: str) -> Lease:
+def granted(lease: Lease | None, owner: str, target: int, expires_at_ms: int, airflow: str) -> Lease:
     """Return the lease for an owner, who may have it already.
 
-    :param held: the present lease.
+    :param lease: the present lease.
     :param airflow: the Airflow that the owner is a run of; if it is empty, an owner that comes back keeps its own.
     """
-    if held is not None and not held.released and held.is_of(owner, airflow):
-        return held.model_copy(
-            update={"target": target, "expires_at_ms": expires_at_ms, "airflow": airflow or held.airflow}
+    if lease is not None and not lease.released and lease.is_of(owner, airflow):
+        return lease.model_copy(
+            update={"target": target, "expires_at_ms": expires_at_ms, "airflow": airflow or lease.airflow}
         )
-    epoch = (held.epoch if held else 0) + 1
+    epoch = (lease.epoch if lease else 0) + 1
     return Lease(owner=owner, epoch=epoch, target=target, expires_at_ms=expires_at_ms, airflow=airflow)
 
 
@@ -93,9 +93,9 @@ def update_despite_races(
     return control.update(change)
 
 
-def renewed(held: Lease, now_ms: int, ttl_ms: int) -> Lease:
+def renewed(lease: Lease, now_ms: int, ttl_ms: int) -> Lease:
     """Return the lease with another ``ttl_ms``; every change of the journal writes it."""
-    return held.model_copy(update={"expires_at_ms": now_ms + ttl_ms})
+    return lease.model_copy(update={"expires_at_ms": now_ms + ttl_ms})
 
 
 def release(control: ControlTopic, owner: str) -> ControlState:
@@ -105,10 +105,10 @@ def release(control: ControlTopic, owner: str) -> ControlState:
     """
 
     def change(state: ControlState) -> Change:
-        held = state.lease
-        if held is None or held.owner != owner or held.released:
+        lease = state.lease
+        if lease is None or lease.owner != owner or lease.released:
             return {}
-        return {Concern.LEASE: held.model_copy(update={"released": True})}
+        return {Concern.LEASE: lease.model_copy(update={"released": True})}
 
     return control.update(change)
 
@@ -118,20 +118,20 @@ def require_owner(state: ControlState, application: str, owner: str) -> Lease:
 
     :raises Fenced: the owner doesn't hold it, or not any more.
     """
-    held = state.lease
-    if held is None or held.holder != owner:
+    lease = state.lease
+    if lease is None or lease.holder != owner:
         raise Fenced(
             f"lease of {application}",
-            found=f"{(held and held.holder) or 'nobody'} holding it",
+            found=f"{(lease and lease.holder) or 'nobody'} holding it",
             expected=f"{owner} holding it",
             remedy="Stop here: take the lease again before changing anything.",
         )
-    return held
+    return lease
 
 
 def refuse_if_held(
     application: str,
-    held: Lease | None,
+    lease: Lease | None,
     owner: str,
     now_ms: int,
     owner_is_finished: Callable[[Lease], bool | None],
@@ -145,22 +145,22 @@ def refuse_if_held(
     :param airflow: the Airflow that the owner is a run of; empty if that is not known.
     :raises LeaseHeld: another owner, whose run has not ended, holds it.
     """
-    if held is None or held.released or held.is_of(owner, airflow):
+    if lease is None or lease.released or lease.is_of(owner, airflow):
         return
-    finished = owner_is_finished(held)
-    if finished or (finished is None and held.expires_at_ms <= now_ms):
+    finished = owner_is_finished(lease)
+    if finished or (finished is None and lease.expires_at_ms <= now_ms):
         return
-    who = f"{held.owner}{_elsewhere(held, airflow)}"
+    who = f"{lease.owner}{_elsewhere(lease, airflow)}"
     raise LeaseHeld(
         f"application {application!r}",
-        found=f"a rescale to {held.target} partitions by {who} that has not ended",
+        found=f"a rescale to {lease.target} partitions by {who} that has not ended",
         expected="no other rescale of it",
-        remedy=f"Wait for {held.owner}, or stop it; `python -m kafka_rescale status FILE` shows what it does.",
+        remedy=f"Wait for {lease.owner}, or stop it; `python -m kafka_rescale status FILE` shows what it does.",
     )
 
 
-def _elsewhere(held: Lease, airflow: str) -> str:
-    return f" of Airflow {held.airflow}, while this is Airflow {airflow}," if held.is_of_another(airflow) else ""
+def _elsewhere(lease: Lease, airflow: str) -> str:
+    return f" of Airflow {lease.airflow}, while this is Airflow {airflow}," if lease.is_of_another(airflow) else ""
 
 
 def _refuse_other_target(state: ControlState, target: int) -> None:

@@ -111,7 +111,7 @@ def _batches(
 ) -> Iterator[tuple[int, list[Message]]]:
     """Yield records of one partition at a time, each partition in the order of its offsets."""
     batches: dict[int, list[Message]] = {}
-    held = 0
+    waiting = 0
     for message in read_ranges(connection, topic, ranges, may_be_deleted=expires):
         if over.is_set():
             raise Abandoned
@@ -120,13 +120,13 @@ def _batches(
         if not wanted.has(_key(message)):
             continue
         batches.setdefault(partition, []).append(message)
-        held += 1
+        waiting += 1
         if len(batches[partition]) == BATCH:
-            held -= BATCH
+            waiting -= BATCH
             yield partition, batches.pop(partition)
-        elif held == HELD:
+        elif waiting == HELD:
             yield from batches.items()
-            batches, held = {}, 0
+            batches, waiting = {}, 0
     yield from batches.items()
 
 

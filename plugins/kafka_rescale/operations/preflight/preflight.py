@@ -80,7 +80,7 @@ def preflight(
     :raises LeaseHeld: another run that has not ended rescales this application.
     :raises PreflightRefused: there are findings; the error has all of them.
     """
-    held = producers.upstream(application)
+    upstream = producers.upstream(application)
     connections = {Role.PLAN: connection, **(others or {})}
     for each in connections.values():
         each.check()
@@ -89,7 +89,7 @@ def preflight(
     control = permitted_state(application, topology, connections)
     refuse_if_held(application.application_id, control.lease, owner, now_ms, owner_is_finished, airflow)
     wanted = Target(application, topology, target, control)
-    asked = partial(deployment_of, upstream=held) if runs_commands else _not_asked
+    asked = partial(deployment_of, upstream=upstream) if runs_commands else _not_asked
     compression = connections.get(Role.COPY, connection).compression
     look = partial(
         look_around, wanted, connection, asked, compression=compression, expected=expected, now_ms=now_ms
