@@ -12,6 +12,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.deadline import Deadline
+from kafka_rescale.kafka.copy.ended import EndedCopies
 from kafka_rescale.kafka.copy.harm import Harm
 from kafka_rescale.kafka.copy.progress import CopyProgress
 from kafka_rescale.kafka.copy.reset import restart_stale
@@ -106,9 +107,15 @@ class StageCopy:
             at_once = min(len(lists), job.parallelism(spark))
             pacer = Pacer(job, self.plan.fingerprint, follower, self.harm, at_once, lambda: running_tasks(spark))
             paced = replace(task, paced=pacer.begin())
+            ended = EndedCopies(self.connection, self.plan, lists, task.ends)
+
+            def beat() -> None:
+                job.report(self.progress, lambda _: "running", pacer.adapted, self.deadline.told)
+                ended.keep()
+
             done: list[Begun] | None = job.run_beside(
                 lambda: spread.mapPartitions(paced).collect(),
-                lambda: job.report(self.progress, lambda _: "running", pacer.adapted, self.deadline.told),
+                beat,
                 until=lambda: not _has_lease(job, follower),
             )
             if done is None:
