@@ -20,7 +20,7 @@ LINGERS = (
 )
 LATE = "Do it. If the task has failed by then, trigger the expansion again; from the promotion on, clear the task."
 PAUSE_OVER = (
-    "The pause may not last longer (max_pause_seconds). What was stopped is started again: look at what the log "
+    "The pause may not last longer. What was stopped is started again: look at what the log "
     "asks for now. Then trigger the expansion again, while somebody stands by."
 )
 

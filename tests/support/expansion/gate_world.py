@@ -65,6 +65,7 @@ class GateWorld:
     :param pictures: the group's assignments, one for each look. The last one stays.
     :param beats: the texts beside the position of partition 0, one for each look. The last one stays.
     :param refuses: what the gate marks as refused in its group as soon as green runs.
+    :param copies: the marks of the copies.
     :param protocol: the group protocol. With ``streams``, each instance behind the gate has groups of its own.
     :param instances: how many instances start behind the gate with ``streams``. The running generation has two.
     :param switch: what is said about the switch.
@@ -84,6 +85,7 @@ class GateWorld:
     patience: int = 0
     refuses: str = ""
     marks: dict[str, dict[int, str]] = field(default_factory=dict)
+    copies: dict[str, dict[int, str]] = field(default_factory=dict)
     running: bool = False
     members: bool = False
     protocol: str = "classic"
@@ -181,6 +183,8 @@ class GateWorld:
         return self.told if group in {gate_group(GREEN), *self.alone} else self.committed
 
     def _metadata(self, group: str) -> dict[str, dict[int, str]]:
+        if group == PLAN.copy_group:
+            return self.copies
         if group in self.alone:
             self.heard += 1
             return {TOPIC: {0: f"by {group[-8:]} {self.heard}"}}

@@ -44,7 +44,7 @@ class Brokers:
 
     def clients(self, *_: object) -> Any:
         self.opened += 1
-        writer = SimpleNamespace(position=0, mark=Mark(), has_begun=True)
+        writer = SimpleNamespace(position=0, mark=Mark(), has_begun=True, is_dirty=False)
         bucket = SimpleNamespace(writers={SOURCE: writer}, commit_at=self.commit)
         quiet = dict.fromkeys(("await_answer", "assert_newest", "go_on_from"), lambda _: None)
         return SimpleNamespace(
@@ -53,7 +53,7 @@ class Brokers:
             writers=bucket.writers,
             buckets=[bucket],
             pool=SimpleNamespace(map=map),
-            commits=SimpleNamespace(has_rewound=False),
+            commits=SimpleNamespace(has_rewound=False, commit=lambda _: True),
             consumer=SimpleNamespace(assign=lambda _: None),
         )
 
@@ -109,6 +109,22 @@ def test_what_fails_is_tried_again_with_new_clients_and_nothing_was_aborted(
     assert wait(brokers, worker, TRIED_SECONDS) == 1
     assert brokers.opened == 4
     assert not worker.commits.has_rewound
+
+
+@pytest.mark.parametrize("session", ["", "session"], ids=["restore", "catch_up"])
+def test_a_worker_that_rests_renews_its_positions_however_long_a_person_pauses_it(
+    brokers: Brokers, session: str
+) -> None:
+    brokers.position = Position(7, Mark(as_of_ms=5, records=7, session=session))
+    nobody: Any = SimpleNamespace(copy_group="group", green="green")
+    paused = CopyWorker(nobody, nobody, units_of(PLAN.bridges)[:1], LIVE, share=lambda: 0.0)
+    paused._session = session
+    for _ in range(24):
+        brokers.seconds += ANNOUNCED_SECONDS
+        assert paused.step() == 0
+        assert paused.step() == 0
+    assert brokers.commits == 24
+    assert brokers.position == Position(7, Mark(as_of_ms=5, records=7, session=session))
 
 
 def test_a_newer_attempt_ends_it(brokers: Brokers, worker: CopyWorker) -> None:

@@ -97,8 +97,10 @@ def test_after_records_were_deleted_the_way_on_is_named(unit: CopyUnit, way_on: 
 
 
 def test_a_copy_that_may_have_missed_deletions_does_not_go_on() -> None:
-    with pytest.raises(StaleCopy, match="last reached an end 1001 ms ago"):
+    with pytest.raises(StaleCopy, match="last reached an end 1001 ms ago") as caught:
         start_of(LOG, at(12, age=1001), LogRange(7, 20), COMPACTED, NOW)
+    assert "raise the limit of the pace; or roll back, raise delete.retention.ms" in caught.value.remedy
+    assert "protects only copies that begin after it" in caught.value.remedy, "brokers date by the earlier value"
 
 
 @pytest.mark.parametrize("state", [RESETTING, SEEDING])

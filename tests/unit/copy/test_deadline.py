@@ -46,7 +46,7 @@ def test_copies_that_take_two_days_are_told_in_the_first_minutes_and_logged_once
         said = read(deadline, [694 * minute, NO_POSITION], 60.0 * minute)
         assert bool(said) is (minute >= 2), said
     assert "so the copies get 172,911 s old, and b keeps deletions for 86,400 s" in said
-    assert "to at least 349200000" in said
+    assert "to at least 349200000, delete the new generation's changelogs, and trigger again" in said
     assert [r.levelno for r in caplog.records] == [logging.WARNING]
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from kafka_rescale.core.application.lifecycles import ManualLifecycle
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import Fenced, Outage
+from kafka_rescale.lifecycle.manual import Person
 from kafka_rescale.operations.cutover import quiesce
-from kafka_rescale.operations.expansion import producers
+from kafka_rescale.operations.expansion import producers, rollback
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.rollback import RollBack, roll_back
 
@@ -84,6 +87,21 @@ def test_a_stop_that_fails_is_tried_again_and_blue_is_started_all_the_same(
         assert tried().is_done
     assert world.running
     assert world.journal.phase is Phase.ROLLED_BACK
+    assert not world.journal.stopped_again
+
+
+def test_a_person_who_does_not_stop_blue_is_waited_for_only_for_a_moment(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.running = world.members = True
+    manual = ManualLifecycle(type="manual", instructions="the dashboard", timeout_seconds=2)
+    by_hand = replace(world.rescale, lifecycle=Person(manual, lambda _: True))
+    monkeypatch.setattr(Rescale, "open", lambda *_: by_hand)
+    monkeypatch.setattr(rollback, "STOP_SECONDS", 0.1)
+    assert tried().is_done
+    assert "PLEASE STOP every instance of orders-app" in caplog.text
+    assert "although the complete stop before that has failed" in caplog.text
+    assert "Timed out after 0.1 s waiting for a person" in caplog.text
     assert not world.journal.stopped_again
 
 

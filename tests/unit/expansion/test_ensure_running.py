@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from kafka_rescale.airflow import runs
 from kafka_rescale.airflow.operators import closing
 from kafka_rescale.airflow.operators.closing import EnsureRunningOperator
+from kafka_rescale.core.autoscaling.parallelism import observe
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused, UnsafeState
@@ -27,6 +29,7 @@ from tests.support.expansion.growing_steps import (
     without_brokers,
 )
 from tests.support.expansion.growing_world import NAME, OWNER, GrowingWorld
+from tests.support.situations import situation
 
 
 @pytest.fixture(autouse=True)
@@ -136,6 +139,14 @@ def test_what_another_run_has_begun_is_left_alone(monkeypatch: pytest.MonkeyPatc
     world.state = world.state.model_copy(update={"lease": lease})
     assert not ensured().has_acted
     assert world.journal.phase is Phase.QUIESCED
+
+
+def test_autoscaling_asks_before_it_tries_a_marked_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = in_phase(use(GrowingWorld(has_job=False), monkeypatch), Phase.WARMING)
+    assert ensured().has_acted
+    assert world.journal.phase is Phase.ROLLED_BACK
+    assert world.journal.stopped_by == "a person who has marked its run, or by Airflow"
+    assert observe(replace(situation(), control=world.state)).stopped == world.journal
 
 
 def test_a_run_that_has_begun_nothing_has_nothing_to_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,21 @@ def test_what_it_committed_is_deleted_and_what_it_wrote_is_copied_anew(restarted
     assert world.journal.gate_ends == {}
 
 
+@pytest.mark.parametrize("has_copied", [True, False])
+def test_what_was_copied_since_is_not_taken_for_its_records(restarted: list[str], *, has_copied: bool) -> None:
+    """A person may mark ``prewarm`` as success while green restores; then ``catch_up`` copies beside it."""
+    world = GateWorld(copies={"blue": {0: '{"session": "before"}'}}, running=True, members=True)
+    copied = gate.digest_of_copies(world.rescale, PLAN)
+    world.journal = left_behind(ENDS).model_copy(update={"gate_copied": copied})
+    world.ends = {TOPIC: {0: 10, 1: 21}}
+    if has_copied:
+        world.copies = {"blue": {0: '{"session": "after"}'}}
+    assert close(world) == ("" if has_copied else f"records in {TOPIC}")
+    assert restarted == ([] if has_copied else [TOPIC])
+    assert (world.journal.gate_ends, world.journal.gate_copied) == ({}, "")
+    assert not world.running
+
+
 def test_what_the_gate_has_refused_is_read_before_its_group_is_gone(restarted: list[str]) -> None:
     marks = {"orders": {0: "refused: a record for topic totals"}}
     world = GateWorld(journal=left_behind(ENDS), committed={"orders": {0: 5}}, marks=marks)

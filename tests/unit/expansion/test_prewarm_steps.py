@@ -75,6 +75,7 @@ def test_a_cutover_does_not_rely_on_deletions_that_may_be_gone(monkeypatch: pyte
 def test_killed_at_any_call_it_is_done_by_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     for call, world in killed_at_each_call(GateWorld, lambda world: run(world, monkeypatch)):
         assert not world.running or world.journal.gate_ends, "an instance that the journal knows nothing of"
+        assert bool(world.journal.gate_copied) is bool(world.journal.gate_ends)
         assert not world.members or world.journal.was_warm, "local state that the journal knows nothing of"
         world.dies_at = 0
         assert run(world, monkeypatch), call

@@ -114,6 +114,9 @@ class Journal(Value):
     :param opening: number of the try that may open and close that gate; 0 before the first.
     :param beside_copy: whether the copying goes on while green is behind the gate. Then ends that have moved do
         not say that green has written.
+    :param gate_copied: digest of the copies' marks when a pre-warming had stopped the copying and started green.
+        If it is another by now, the copying has gone on: a person has marked ``prewarm`` as success. Empty in a
+        journal of an earlier version.
     :param warmth: how far green has restored its stores; None if it was not pre-warmed, or by a person's hand.
     :param prewarmed: seconds per part of the pre-warming of this attempt; empty without a pre-warming.
     :param was_warm: green's id, if a pre-warming of this or an earlier attempt may have left local state of green.
@@ -151,6 +154,7 @@ class Journal(Value):
     gate_ends: PartitionOffsets = Field(default_factory=dict)
     opening: int = 0
     beside_copy: bool = False
+    gate_copied: str = Field(default="", exclude_if=lambda digest: not digest)
     warmth: Warmth | None = None
     prewarmed: dict[str, float] = Field(default_factory=dict)
     was_warm: str = ""

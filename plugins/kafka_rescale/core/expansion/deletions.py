@@ -2,6 +2,11 @@
 
 A copy that has not reached an end of its source for longer than ``delete.retention.ms`` begins anew: compaction
 may have removed deletions that it has not read. So copies that take longer never end.
+
+A larger value protects only copies that begin after it. In its first pass over a deletion, the log cleaner writes
+into the batch when the deletion may go: the time of that pass plus the value at that time (KIP-534, Kafka's
+``MemoryRecords.filterTo``). No later value changes that. What the cleaner had passed before a copy began does not
+matter to the copy, because this pass has removed the older records of the key as well.
 """
 
 from __future__ import annotations
@@ -31,6 +36,17 @@ def least_kept(topics: Mapping[str, TopicDescription]) -> tuple[str, int] | None
     """Return the topic that keeps deletions for the shortest time, with this time in ms; None if all keep them."""
     kept = {name: ms for name, topic in topics.items() if (ms := kept_deletions_ms(topic)) is not None}
     return min(kept.items(), key=lambda each: (each[1], each[0]), default=None)
+
+
+def more_time(value: str) -> str:
+    """Return what gives copies that have begun more time, as the end of a sentence.
+
+    :param value: what is done with ``delete.retention.ms``, such as ``raise delete.retention.ms of t``.
+    """
+    return (
+        f"give Spark more cores or raise the limit of the pace; or roll back, {value}, delete the new "
+        "generation's changelogs, and trigger again: a larger value protects only copies that begin after it"
+    )
 
 
 def advised_ms(seconds: float) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from kafka_rescale.core.cluster import TopicDescription, TopicPartition
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.expansion.deletions import NEAR, advised_ms, least_kept
+from kafka_rescale.core.expansion.deletions import NEAR, advised_ms, least_kept, more_time
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.reading.progress import Snapshot
 
@@ -64,9 +64,8 @@ class Deadline:
             return ""
         said = (
             f"at this pace some {left:,.0f} s are left, so the copies get {age:,.0f} s old, and {topic} keeps "
-            f"deletions for {kept_ms / 1000:,.0f} s (delete.retention.ms); copies that get older begin anew. Give "
-            "Spark more cores or raise the limit of the pace; or roll back, set delete.retention.ms of the "
-            f"changelogs to at least {advised_ms(age)}, delete the new generation's changelogs, and trigger again"
+            f"deletions for {kept_ms / 1000:,.0f} s (delete.retention.ms); copies that get older begin anew. To "
+            f"avoid that, {more_time(f'set delete.retention.ms of the changelogs to at least {advised_ms(age)}')}"
         )
         if not self._is_told:
             log.warning("%s", said)

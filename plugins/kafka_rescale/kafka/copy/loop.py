@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -85,7 +84,7 @@ class CopyWorker:
             CopyClients, connection, plan, units, settings, group or plan.copy_group, rules.batch_bytes
         )
         self._clients = self._opened()
-        self._session, self._announce_at = "", math.inf
+        self._session, self._announce_at = "", time.monotonic() + ANNOUNCED_SECONDS
         self._limits: Mapping[TopicPartition, int] = {}
         self._silence = Silence(self.writers, settings.stall_seconds)
         self._watch = Watch(settings.still_seconds)
@@ -165,11 +164,11 @@ class CopyWorker:
         self._watch.moved(self.writers)
 
     def announce_again(self) -> None:
-        """Announce this worker once an hour, while it has nothing to write.
+        """Announce this worker once an hour, while it has nothing to write, or rests.
 
         By default, brokers forget after seven days what a group without members has committed, and also the
-        transactional id of a producer that commits nothing. Approvals and windows may take longer. If the brokers
-        don't answer, this is tried again a minute later.
+        transactional id of a producer that commits nothing. Approvals, windows and a person's pause may take
+        longer. If the brokers don't answer, this is tried again a minute later.
 
         :raises Fenced: a newer attempt has taken over.
         """
@@ -196,6 +195,7 @@ class CopyWorker:
         if (rest := self._throttle.rest_seconds()) > 0:
             # Nothing stays open meanwhile: a transaction would run into its time-out.
             self._commit([writer for writer in self.writers.values() if writer.is_dirty])
+            self.announce_again()
             time.sleep(min(rest, seconds))
             return 0
         if self._window.is_full(on_way := self._on_way()):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.core.expansion.deletions import more_time
 from kafka_rescale.core.formats.record_limits import RecordLimits
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -146,6 +147,5 @@ class StaleCopy(Outage):
             what,
             found=f"a copy that last reached an end {age_ms} ms ago",
             expected=f"at most delete.retention.ms ({allowed_ms}), or deletions are missed",
-            remedy=f"{remedy} If it happens again, raise delete.retention.ms of the topic for the time of the "
-            "expansion.",
+            remedy=f"{remedy} If it happens again, {more_time('raise delete.retention.ms of the topic')}.",
         )

@@ -210,7 +210,9 @@ class StoreDelta:
             f"topic {source!r}",
             found=f"records of the last {age_ms / 1000:.0f} s to be compared",
             expected=f"no longer than deletions are kept (delete.retention.ms is {kept_ms})",
-            remedy="Run again; if it comes again, raise delete.retention.ms for the time of the expansion.",
+            remedy="Clear the task prove, or trigger again after a rollback: a new proof begins with what is "
+            "copied now. If it comes again, raise delete.retention.ms of the topic before: a larger value "
+            "protects only a proof that begins after it.",
         )
 
 

@@ -20,6 +20,9 @@ from kafka_rescale.operations.expansion.rescale import Rescale, green
 from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.operations.modes.choice import mode_of
 
+MARKED = "a person who has marked its run, or by Airflow"
+"""What has ended an attempt that no earlier task of its run has rolled back. Autoscaling then asks."""
+
 
 @dataclass(frozen=True)
 class Ensured:
@@ -54,7 +57,15 @@ def ensure_running(
     journal = _left(rescale, state)
     if journal is not None and not journal.is_promoted:
         # Also in ``warming``: a cutover that is about to be killed may stop the application a moment later.
-        done = roll_back(application, connection, owner=owner, reason=reason, airflow=airflow, attempt=journal)
+        done = roll_back(
+            application,
+            connection,
+            owner=owner,
+            reason=reason,
+            stopped_by=MARKED,
+            airflow=airflow,
+            attempt=journal,
+        )
         if done.is_done and not done.was_done_before:
             return Ensured(True, done.told)
         # It was promoted in this moment, or another run has gone on.

@@ -28,7 +28,11 @@ from kafka_rescale.operations.expansion.behind_gate import Restored, restore_beh
 from kafka_rescale.operations.expansion.compaction import hold_deletions
 from kafka_rescale.operations.expansion.opening import Opening
 from kafka_rescale.operations.expansion.rescale import Rescale
-from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed, close_or_refuse
+from kafka_rescale.operations.expansion.warm_up_gate import (
+    assert_nothing_committed,
+    close_or_refuse,
+    digest_of_copies,
+)
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +120,12 @@ def _open_gate(opening: Opening, journal: Journal) -> Journal:
     until_ms = hold_deletions(rescale, journal)
     ends = admin.end_offsets(targets, read_committed=False)
     return opening.advance(
-        gate_ends=ends, prewarmed={}, warmth=None, was_warm=plan.green, deletions_kept_until_ms=until_ms
+        gate_ends=ends,
+        gate_copied=digest_of_copies(rescale, plan),
+        prewarmed={},
+        warmth=None,
+        was_warm=plan.green,
+        deletions_kept_until_ms=until_ms,
     )
 
 

@@ -19,6 +19,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, wait_until
 from kafka_rescale.kafka.control import lease
 from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.lifecycle.factory import stop_in_time
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.operations.cutover.held import send_away
 from kafka_rescale.operations.cutover.persistence import insist, start, state_of_pause
@@ -30,6 +31,8 @@ from kafka_rescale.operations.modes.choice import mode_of
 log = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
+STOP_SECONDS = 60.0
+"""How long a person is waited for who stops blue before it is started again: it may be down meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -284,7 +287,7 @@ def _not_overtaken(rescale: Rescale, instance: Instance, told: Callable[[], str]
 
 def _stop_for_good(rescale: Rescale, instance: Instance) -> None:
     def stop() -> None:
-        rescale.lifecycle.stop(instance)
+        stop_in_time(rescale.lifecycle, instance, STOP_SECONDS)
         rescale.advance(Phase.ROLLING_BACK, stopped_again=True)
 
     def clear() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from hashlib import sha256
 
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import UnsafeState
@@ -37,7 +39,7 @@ def close_gate(rescale: Rescale, journal: Journal) -> str:
     trespass = " and ".join([*_undone(journal, opening), *refused])
     if trespass:
         log.error("behind the warm-up gate, %s left %s", journal.plan.green, trespass)
-    opening.advance(gate_ends={}, beside_copy=False)
+    opening.advance(gate_ends={}, beside_copy=False, gate_copied="")
     return trespass
 
 
@@ -122,12 +124,21 @@ def _undone(journal: Journal, opening: Opening) -> list[str]:
     return [*found, f"records in {', '.join(written)}"] if written else found
 
 
+def digest_of_copies(rescale: Rescale, plan: Plan) -> str:
+    """Return a digest of the marks of the copies. Every job that copies changes a mark, and nothing else does."""
+    marks = rescale.admin.committed_metadata(plan.copy_group)
+    return sha256(json.dumps(marks, sort_keys=True).encode()).hexdigest()
+
+
 def _written(rescale: Rescale, journal: Journal) -> tuple[str, ...]:
     """Return the topics that green has written to; none can be told from their ends while they are copied.
 
-    By then a pre-warming has proven that its gate lets nothing through. And whatever green were to write, the
-    comparison of what is copied would find, and no promotion would follow.
+    Whatever green were to write, the comparison of what is copied would find, and no promotion would follow. So
+    copies are not emptied only because they have gone on.
     """
     if journal.beside_copy:
+        return ()
+    if journal.gate_copied and digest_of_copies(rescale, journal.plan) != journal.gate_copied:
+        log.warning("the copying has gone on behind the warm-up gate: its records are not taken for green's")
         return ()
     return moved(journal.gate_ends, rescale.admin.end_offsets(journal.gate_ends, read_committed=False))

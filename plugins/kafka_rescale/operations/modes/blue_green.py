@@ -33,8 +33,8 @@ class BlueGreen:
         plan = journal.plan
         # A try that hangs has no right any more to start or to stop green.
         journal = Opening.take(rescale, journal).assert_held()
-        if journal.beside_copy:
-            # A person has marked `await_window` as success while green restored.
+        if journal.gate_ends:
+            # A person has marked `prewarm` or `await_window` as success while green restored.
             close_or_refuse(rescale, journal)
         _assert_green_is_cold(rescale, journal)
         assert_unused(rescale, plan)

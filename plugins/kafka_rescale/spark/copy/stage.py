@@ -13,6 +13,7 @@ from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.deadline import Deadline
 from kafka_rescale.kafka.copy.disk_watch import DiskWatch
+from kafka_rescale.kafka.copy.ended import EndedCopies
 from kafka_rescale.kafka.copy.harm import Harm
 from kafka_rescale.kafka.copy.progress import CopyProgress
 from kafka_rescale.kafka.copy.reset import restart_stale
@@ -50,15 +51,11 @@ class StageCopy:
         If there is nothing to copy, write the job's result and return None.
 
         :raises InvalidInput: the plan has no such stage.
-        :raises Fenced: the run has lost the lease.
+        :raises Fenced: another run holds the lease.
         :raises UnsafeState: the attempt was rolled back.
         """
-        journal = job.journal()
+        journal = job.own_journal()
         journal.assert_not_rolled_back()
-        with JournalFollower(job.connection, job.arguments.application) as follower:
-            follower.first()
-            if not _has_lease(job, follower):
-                raise job.superseded(follower.holder())
         plan = journal.plan
         moves = plan.stage(job.arguments.stage or 0).changelogs
         job.put("running")
@@ -112,9 +109,15 @@ class StageCopy:
                 job, self.plan.fingerprint, follower, self.harm, at_once, lambda: running_tasks(spark), self.disks
             )
             paced = replace(task, paced=pacer.begin())
+            ended = EndedCopies(self.connection, self.plan, lists, task.ends)
+
+            def beat() -> None:
+                job.report(self.progress, lambda _: "running", pacer.adapted, self.deadline.told)
+                ended.keep()
+
             done: list[Begun] | None = job.run_beside(
                 lambda: spread.mapPartitions(paced).collect(),
-                lambda: job.report(self.progress, lambda _: "running", pacer.adapted, self.deadline.told),
+                beat,
                 until=lambda: not _has_lease(job, follower),
             )
             if done is None:

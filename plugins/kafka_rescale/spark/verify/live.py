@@ -164,7 +164,8 @@ def _without_lost_deletions(
         f"topic {pair.blue.topic!r}",
         found="a comparison that took longer than deletions are kept",
         expected="a comparison that ends within delete.retention.ms",
-        remedy="Give Spark more cores, or raise delete.retention.ms of the topic for the time of the expansion.",
+        remedy="Give Spark more cores. Or roll back, raise delete.retention.ms of the topic, and trigger again: a "
+        "larger value protects only a proof that begins after it.",
     )
 
 
