@@ -63,7 +63,7 @@ def test_nothing_is_said_about_records_that_there_are_not(field: str, value: str
 def test_every_other_store_needs_its_type(tmp_path: Path) -> None:
     for changelog in ({}, {"changelog": "own"}, {"changelog": "source"}):
         file = write(tmp_path, NAME, stores=[*STORES[:3], {"name": "visits", **changelog}])
-        with pytest.raises(InvalidApplication, match=r"stores\[3\]: found no field `type`; expected a field"):
+        with pytest.raises(InvalidApplication, match=r"stores\[3\]\.type: found nothing; expected the type"):
             load_application(file)
 
 

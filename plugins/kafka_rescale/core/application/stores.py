@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
-from pydantic_core import PydanticKnownError
 
 from kafka_rescale.core.application.fields import Name, Strict, checked
 from kafka_rescale.core.application.mistakes import WrongValue
@@ -39,7 +38,11 @@ class Store(Strict):
         if _is_unlogged(value, info):
             return value
         if not value:
-            raise PydanticKnownError("missing")
+            raise WrongValue(
+                found="nothing",
+                expected="the type of the store, which says where the keys of its changelog belong",
+                remedy="Add `type:`. If the program does not log the store, add `changelog: none` instead.",
+            )
         return value if value == PROCESSOR else checked(value, format_of)
 
     @field_validator("partitioning_key")
