@@ -32,9 +32,10 @@ NOTES = {
     "Output.topic": "its name",
     "Output.partitions": "lets it grow",
     "Store.name": "as in the topology",
-    "Store.type": "see [store types](application-file.md#store-types)",
+    "Store.type": "see [store types](application-file.md#store-types); required, except with `changelog: none`",
     "Store.partitioner": "what has decided the partition of its keys",
-    "Store.changelog": "`source`: the topic that it is read from serves as its changelog",
+    "Store.changelog": "`source`: the topic that it is read from serves as its changelog; `none`: the program "
+    "does not log it, so nothing of it is copied",
     "Repartition.name": "without `-repartition`",
     "Repartition.count": "`start_command`: the program sets it from `{partitions}`; `fixed`: it sets a constant; "
     "`derived`: it does not set it",

@@ -1,4 +1,4 @@
-"""A Python lifecycle, as a user would write one, for instances of ``CountingMember``."""
+"""A Python lifecycle, as a user would write one, for small instances of ``jvm/tests``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 from kafka_rescale.lifecycle.instance import Instance
 
 from testbed.jars import ensure_gate_jar
-from tests.support.streams_member import StreamsMember, launch
+from tests.support.streams_member import COUNTING, StreamsMember, launch
 
 VARIABLE = "TESTS_COUNTING_LIFECYCLE"
-"""JSON with ``servers``, ``topic``, ``directory`` and ``settings``."""
+"""JSON with ``servers``, ``topic``, ``directory``, ``settings`` and, for another program, ``program``."""
 
 
 class Counting:
@@ -34,7 +34,13 @@ class Counting:
                 {**given["settings"], **changes},
             )
             self.members[instance.application_id] = launch(
-                given["servers"], instance.application_id, given["topic"], directory, settings, jars=jars
+                given["servers"],
+                instance.application_id,
+                given["topic"],
+                directory,
+                settings,
+                given.get("program", COUNTING),
+                jars,
             )
 
     def stop(self, instance: Instance) -> None:

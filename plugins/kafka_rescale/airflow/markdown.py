@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_rescale.core.expansion.cutover_steps import CutoverStep
 from kafka_rescale.core.expansion.switch_wait import kept_near, wait_of
+from kafka_rescale.core.plan.not_copied import NOT_COPIED, told_not_copied
 from kafka_rescale.core.plan.plan import Plan
 
 if TYPE_CHECKING:
@@ -31,10 +32,15 @@ def plan_markdown(plan: Plan) -> str:
         for stage in plan.stages
         for growth in stage.grow_outputs
     ]
+    empty = [
+        (stage.name, NOT_COPIED, f"store {store}", "empty", "", "")
+        for stage in plan.stages
+        for store in stage.not_copied
+    ]
     last = "start" if plan.is_in_place else "cutover"
     inputs = [(last, f"input ({i.policy})", i.topic, i.green_topic, i.current, i.target) for i in plan.inputs]
     names = [stage.name for stage in plan.stages]
-    rows = sorted([*outputs, *moves], key=lambda row: names.index(row[0]))
+    rows = sorted([*outputs, *moves, *empty], key=lambda row: names.index(row[0]))
     way = f"`{plan.blue}`, in place" if plan.is_in_place else f"`{plan.blue}` → `{plan.green}`"
     title = f"**{plan.application}** to {plan.partitions} partitions: {way}"
     header = ("stage", "what", "from", "to", "partitions", "then")
@@ -66,6 +72,7 @@ def plan_brief(plan: Plan) -> str:
     lines += [f"* input `{i.green_topic}`, {i.policy}: {i.current} → {i.target}" for i in plan.inputs]
     outputs = [growth for stage in plan.stages for growth in stage.grow_outputs]
     lines += [f"* output `{growth.topic}`: {growth.current} → {growth.target}" for growth in outputs]
+    lines += [f"* {told_not_copied([store])}." for store in plan.not_copied]
     return "\n".join(lines)
 
 
@@ -138,8 +145,9 @@ def proven_markdown(result: Mapping[str, Any], now: float) -> str:
         return ""
     age = max(0.0, now - result.get("as_of_ms", 0) / 1000)
     took = f"in {result.get('seconds', 0):,.0f} s"
+    what = "All that is copied" if NOT_COPIED in result["detail"] else "The whole state"
     return (
-        f"**The whole state was proven {age:,.0f} s ago**, {took}: {result['detail']}. "
+        f"**{what} was proven {age:,.0f} s ago**, {took}: {result['detail']}. "
         "No promotion goes without this proof."
     )
 

@@ -9,7 +9,8 @@ from kafka_rescale.cli.output import Document, Rows
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.pipeline.builder import Pipeline
-from kafka_rescale.core.topology.topology import Topology, internal_topic
+from kafka_rescale.core.plan.not_copied import NOT_COPIED
+from kafka_rescale.core.topology.topology import SubTopology, Topology, internal_topic
 
 
 def application_view(application: Application, topology: Topology) -> Document:
@@ -87,7 +88,12 @@ def _sub_topologies(topology: Topology) -> tuple[list[dict[str, object]], Rows]:
     """Return the sub-topologies as data for programs and as a table for people."""
     found = topology.subtopologies
     listed: list[dict[str, object]] = [
-        {"id": s.id, "sources": s.sources, "stores": s.stores, "sinks": s.sinks} for s in found
+        {"id": s.id, "sources": s.sources, "stores": s.stores, "sinks": s.sinks, "not_copied": s.unlogged}
+        for s in found
     ]
-    rows = [(s.id, ", ".join(s.sources), ", ".join(s.stores), ", ".join(s.sinks)) for s in found]
+    rows = [(s.id, ", ".join(s.sources), ", ".join(_stores(s)), ", ".join(s.sinks)) for s in found]
     return listed, Rows("Sub-topologies", ("id", "sources", "stores", "sinks"), rows)
+
+
+def _stores(subtopology: SubTopology) -> list[str]:
+    return [*subtopology.stores, *(f"{store} ({NOT_COPIED})" for store in subtopology.unlogged)]

@@ -19,6 +19,7 @@ from kafka_rescale.core.expansion.cutover_steps import CutoverStep
 from kafka_rescale.core.expansion.pacing_words import told_pace
 from kafka_rescale.core.expansion.prewarming import remark_on
 from kafka_rescale.core.expansion.switch_wait import switch_to_come
+from kafka_rescale.core.plan.not_copied import NOT_COPIED, told_not_copied
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.topology.topology import Topology
@@ -98,6 +99,7 @@ def plan_view(
             (stage.name, "create successor", m.source, m.target, m.source_partitions, m.target_partitions)
             for m in stage.bridges
         ]
+        rows += [(stage.name, NOT_COPIED, f"store {store}", "empty", "", "") for store in stage.not_copied]
     last = "start" if plan.is_in_place else "cutover"
     rows += [(last, f"input, {i.policy}", i.topic, i.green_topic, i.current, i.target) for i in plan.inputs]
     data = {
@@ -223,6 +225,7 @@ def _proven(control: ControlState) -> dict[str, object] | None:
         "as_of_ms": proof.fences.as_of_ms,
         "entries": proof.entries,
         "excused": proof.excused,
+        "not_copied": list(proof.not_copied),
         "findings": [*proof.unaccepted, *(rolling.unaccepted(control.acceptances) if rolling else ())],
         "compared_until_ms": rolling.fences.as_of_ms if rolling else None,
     }
@@ -233,6 +236,7 @@ def _verification(report: Report, *, is_older: bool) -> list[str]:
     accepted = f", with {len(report.acceptances)} findings accepted" if report.acceptances else ""
     return [
         f"{subject}: {'passed' if report.passed else 'failed'}{accepted}",
+        *([f"{told_not_copied(report.not_copied)}."] if report.not_copied else []),
         *(f"finding {name}" for name in report.unaccepted),
         *map(str, report.acceptances),
     ]

@@ -46,7 +46,8 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "stores: found no declaration of store visits, which the topology has; expected every store of "
             "the topology. Add `- {name: visits, type: …}`; the DSL's tables and aggregates are "
             "timestamped-key-value, windowed ones timestamped-window, those of session windows session, those of "
-            "suppress one of suppress, suppress-window and suppress-session.",
+            "suppress one of suppress, suppress-window and suppress-session. If the program does not log it, add "
+            "`- {name: visits, changelog: none}`.",
         ],
     ),
     "unknown input": (
@@ -124,7 +125,7 @@ def test_two_joined_inputs_of_which_one_grows() -> None:
 def test_a_global_store_is_not_moved() -> None:
     assert mistakes(topology=GLOBAL) == []
     assert mistakes(topology=GLOBAL, stores=[*STORES, {"name": "rates", "type": "key-value"}]) == [
-        "stores[4].name: found the global store rates; expected stores with a changelog. Delete it: every "
+        "stores[4].name: found the global store rates; expected stores that tasks keep. Delete it: every "
         "instance reads a global store from its source topic, nothing has to be moved."
     ]
 

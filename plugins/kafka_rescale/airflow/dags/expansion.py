@@ -18,8 +18,9 @@ from kafka_rescale.airflow.dags.params import expansion_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.application.streams import Application, Mode
 from kafka_rescale.core.expansion.run import Task
+from kafka_rescale.core.plan.not_copied import NOT_COPIED
 from kafka_rescale.core.plan.planning import stage_name
-from kafka_rescale.core.topology.topology import Topology
+from kafka_rescale.core.topology.topology import SubTopology, Topology
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions._internal.node import DAGNode
@@ -105,11 +106,14 @@ def build_run(make: ExpansionTasks, topology: Topology) -> None:
 
 def make_groups(topology: Topology, mode: Mode) -> dict[int | None, TaskGroup]:
     """Return a task group for each stage, by the stage's number. Its tooltip names the stores of the stage."""
-    moves = "state of" if mode is Mode.BLUE_GREEN else "grows"
     return {
-        index: TaskGroup(
-            stage_name(index, subtopology),
-            tooltip=f"{moves} {', '.join(subtopology.stores)}" if subtopology.stores else "no state of its own",
-        )
+        index: TaskGroup(stage_name(index, subtopology), tooltip=_tooltip(subtopology, mode))
         for index, subtopology in enumerate(topology.downstream_first(), start=1)
     }
+
+
+def _tooltip(subtopology: SubTopology, mode: Mode) -> str:
+    moves = "state of" if mode is Mode.BLUE_GREEN else "grows"
+    told = [f"{moves} {', '.join(subtopology.stores)}"] if subtopology.stores else []
+    told += [f"{', '.join(subtopology.unlogged)} {NOT_COPIED}"] if subtopology.unlogged else []
+    return "; ".join(told) or "no state of its own"

@@ -161,6 +161,11 @@ class Application(ApplicationFile):
         """Return the declaration of an input topic."""
         return next(i for i in self.inputs if i.topic == topic)
 
+    @property
+    def logged_stores(self) -> tuple[Store, ...]:
+        """The stores that a topic can restore; the others are only on the disks of instances."""
+        return tuple(s for s in self.stores if s.is_logged)
+
     def store_named(self, name: str) -> Store:
         """Return the declaration of a store."""
         return next(s for s in self.stores if s.name == name)

@@ -16,6 +16,7 @@ from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.prewarming import gate_group
 from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.plan.not_copied import told_not_copied
 from kafka_rescale.core.plan.plan import Move, Plan
 
 
@@ -140,6 +141,8 @@ def _behind(plan: Plan, application: Application) -> Iterator[CutoverStep]:
         does = f"Let {plan.green} in, as these offsets do. Only if it no longer waits at the door, start it."
     else:
         does = f"Start {plan.green}."
+    if plan.not_copied:
+        does = f"{does} {told_not_copied(plan.not_copied)}."
     yield CutoverStep(Moment.AFTER, does, (_command(application, "start"),))
     if released := tuple(_producers(application, "start")):
         yield CutoverStep(Moment.AFTER, "Release the producers.", released)

@@ -17,6 +17,7 @@ from kafka_rescale.core.page.copy_estimate import BRIDGE, PROVE, JobProgress, Wo
 from kafka_rescale.core.page.history import HEADER, history_rows
 from kafka_rescale.core.page.summary import Summary, summary, topic_counts
 from kafka_rescale.core.page.topology_graph import Graph, topology_graph
+from kafka_rescale.core.plan.not_copied import told_not_copied
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.values import Value
 from kafka_rescale.core.verify.key_distribution import KeyDistribution, key_distributions
@@ -45,6 +46,7 @@ class Proof(Value):
 
     :param current: whether the report belongs to the plan of the journal.
     :param accepted: how many findings a user has accepted.
+    :param not_copied: which stores were neither copied nor compared, and why, in a sentence; empty if all were.
     """
 
     passed: bool
@@ -55,6 +57,7 @@ class Proof(Value):
     entries: int
     findings: int
     accepted: int = 0
+    not_copied: str = ""
 
 
 class ProvenBefore(Value):
@@ -67,6 +70,7 @@ class ProvenBefore(Value):
         None if it has not compared any yet.
     :param since_records: how many records of both generations this job has compared.
     :param since_findings: how many violations it has found in them.
+    :param not_copied: which stores were neither copied nor compared, and why, in a sentence; empty if all were.
     """
 
     passed: bool
@@ -80,6 +84,7 @@ class ProvenBefore(Value):
     since_ms: int | None = None
     since_records: int = 0
     since_findings: int = 0
+    not_copied: str = ""
 
 
 class PastExpansions(Value):
@@ -191,6 +196,7 @@ def _proven_before(control: ControlState) -> ProvenBefore | None:
         since_ms=rolling.fences.as_of_ms if rolling else None,
         since_records=rolling.records if rolling else 0,
         since_findings=rolling.violations if rolling else 0,
+        not_copied=told_not_copied(proof.not_copied),
     )
 
 
@@ -216,4 +222,5 @@ def _proof(report: Report, *, is_current: bool) -> Proof:
         entries=sum(s.green.live for s in report.stores),
         findings=failures + len(report.start_offsets) + sum(i.misrouted for i in report.inputs),
         accepted=len(report.acceptances),
+        not_copied=told_not_copied(report.not_copied),
     )

@@ -26,11 +26,13 @@ class StoreCount(Value):
 
     :param now: the partition count now. None if the changelog does not exist.
     :param then: the partition count after the expansion in progress. None if no expansion changes it.
+    :param is_logged: whether the program logs the store. Without logging it has no changelog, and is not copied.
     """
 
     name: str
     now: int | None
     then: int | None
+    is_logged: bool = True
 
 
 class Node(Value):
@@ -183,8 +185,9 @@ def _subtopology(
         row=at[1],
         now=tasks,
         then=later if later != tasks else None,
-        stores=tuple(
-            StoreCount(name=s, now=counts.get(s), then=_then(s, counts.get(s), after)) for s in each.stores
+        stores=(
+            *(StoreCount(name=s, now=counts.get(s), then=_then(s, counts.get(s), after)) for s in each.stores),
+            *(StoreCount(name=s, now=None, then=None, is_logged=False) for s in each.unlogged),
         ),
         stage=stage,
     )

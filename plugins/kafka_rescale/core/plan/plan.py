@@ -7,6 +7,8 @@ import json
 from enum import StrEnum
 from typing import Any
 
+from pydantic import Field
+
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.formats.subscription_wrapper import LeftTable
 from kafka_rescale.core.plan.external_topics import Growth, InputPlan
@@ -83,6 +85,7 @@ class Stage(Value):
     :param moves: internal topics, which only blue and green use.
     :param bridges: ``repartitioned`` inputs, whose successors are created with the stage and filled from the
         promotion on.
+    :param not_copied: stores that have no changelog; the next generation starts with them empty.
     """
 
     index: int
@@ -91,6 +94,7 @@ class Stage(Value):
     grow_outputs: tuple[Growth, ...] = ()
     moves: tuple[Move, ...] = ()
     bridges: tuple[Move, ...] = ()
+    not_copied: tuple[str, ...] = Field(default=(), exclude_if=lambda stores: not stores)
 
     @property
     def changelogs(self) -> tuple[Move, ...]:
@@ -162,6 +166,11 @@ class Plan(Value):
     def bridges(self) -> tuple[Move, ...]:
         """The inputs whose records a bridge copies to their successors from the promotion on."""
         return tuple(m for stage in self.stages for m in stage.bridges)
+
+    @property
+    def not_copied(self) -> tuple[str, ...]:
+        """The stores of all stages that have no changelog. Nothing of them is copied or compared."""
+        return tuple(store for stage in self.stages for store in stage.not_copied)
 
     @property
     def renamed_stores(self) -> dict[str, str]:

@@ -96,6 +96,7 @@ def build_plan(
                 codecs or {},
             ),
             bridges=_as_found(_bridges(inputs, subtopology, ordered[: index - 1]), {}, codecs or {}),
+            not_copied=subtopology.unlogged,
         )
         for index, subtopology in enumerate(ordered, start=1)
     )

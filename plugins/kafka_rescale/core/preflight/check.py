@@ -57,12 +57,13 @@ from kafka_rescale.core.preflight.targets import (
     targets_as_found,
 )
 from kafka_rescale.core.preflight.topics import (
+    denied_changelogs,
     green_names,
     missing_topics,
     replicas,
     retention_warnings,
-    source_tables,
     store_types,
+    unlogged_messages,
 )
 from kafka_rescale.core.preflight.undecided import maybe_enforced, undecided_counts
 from kafka_rescale.core.preflight.unexplained import unexplained_topics
@@ -95,7 +96,7 @@ def check(situation: Situation) -> list[Finding]:
     findings += [
         *missing,
         *unexplained_topics(situation),
-        *source_tables(situation),
+        *denied_changelogs(situation),
         *store_types(situation),
         *prewarmed_by_a_person(situation),
         *versioned_stores(situation),
@@ -156,6 +157,7 @@ def messages(situation: Situation) -> list[str]:
         *unheld_inputs(situation),
         *reader_messages(situation),
         *prewarming_messages(situation),
+        *unlogged_messages(situation),
         *retention_warnings(situation),
         *compression_messages(situation),
         *history_messages(situation),

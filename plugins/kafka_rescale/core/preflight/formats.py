@@ -27,7 +27,7 @@ _GRACE_BUFFER = "-Buffer"
 
 def store_key_shapes(situation: Situation) -> Iterator[Finding]:
     """Yield changelogs whose sampled records can't be of the declared store type."""
-    for store in situation.application.stores:
+    for store in situation.application.logged_stores:
         topic, declared = situation.changelog(store.name), store.format
         samples = situation.samples_of(topic)
         misfits = [s for s in samples if not fits(declared, s)]
@@ -52,7 +52,7 @@ def _why(sample: Sample, store: str, situation: Situation) -> str:
 
 def proven_contents(situation: Situation) -> Iterator[Finding]:
     """Yield changelogs whose contents show another store type than the declared one."""
-    for store in situation.application.stores:
+    for store in situation.application.logged_stores:
         topic = situation.changelog(store.name)
         samples = situation.samples_of(topic)
         proven = proven_types(samples)
@@ -68,7 +68,7 @@ def proven_contents(situation: Situation) -> Iterator[Finding]:
 def grace_buffers(situation: Situation) -> Iterator[Finding]:
     """Yield the buffers of stream-table joins with a grace period, which can't be moved."""
     reason, remedy = REFUSED["stream-table-join-buffer"]
-    for store in situation.application.stores:
+    for store in situation.application.logged_stores:
         samples = situation.samples_of(situation.changelog(store.name))
         if store.name.endswith(_GRACE_BUFFER) and all(_is_time_first(s.key or b"") for s in samples):
             yield Finding(f"store {store.name!r}", reason, "a store whose changelog can be moved", remedy)
@@ -82,7 +82,7 @@ def _is_time_first(key: bytes) -> bool:
 
 def versioned_stores(situation: Situation) -> Iterator[Finding]:
     """Yield changelogs whose ``min.compaction.lag.ms`` contradicts the declared store type."""
-    for store in situation.application.stores:
+    for store in situation.application.logged_stores:
         topic = situation.cluster.topics.get(situation.changelog(store.name))
         if topic is None or "delete" in topic.cleanup_policy:
             continue
@@ -124,7 +124,7 @@ def foreign_key_joins(situation: Situation) -> Iterator[Finding]:
 def _subscriptions(situation: Situation) -> Iterator[tuple[str, LeftTable | InvalidInput]]:
     application, topology = situation.application, situation.topology
     before, after = situation.counts, counts_after(situation)
-    for store in application.stores:
+    for store in application.logged_stores:
         if store.format.has(Content.SUBSCRIPTIONS):
             name = situation.changelog(store.name)
             try:

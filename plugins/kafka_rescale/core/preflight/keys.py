@@ -94,7 +94,7 @@ def _placed_topics(situation: Situation) -> Iterator[Placed]:
         name = partitioner_of_topic(application, situation.topology, topic)
         partitioner = partitioner_named(name, key_topic_of(situation.topology, topic))
         yield from _placed(situation, situation.full_name(topic), partitioner)
-    for store in application.stores:
+    for store in application.logged_stores:
         topic = situation.changelog(store.name)
         if all(fits(store.format, s) for s in situation.samples_of(topic)):
             partitioner = partitioner_named(store.partitioner, situation.topology.source_of(store.name))

@@ -42,7 +42,7 @@ def windowed_keys(situation: Situation) -> Iterator[Finding]:
 
     In a topic with more partitions, the places of the keys tell it.
     """
-    for store in situation.application.stores:
+    for store in situation.application.logged_stores:
         topic = situation.cluster.topics.get(situation.changelog(store.name))
         if topic is None or topic.partitions != 1 or store.type not in _PLAIN:
             continue
@@ -71,7 +71,7 @@ def framed_keys(situation: Situation) -> Iterator[Finding]:
     changelog than in the source topic, and so would have another partition.
     """
     after = counts_after(situation)
-    for store in situation.application.stores:
+    for store in situation.application.logged_stores:
         topic = situation.cluster.topics.get(situation.changelog(store.name))
         if topic is None or topic.partitions != 1 or not _is_hashed(store):
             continue

@@ -8,6 +8,7 @@ from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.formats.changelog_formats import ChangelogFormat, Content
 from kafka_rescale.core.formats.key_layouts import WHOLE
+from kafka_rescale.core.plan.not_copied import told_not_copied
 from kafka_rescale.core.preflight.described import Described
 from kafka_rescale.core.preflight.situation import Situation, counted
 
@@ -61,17 +62,46 @@ def _paste_again(described: Described) -> str:
     return remedy
 
 
-def source_tables(situation: Situation) -> Iterator[Finding]:
+_DENIED = {
+    "source": (
+        "no such topic: its source topic would serve as one",
+        "Delete `changelog: source`; if the program was optimised since, delete the topic instead.",
+    ),
+    "none": (
+        "no such topic: a store without logging has none, and nothing of it would be copied",
+        "Declare the store's `type:` instead of `changelog: none`, so that it is copied. If the topic is left "
+        "from a time when the program logged the store, delete the topic instead.",
+    ),
+}
+"""What is expected of a store with this ``changelog:``, and the remedy if there is a changelog of its own."""
+
+
+def denied_changelogs(situation: Situation) -> Iterator[Finding]:
     """Yield changelogs of stores that are declared to have no changelog of their own."""
     for store in situation.application.stores:
         topic = situation.changelog(store.name)
-        if store.changelog == "source" and topic in situation.cluster.topics:
+        if store.changelog in _DENIED and topic in situation.cluster.topics:
+            expected, remedy = _DENIED[store.changelog]
             yield Finding(
                 f"topic {topic!r}",
-                f"a changelog of store {store.name}, declared with `changelog: source`",
-                "no such topic: its source topic would serve as one",
-                "Delete `changelog: source`; if the program was optimised since, delete the topic instead.",
+                f"a changelog of store {store.name}, declared with `changelog: {store.changelog}`",
+                expected,
+                remedy,
             )
+
+
+def unlogged_messages(situation: Situation) -> Iterator[str]:
+    """Yield the stores that the next generation starts with empty, because they have no changelog."""
+    for subtopology in situation.topology.subtopologies:
+        if not subtopology.unlogged:
+            continue
+        kept = (*subtopology.stores, *subtopology.source_tables)
+        beside = (
+            f" Sub-topology {subtopology.id} also keeps {', '.join(kept)}, with its whole content. Until "
+            f"{', '.join(subtopology.unlogged)} has filled again, results of both differ from those without an "
+            "expansion: for example, a duplicate is processed again that was known before."
+        )
+        yield f"{told_not_copied(subtopology.unlogged)}.{beside if kept else ''}"
 
 
 def _missing(topic: str, kind: str, remedy: str) -> Finding:
@@ -85,14 +115,15 @@ def _missing_changelog(described: Described, topic: str, store: str) -> Finding:
         "no such topic",
         f"the changelog of store {store}",
         f"If `topology.optimization` makes an input ({', '.join(sources)}) serve as its changelog, declare "
-        "`changelog: source`: with `policy: fixed` it needs no other. If the store has no logging, its content "
-        "is nowhere but on local disks: run it with logging first.",
+        "`changelog: source`: with `policy: fixed` it needs no other. If the program does not log the store, its "
+        "content is only on local disks and can't be copied. To keep the content, run the program with logging "
+        f"first. To let {described.green} start with it empty, write `- {{name: {store}, changelog: none}}`.",
     )
 
 
 def store_types(situation: Situation) -> Iterator[Finding]:
     """Yield changelogs whose cleanup policy contradicts the declared store type."""
-    for store in situation.application.stores:
+    for store in situation.application.logged_stores:
         topic = situation.cluster.topics.get(situation.changelog(store.name))
         if topic is None:
             continue

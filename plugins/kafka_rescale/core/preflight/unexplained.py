@@ -45,9 +45,9 @@ def _looks_internal(situation: Situation, topic: str) -> bool:
 
 def _explained(situation: Situation, topic: str) -> bool:
     application, topology = situation.application, situation.topology
-    tables = [situation.changelog(t) for s in topology.subtopologies for t in s.source_tables]
+    denied = map(situation.changelog, topology.without_changelog)
     external = [*map(situation.full_name, topology.inputs), *topology.outputs, *topology.global_topics]
     external += [o.topic for o in application.outputs]
-    # ``source_tables`` yields the findings about changelogs of source tables.
-    known = {*situation.names.all_of(topology), *tables, *external}
+    # ``denied_changelogs`` yields the findings about changelogs that the file says don't exist.
+    known = {*situation.names.all_of(topology), *denied, *external}
     return topic in known or any(topic == u or topic.startswith(f"{u}-") for u in application.unrelated)

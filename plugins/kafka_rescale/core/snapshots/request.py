@@ -124,7 +124,7 @@ def request_of(
                 value=declared.store_named(store.name).value,
                 window_size_ms=declared.store_named(store.name).window_size_ms,
             )
-            for store in application.stores
+            for store in application.logged_stores
         ),
         inputs=tuple(i.topic for i in application.inputs),
         compaction_lag_since=str(declared.compaction_lag_since or ""),

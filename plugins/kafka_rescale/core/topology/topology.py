@@ -27,9 +27,10 @@ class SubTopology:
     """One sub-topology. Its tasks are called ``<id>_<partition>``.
 
     :param sources: the topics that it reads: external topics, and repartition topics without the application id.
-    :param stores: names of the state stores, without global stores.
+    :param stores: names of the state stores that have a changelog of their own, without global stores.
     :param sinks: the topics that it writes: external topics, and repartition topics without the application id.
     :param source_tables: stores whose changelog is a source topic itself (``topology.optimization``).
+    :param unlogged: stores that no topic can restore (``withLoggingDisabled()``).
     :param dynamic_sinks: names of sinks that choose their topic per record (``TopicNameExtractor``).
     """
 
@@ -38,12 +39,23 @@ class SubTopology:
     stores: tuple[str, ...]
     sinks: tuple[str, ...]
     source_tables: tuple[str, ...] = ()
+    unlogged: tuple[str, ...] = ()
     dynamic_sinks: tuple[str, ...] = ()
 
     @property
     def is_stateful(self) -> bool:
         """Whether it has state. Then the keys decide in which partition their state is."""
-        return bool(self.stores or self.source_tables)
+        return bool(self.all_stores)
+
+    @property
+    def all_stores(self) -> tuple[str, ...]:
+        """Names of all state stores, with or without a changelog of their own, without global stores."""
+        return (*self.stores, *self.without_changelog)
+
+    @property
+    def without_changelog(self) -> tuple[str, ...]:
+        """Names of the stores that have no changelog of their own."""
+        return (*self.source_tables, *self.unlogged)
 
 
 @dataclass(frozen=True)
@@ -81,8 +93,13 @@ class Topology:
 
     @property
     def stores(self) -> tuple[str, ...]:
-        """All stores that have a changelog."""
+        """All stores that have a changelog of their own."""
         return tuple(store for s in self.subtopologies for store in s.stores)
+
+    @property
+    def without_changelog(self) -> tuple[str, ...]:
+        """All stores that have no changelog of their own."""
+        return tuple(store for s in self.subtopologies for store in s.without_changelog)
 
     def with_source_tables(self, names: Collection[str]) -> Topology:
         """Return the topology with some stores marked as tables whose source topic is their changelog."""
@@ -93,6 +110,23 @@ class Topology:
                     s,
                     stores=tuple(store for store in s.stores if store not in names),
                     source_tables=tuple(store for store in s.stores if store in names),
+                )
+                for s in self.subtopologies
+            ),
+        )
+
+    def with_unlogged(self, names: Collection[str]) -> Topology:
+        """Return the topology with some stores marked as stores without logging.
+
+        ``Topology#describe()`` does not say which stores these are.
+        """
+        return replace(
+            self,
+            subtopologies=tuple(
+                replace(
+                    s,
+                    stores=tuple(store for store in s.stores if store not in names),
+                    unlogged=tuple(store for store in s.stores if store in names),
                 )
                 for s in self.subtopologies
             ),

@@ -15,6 +15,7 @@ from pydantic import Field
 from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.plan.not_copied import told_not_copied
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.values import Value, moment
 from kafka_rescale.core.verify.fences import Fences
@@ -97,11 +98,13 @@ class Proof(CopiesCompared):
 
     :param unaccepted: names of the findings that were not accepted. If there are none, the proof has passed.
     :param acceptances: accepted findings, each with the person and the reason.
+    :param not_copied: stores that have no changelog, so that nothing of them was copied, and nothing compared.
     """
 
     passed: bool = False
     unaccepted: tuple[str, ...] = ()
     acceptances: tuple[Acceptance, ...] = Field(default_factory=tuple)
+    not_copied: tuple[str, ...] = Field(default=(), exclude_if=lambda stores: not stores)
 
     @property
     def entries(self) -> int:
@@ -126,9 +129,10 @@ class Proof(CopiesCompared):
         if not self.passed:
             return f"{self.violations:,} violations in the copies as of {self.until}"
         accepted = f", {len(self.acceptances)} findings accepted" if self.acceptances else ""
+        beside = f". {told_not_copied(self.not_copied)}" if self.not_copied else ""
         return (
             f"{self.entries:,} entries of {len(self.stores)} stores are the same in both generations as of "
-            f"{self.until}{accepted}; {self.excused:,} keys written since were left out"
+            f"{self.until}{accepted}; {self.excused:,} keys written since were left out{beside}"
         )
 
 

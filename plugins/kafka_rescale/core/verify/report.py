@@ -133,6 +133,7 @@ class Report(Value):
     :param unaccepted: names of all findings that were not accepted. If there are none, verify has passed.
     :param acceptances: accepted findings, each with the person and the reason.
     :param compared_before: stores that were compared before the promotion, up to blue's last record.
+    :param not_copied: stores that have no changelog, so that nothing of them was copied, and nothing compared.
     """
 
     application: str
@@ -150,6 +151,7 @@ class Report(Value):
     acceptances: tuple[Acceptance, ...] = ()
     promotion: str = ""
     compared_before: tuple[str, ...] = ()
+    not_copied: tuple[str, ...] = Field(default=(), exclude_if=lambda stores: not stores)
 
     @property
     def findings(self) -> tuple[KeyFinding, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from kafka_rescale.core.plan.not_copied import told_not_copied
 from kafka_rescale.core.verify.misrouted import InputReport
 from kafka_rescale.core.verify.oracles import MEANING, KeyFinding, Oracle
 from kafka_rescale.core.verify.proof import Proof
@@ -19,6 +20,7 @@ def render(report: Report) -> str:
         f"Verification of {report.application}: {verdict}",
         f"{report.blue} compared with {report.green} (generation {report.generation}) in {report.seconds:.1f} s",
         *_before(report),
+        *([f"{told_not_copied(report.not_copied)}."] if report.not_copied else []),
         "",
         _stores(report.stores),
     )

@@ -24,10 +24,10 @@ def topics_of(
     inputs = [*(i.topic for i in application.inputs), *topology.inputs]
     external = [renamed.get(topic, topic) for topic in inputs]
     external += [*(o.topic for o in application.outputs), *topology.outputs]
-    # If the source topic of a table is declared as its changelog, there must be no other changelog.
+    # A store that is declared to have no changelog of its own must not have one: preflight looks for it.
     names = blue_names(application, blue)
-    tables = [names.changelog(t) for s in topology.subtopologies for t in s.source_tables]
-    return tuple(dict.fromkeys([*external, *names.all_of(topology), *tables]))
+    denied = map(names.changelog, topology.without_changelog)
+    return tuple(dict.fromkeys([*external, *names.all_of(topology), *denied]))
 
 
 def describe(

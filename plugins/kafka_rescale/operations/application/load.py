@@ -127,7 +127,8 @@ def topology_of(application: Application) -> Topology:
     # A name like those of Kafka Streams' own topics proves nothing: the file tells which topics are external.
     topology = topology.with_external({i.topic for i in application.inputs})
     topology = topology.with_chosen([o.topic for o in application.outputs])
-    return topology.with_source_tables({s.name for s in application.stores if s.changelog == "source"})
+    topology = topology.with_source_tables({s.name for s in application.stores if s.changelog == "source"})
+    return topology.with_unlogged({s.name for s in application.stores if not s.is_logged})
 
 
 def runtime_of(path: Path) -> str:

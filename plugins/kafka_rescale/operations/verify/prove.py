@@ -60,6 +60,7 @@ def prove(job: Job) -> None:
         seconds=round(time.monotonic() - began, 3),
         fences=parts.fences,
         stores=parts.reports,
+        not_copied=journal.plan.not_copied,
     )
     _record(job, journal.plan, found.concluded(job.control.read().acceptances), began)
 

@@ -131,6 +131,7 @@ def compare_expansion(
         start_offsets=start_offsets,
         stores=tuple(reports[move.store] for move in plan.changelogs),
         compared_before=tuple(before),
+        not_copied=plan.not_copied,
         inputs=inputs,
     )
     return report.concluded(acceptances)

@@ -61,7 +61,7 @@ function box(node, at, work) {
   const label = `${KINDS[node.kind]} ${node.name}: ${change(node.now, node.then)}${working ? `, ${work.step}` : ""}`;
   const rows = node.stores.map((store, index) => {
     const y = at.y + SUBTOPOLOGY.height + 12 + index * SUBTOPOLOGY.store;
-    return [text(at.x + 12, y, shortened(store.name, 21), "store"), text(at.x + at.width - 10, y, change(store.now, store.then), "count end")];
+    return [text(at.x + 12, y, shortened(store.name, 21), "store"), text(at.x + at.width - 10, y, countOf(store), "count end")];
   });
   return svg("g", { class: `node ${node.kind}${working ? " working" : ""}${node.then === null ? "" : " changing"}` },
     svg("title", {}, label),
@@ -72,6 +72,8 @@ function box(node, at, work) {
     rows.length ? svg("line", { x1: at.x, x2: at.x + at.width, y1: at.y + 45, y2: at.y + 45, class: "rule" }) : null,
     rows.flat());
 }
+
+const countOf = (store) => (store.is_logged ? change(store.now, store.then) : "no log");
 
 function text(x, y, content, kind) {
   return svg("text", { x, y, class: kind }, content);
@@ -87,7 +89,7 @@ function summary(graph, work) {
 function nodeTable(graph) {
   const rows = graph.nodes.flatMap((node) => [
     [node.name, KINDS[node.kind], change(node.now, node.then), node.stage ?? ""],
-    ...node.stores.map((store) => [store.name, `store of ${node.name}`, change(store.now, store.then), node.stage ?? ""]),
+    ...node.stores.map((store) => [store.name, `store of ${node.name}`, store.is_logged ? countOf(store) : "not copied: no changelog", node.stage ?? ""]),
   ]);
   return table("Topics, sub-topologies and stores", ["name", "what", "partitions or tasks", "stage"], rows);
 }

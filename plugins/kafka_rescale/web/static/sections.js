@@ -139,6 +139,7 @@ export function proofSection() {
     const verdict = proof.passed ? "Passed" : "Findings";
     const head = el("p", {}, badge(proof.passed ? "good" : "bad", verdict), ` ${whole(proof.entries)} live entries of ${proof.stores} stores compared in ${duration(proof.seconds)}, ${moment(proof.as_of_ms)}.`,
       proof.accepted ? ` ${whole(proof.accepted)} findings were accepted by a person.` : "",
+      proof.not_copied ? ` ${proof.not_copied}.` : "",
       proof.current ? "" : " This is the report of an earlier expansion.");
     if (!report?.stores) return [before, head].filter(Boolean);
     const holder = el("div", {});
@@ -160,6 +161,7 @@ function provenBefore(proven, now_ms) {
   const left = proven.passed ? ` ${whole(proven.entries)} entries of ${proven.stores} stores are the same in both generations; ${whole(proven.excused)} keys that had been written since were left out.` : " Nothing is promoted with these.";
   return el("p", {}, verdict, ` Before the promotion, ${duration((now_ms - proven.as_of_ms) / 1000)} ago, in ${duration(proven.seconds)}.`, left,
     provenSince(proven, now_ms),
+    proven.not_copied ? ` ${proven.not_copied}.` : "",
     proven.current ? "" : " It is of an earlier attempt: the next one proves its copies again.");
 }
 

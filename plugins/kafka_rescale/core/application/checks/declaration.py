@@ -77,13 +77,13 @@ def _duplicates(application: Application) -> Iterator[Mistake]:
 
 def _stores(application: Application, topology: Topology) -> Iterator[Mistake]:
     declared = [s.name for s in application.stores]
-    all_stores = [*topology.stores, *(table for s in topology.subtopologies for table in s.source_tables)]
+    all_stores = [*topology.stores, *topology.without_changelog]
     for index, name in enumerate(declared):
         if name in topology.global_stores:
             yield Mistake(
                 ("stores", index, "name"),
                 f"the global store {name}",
-                "stores with a changelog",
+                "stores that tasks keep",
                 "Delete it: every instance reads a global store from its source topic, nothing has to be moved.",
             )
         elif name not in all_stores:
@@ -96,7 +96,8 @@ def _stores(application: Application, topology: Topology) -> Iterator[Mistake]:
                 "every store of the topology",
                 f"Add `- {{name: {store}, type: …}}`; the DSL's tables and aggregates are timestamped-key-value, "
                 "windowed ones timestamped-window, those of session windows session, those of suppress one of "
-                "suppress, suppress-window and suppress-session.",
+                f"suppress, suppress-window and suppress-session. If the program does not log it, add `- {{name: "
+                f"{store}, changelog: none}}`.",
             )
 
 
@@ -115,7 +116,14 @@ def _green_names(application: Application, topology: Topology) -> Iterator[Mista
     known = sorted({*topology.stores, *repartitions, *topics})
     for now, then in application.green_names.items():
         meant = {now} & set(topics) or {f"{now}{CHANGELOG_SUFFIX}", f"{now}{REPARTITION_SUFFIX}"}
-        if now not in known:
+        if now in topology.without_changelog:
+            yield Mistake(
+                ("green_names", now),
+                f"{now}, a store without a changelog of its own",
+                "stores and repartitions whose topics are copied",
+                "Delete it: no topic has its name, so it may have another one in the next generation.",
+            )
+        elif now not in known:
             yield unknown(("green_names", now), "store or repartition", now, known)
         elif now in topology.stores and now in repartitions:
             yield Mistake(

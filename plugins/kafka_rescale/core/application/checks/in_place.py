@@ -71,3 +71,11 @@ def _stores(application: Application) -> Iterator[Mistake]:
                 "stores with changelogs of their own",
                 f"{OTHER_MODE}, which builds the next generation beside the running one.",
             )
+        elif not store.is_logged:
+            yield Mistake(
+                ("stores", index, "changelog"),
+                f"the store {store.name}, which has no changelog, with mode in_place",
+                "stores with changelogs: tasks keep their local state, and only a tombstone in a changelog cleans "
+                "it of the keys that move",
+                f"{OTHER_MODE}, whose next generation begins without local state.",
+            )

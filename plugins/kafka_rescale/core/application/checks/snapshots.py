@@ -27,6 +27,14 @@ def snapshots_declared(application: Application) -> Iterator[Mistake]:
             yield Mistake(
                 (*place, "name"), f"{declared.name} a second time", "each once", "Delete one of the two."
             )
+        if not known[declared.name].is_logged:
+            yield Mistake(
+                (*place, "name"),
+                f"the store {declared.name}, which has no changelog",
+                "stores with a changelog: snapshots are made of them",
+                "Delete it.",
+            )
+            continue
         fmt = known[declared.name].format
         if declared.value and not has_plain_values(fmt):
             yield Mistake(

@@ -90,7 +90,7 @@ def policies(application: Application, topology: Topology) -> Iterator[Mistake]:
             yield Mistake(
                 ("inputs", index, "policy"),
                 f"unkeyed, while sub-topology {keyed_by_it[0].id} reads {declared.topic} and keeps "
-                f"{', '.join(keyed_by_it[0].stores + keyed_by_it[0].source_tables)}",
+                f"{', '.join(keyed_by_it[0].all_stores)}",
                 "paused, repartitioned or fixed for an input whose keys decide where state is",
                 "Declare `policy: paused` (with `producers:` to hold them), `repartitioned` if they can't be "
                 "held, or `fixed` if its count shall stay.",
