@@ -71,18 +71,20 @@ class Job:
         """
         return self._journal(self.control.read())
 
-    def own_journal(self) -> Journal:
+    def own_journal(self, *, needs_lease: bool = False) -> Journal:
         """Return the journal for the beginning of the job, before its first result.
 
         If a person clears a task of an earlier run, its job must not take another run's expansion for its own: it
         would fence the jobs of that run. If nobody holds the lease, the phase says what is left to do.
 
-        :raises Fenced: another run holds the lease.
+        :param needs_lease: whether the job has nothing to do either if nobody holds the lease.
+        :raises Fenced: another run holds the lease, or nobody does although the job needs it.
         :raises UnsafeState: no expansion has begun.
         """
         state = self.control.read()
-        if state.lease is not None and self.is_taken_over(state.lease.holder):
-            raise self.superseded(state.lease.holder)
+        holder = state.lease.holder if state.lease is not None else ""
+        if self.is_taken_over(holder) or (needs_lease and not holder):
+            raise self.superseded(holder)
         return self._journal(state)
 
     def is_taken_over(self, holder: str) -> bool:
