@@ -82,10 +82,11 @@ class Job:
         :raises UnsafeState: no expansion has begun.
         """
         state = self.control.read()
+        journal = self._journal(state)
         holder = state.lease.holder if state.lease is not None else ""
         if self.is_taken_over(holder) or (needs_lease and not holder):
             raise self.superseded(holder)
-        return self._journal(state)
+        return journal
 
     def is_taken_over(self, holder: str) -> bool:
         """Return whether another run than this job's has the lease.
