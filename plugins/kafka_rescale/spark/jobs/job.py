@@ -77,14 +77,14 @@ class Job:
         If a person clears a task of an earlier run, its job must not take another run's expansion for its own: it
         would fence the jobs of that run. If nobody holds the lease, the phase says what is left to do.
 
-        :param needs_lease: whether the job has nothing to do either if nobody holds the lease.
+        :param needs_lease: whether the job needs a lease that is held as long as the expansion is in progress.
         :raises Fenced: another run holds the lease, or nobody does although the job needs it.
         :raises UnsafeState: no expansion has begun.
         """
         state = self.control.read()
         journal = self._journal(state)
         holder = state.lease.holder if state.lease is not None else ""
-        if self.is_taken_over(holder) or (needs_lease and not holder):
+        if self.is_taken_over(holder) or (needs_lease and not holder and journal.in_progress):
             raise self.superseded(holder)
         return journal
 
