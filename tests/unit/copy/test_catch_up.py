@@ -105,6 +105,6 @@ def test_a_job_of_an_attempt_that_was_rolled_back_is_refused(job: Callable[[Any]
     """Somebody has cleared its task. A restore would copy for hours, for a gate that lets nothing through."""
     plan = in_place_plan() if job in {rehearse, move} else PLAN
     journal = Journal(plan=plan, phase=phase)
-    without_brokers: Any = SimpleNamespace(journal=lambda: journal, own_journal=lambda: journal)
+    without_brokers: Any = SimpleNamespace(own_journal=lambda **_: journal)
     with pytest.raises(UnsafeState, match=f"found {phase}; .*Trigger the expansion again"):
         job(without_brokers)

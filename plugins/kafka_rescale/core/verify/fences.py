@@ -28,8 +28,8 @@ class Fences(Value):
     :param blue_ends: positions of the copy, read last: no copy below ``green_ends`` is of a record at or behind
         them. In a record of an earlier version, ends of blue.
     :param as_of_ms: wall clock just before ``fence`` was read.
-    :param copied_as_of_ms: by blue's topics, wall clock as of which the copy had read the whole topic: everything
-        at or behind ``begun`` was written later.
+    :param copied_as_of_ms: by blue's topics, the earliest ``as_of_ms`` of the copy's marks: of the keys that it
+        has copied, no deletion at or behind ``begun`` was compacted before.
     """
 
     begun: PartitionOffsets

@@ -29,8 +29,9 @@ EMPTIED = "emptied"
 class Mark:
     """The state of one unit.
 
-    :param as_of_ms: wall clock as of which the whole source partition has been copied; if the copy has never
-        reached an end, when it began.
+    :param as_of_ms: wall clock since when deletions may be missed: as of it, the whole source partition has been
+        copied, or the copy began at the log start. What had been deleted and compacted before a copy began, it
+        has not read. So the time of its begin counts also behind ends that were asked for earlier.
     :param records: number of records copied so far, over all attempts.
     :param bytes: bytes of keys and values copied so far.
     :param attempt: the attempt at the cutover that has last emptied the target. Records in flight belong to it.

@@ -51,10 +51,10 @@ class StageCopy:
         If there is nothing to copy, write the job's result and return None.
 
         :raises InvalidInput: the plan has no such stage.
-        :raises Fenced: another run holds the lease.
+        :raises Fenced: the run has lost the lease.
         :raises UnsafeState: the attempt was rolled back.
         """
-        journal = job.own_journal()
+        journal = job.own_journal(needs_lease=True)
         journal.assert_not_rolled_back()
         plan = journal.plan
         moves = plan.stage(job.arguments.stage or 0).changelogs

@@ -71,19 +71,22 @@ class Job:
         """
         return self._journal(self.control.read())
 
-    def own_journal(self) -> Journal:
+    def own_journal(self, *, needs_lease: bool = False) -> Journal:
         """Return the journal for the beginning of the job, before its first result.
 
         If a person clears a task of an earlier run, its job must not take another run's expansion for its own: it
         would fence the jobs of that run. If nobody holds the lease, the phase says what is left to do.
 
-        :raises Fenced: another run holds the lease.
+        :param needs_lease: whether the job needs a lease that is held as long as the expansion is in progress.
+        :raises Fenced: another run holds the lease, or nobody does although the job needs it.
         :raises UnsafeState: no expansion has begun.
         """
         state = self.control.read()
-        if state.lease is not None and self.is_taken_over(state.lease.holder):
-            raise self.superseded(state.lease.holder)
-        return self._journal(state)
+        journal = self._journal(state)
+        holder = state.lease.holder if state.lease is not None else ""
+        if self.is_taken_over(holder) or (needs_lease and not holder and journal.in_progress):
+            raise self.superseded(holder)
+        return journal
 
     def is_taken_over(self, holder: str) -> bool:
         """Return whether another run than this job's has the lease.
