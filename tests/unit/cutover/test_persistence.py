@@ -322,3 +322,11 @@ def test_it_is_told_while_a_call_hangs_and_what_the_last_answer_was(
 )
 def test_the_sentence_says_who_processes(journal: Journal | None, expected: str) -> None:
     assert state_of_pause("shop", journal, "it") == expected
+
+
+def test_nobody_is_said_to_be_missing_once_the_new_generation_was_started() -> None:
+    journal = Journal(plan=plan_for("shop"), phase=Phase.PROMOTED, pause_started_ms=2**50)
+    assert state_of_pause("shop", journal, "its first output", has_started=True) == (
+        "shop-g2 was started, and nothing is known of its work on the inputs of shop yet, 0 s after the pause "
+        "began. Start nothing else: waiting for its first output"
+    )

@@ -47,6 +47,7 @@ class World:
     seconds: float = 0.0
     slept: float = 0.0
     watched: int = 0
+    noted: bool = False
     starts: int = 0
     stops: int = 0
     held: int = 0
@@ -94,10 +95,16 @@ class World:
     def watch(self, *arguments: Any) -> dict[str, float]:
         """Let green join its group after a second and a half, and write its first output one second later."""
         self.watched += 1
+        assert self.noted, "before anything is watched, the log stops saying that nobody runs"
         self.seconds += 1.5
         arguments[3]()
         self.seconds += 1.0
         return {"joined": 1.5, "restore": 0.5, "first_output": 0.5}
+
+    def note_start(self) -> None:
+        """Hear that green was started, or let in."""
+        assert GREEN in self.running
+        self.noted = True
 
     def works(self) -> None:
         """Let green process further."""
@@ -161,7 +168,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Callable[[World], Journal]:
         monkeypatch.setattr(operation, "outputs_now", lambda _: {})
         monkeypatch.setattr(operation, "watch_first_output", world.watch)
         monkeypatch.setattr(producers, "release", lambda _: None)
-        return start_green(world.rescale, world.journal, Timings(world.journal.timings))
+        return start_green(world.rescale, world.journal, Timings(world.journal.timings), world.note_start)
 
     return run
 

@@ -102,7 +102,7 @@ class Cutover:
         self._rescale = rescale
         self._journal: Journal | None = None
         self._timings = Timings({})
-        self._has_held = self._has_stopped = False
+        self._has_held = self._has_stopped = self._has_started = False
         self._doing = "the control topic to be read"
         self._jobs: JobsBeside | None = None
         self._signs: dict[str, int] = {}
@@ -187,7 +187,7 @@ class Cutover:
             # In place, what was stopped as blue runs as green.
             if self._has_stopped and owner.application_id == plan.blue:
                 start(self._rescale.lifecycle, owner, self._told)
-        self._has_held = self._has_stopped = False
+        self._has_held = self._has_stopped = self._has_started = False
 
     def after_promotion(self) -> dict[str, float]:
         """Run everything after the promotion. There is no way back: each step waits until the cluster answers.
@@ -205,12 +205,12 @@ class Cutover:
                 log.warning("another try of this task has gone on; going on from there after: %s", error)
 
     def _forward(self) -> dict[str, float]:
-        self._doing = "what follows the promotion: growth, offsets, start"
+        self._doing, self._has_started = "what follows the promotion: growth, offsets, start", False
         journal = self._read()
         if journal.phase is Phase.PROMOTED:
             timings = self._timings = Timings({**journal.timings, **self._timings})
             journal = self._journal = mode_of(journal.plan).before_start(self._rescale, journal, timings)
-            journal = start_green(self._rescale, journal, timings)
+            journal = start_green(self._rescale, journal, timings, self._note_start)
             warn_of_unpinned(self._rescale)
         else:
             self.let_go()
@@ -322,8 +322,12 @@ class Cutover:
         with self._timings.part(name):
             yield
 
+    def _note_start(self) -> None:
+        self._doing, self._has_started = "its first output", True
+
     def _told(self) -> str:
-        return state_of_pause(self._rescale.application.application_id, self._journal, self._doing)
+        name = self._rescale.application.application_id
+        return state_of_pause(name, self._journal, self._doing, has_started=self._has_started)
 
     def _seconds_left(self, journal: Journal) -> float:
         """Return how long the pause may still last.

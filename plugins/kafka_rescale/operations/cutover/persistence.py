@@ -83,11 +83,12 @@ def start(lifecycle: Lifecycle, instance: Instance, told: Callable[[], str]) -> 
     insist(lambda: lifecycle.start(instance), told, seconds_left=within(COMMAND_SECONDS), again=Outage)
 
 
-def state_of_pause(application: str, journal: Journal | None, what: str) -> str:
+def state_of_pause(application: str, journal: Journal | None, what: str, *, has_started: bool = False) -> str:
     """Return the sentence about a wait: what for, and whether a generation processes the inputs meanwhile.
 
     :param journal: as last seen; None while it has not been read.
     :param what: what the cutover waits for.
+    :param has_started: whether green was started. Who then reads that nobody runs may start something by hand.
     """
     waiting = f"waiting for {what}"
     if journal is None:
@@ -98,6 +99,11 @@ def state_of_pause(application: str, journal: Journal | None, what: str) -> str:
             f"{plan.green if journal.is_promoted else plan.blue} processes the inputs of {application}: {waiting}"
         )
     seconds = max(0.0, (now_ms() - journal.pause_started_ms) / 1000)
+    if has_started:
+        return (
+            f"{plan.green} was started, and nothing is known of its work on the inputs of {application} yet, "
+            f"{seconds:.0f} s after the pause began. Start nothing else: {waiting}"
+        )
     stopped = f"{plan.blue} is stopped"
     if not plan.is_in_place:
         stopped = f"neither {plan.blue} nor {plan.green} runs"

@@ -27,7 +27,7 @@ REVIVE_SECONDS, JOIN_SECONDS = 1.0, 30.0
 """How often to look whether the processes that were let in still run, and how long they may take to join."""
 
 
-def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
+def start_green(rescale: Rescale, journal: Journal, timings: Timings, note_start: Callable[[], object]) -> Journal:
     """Grow the inputs, commit the offsets that green starts from, start it and release the producers.
 
     The producers are released even if green does not start. Every step may be killed at any instruction and called
@@ -35,6 +35,7 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
 
     :param journal: in phase ``PROMOTED``.
     :param timings: the parts so far.
+    :param note_start: called once green was started, or let in.
     :returns: the journal in phase ``STARTED``, with the parts of the downtime.
     :raises Outage: green has not come up.
     :raises UnsafeState: blue has come back beside it.
@@ -58,6 +59,7 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
         with suppress(RescaleError):
             producers.release(rescale)
         raise
+    note_start()
     producers.release(rescale)
     return mode_of(plan).confirm_start(
         rescale,
