@@ -13,6 +13,8 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 from kafka_rescale.core.errors import PreflightRefused
+from kafka_rescale.core.verify.proof import Proof
+from kafka_rescale.core.verify.report import Report
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.lifecycle.instance import Instance
@@ -122,10 +124,12 @@ def test_what_is_logged_goes_on_and_what_is_not_begins_anew(
     expansion = expansion_of(declared, servers, tmp_path / "run")
     timings = expansion.run()
 
-    state, report = expansion.state(), expansion.state().report
+    state = expansion.state()
+    report, proof = Report.model_validate(state.report), Proof.model_validate(state.proof)
     assert journal_of(expansion).plan.not_copied == ("recent",)
-    assert [s["store"] for s in report["stores"]] == ["totals"]
-    assert (report["passed"], report["not_copied"], state.proof["not_copied"]) == (True, ["recent"], ["recent"])
+    assert report.passed
+    assert [s.store for s in report.stores] == [s.store for s in proof.stores] == ["totals"]
+    assert report.not_copied == proof.not_copied == ("recent",)
     assert state.results["prove"].detail.endswith(TOLD)
     source.end()
     sent = sum(source.sent.values())
