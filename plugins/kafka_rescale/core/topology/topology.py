@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 
 from kafka_rescale.core.errors import InvalidInput
 
+Names = tuple[str, ...]
+
 CHANGELOG_SUFFIX = "-changelog"
 REPARTITION_SUFFIX = "-repartition"
 
@@ -103,34 +105,28 @@ class Topology:
 
     def with_source_tables(self, names: Collection[str]) -> Topology:
         """Return the topology with some stores marked as tables whose source topic is their changelog."""
-        return replace(
-            self,
-            subtopologies=tuple(
-                replace(
-                    s,
-                    stores=tuple(store for store in s.stores if store not in names),
-                    source_tables=tuple(store for store in s.stores if store in names),
-                )
-                for s in self.subtopologies
-            ),
-        )
+        return self._divided(names, lambda s, rest, taken: replace(s, stores=rest, source_tables=taken))
 
     def with_unlogged(self, names: Collection[str]) -> Topology:
         """Return the topology with some stores marked as stores without logging.
 
         ``Topology#describe()`` does not say which stores these are.
         """
-        return replace(
-            self,
-            subtopologies=tuple(
-                replace(
-                    s,
-                    stores=tuple(store for store in s.stores if store not in names),
-                    unlogged=tuple(store for store in s.stores if store in names),
-                )
-                for s in self.subtopologies
-            ),
-        )
+        return self._divided(names, lambda s, rest, taken: replace(s, stores=rest, unlogged=taken))
+
+    def _divided(
+        self, names: Collection[str], change: Callable[[SubTopology, Names, Names], SubTopology]
+    ) -> Topology:
+        """Return the topology with changed sub-topologies.
+
+        :param change: gets a sub-topology, those of its stores that are not in ``names``, and those that are.
+        """
+        parts = []
+        for each in self.subtopologies:
+            rest = tuple(store for store in each.stores if store not in names)
+            taken = tuple(store for store in each.stores if store in names)
+            parts.append(change(each, rest, taken))
+        return replace(self, subtopologies=tuple(parts))
 
     def with_external(self, names: Collection[str]) -> Topology:
         """Return the topology with some topics marked as external, whatever their names are."""

@@ -187,7 +187,7 @@ class Cutover:
             # In place, what was stopped as blue runs as green.
             if self._has_stopped and owner.application_id == plan.blue:
                 start(self._rescale.lifecycle, owner, self._told)
-        self._has_held = self._has_stopped = self._has_started = False
+        self._has_held = self._has_stopped = False
 
     def after_promotion(self) -> dict[str, float]:
         """Run everything after the promotion. There is no way back: each step waits until the cluster answers.
