@@ -13,6 +13,7 @@ from kafka_rescale.core.expansion.bridge_progress import HEARTBEAT_MS
 from kafka_rescale.core.expansion.bridge_progress import JOB as BRIDGE
 from kafka_rescale.core.expansion.lag import GateDecision, decide, expected_sources
 from kafka_rescale.core.expansion.pacing_words import told_stop
+from kafka_rescale.core.values import listed
 
 if TYPE_CHECKING:
     from kafka_rescale.core.control.job_results import JobResult
@@ -94,8 +95,7 @@ class Reading:
 
     def __str__(self) -> str:
         holding = self.decision.holding
-        more = f" and {len(holding) - 5} more" if len(holding) > 5 else ""
-        return " ".join((self.reason.value, self.detail, ", ".join(map(str, holding[:5])) + more)).strip()
+        return " ".join((self.reason.value, self.detail, listed(list(map(str, holding))))).strip()
 
 
 @dataclass

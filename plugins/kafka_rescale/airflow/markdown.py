@@ -9,6 +9,7 @@ from kafka_rescale.core.expansion.cutover_steps import CutoverStep
 from kafka_rescale.core.expansion.switch_wait import kept_near, wait_of
 from kafka_rescale.core.plan.not_copied import NOT_COPIED, told_not_copied
 from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.values import listed
 
 if TYPE_CHECKING:
     from kafka_rescale.core.control.processing import Processing
@@ -83,10 +84,7 @@ def steps_markdown(steps: Iterable[CutoverStep]) -> str:
 
 
 def _named(names: tuple[str, ...]) -> str:
-    if not names:
-        return ""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f" ({', '.join(f'`{name}`' for name in names[:NAMED])}{more})"
+    return f" ({listed([f'`{name}`' for name in names], NAMED)})" if names else ""
 
 
 def waiting_markdown(switch: Switch, now_ms: int) -> str:

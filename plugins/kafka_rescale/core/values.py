@@ -1,7 +1,8 @@
-"""The values that the journal, the jobs and the control topic exchange, and how numbers in them are written."""
+"""The values that the journal, the jobs and the control topic exchange, and how they are written for people."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict
@@ -24,6 +25,15 @@ def size(count: float) -> str:
 def per_second(count: float) -> str:
     """Return a rate in bytes per second for a person."""
     return f"{size(count)}/s"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Return names in one text for people: the first ones, and how many more there are.
+
+    :param most: how many are named.
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def moment(at_ms: int) -> str:

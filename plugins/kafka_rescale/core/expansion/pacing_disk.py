@@ -11,11 +11,10 @@ from collections.abc import Collection, Iterator
 
 from kafka_rescale.core.cluster import Disks, LogDir
 from kafka_rescale.core.control.pace import DiskRest
+from kafka_rescale.core.values import listed
 
 MORE = 10
 """A copy that rests goes on when a tenth more is usable than must stay free, so that it does not stop at once."""
-NAMED = 5
-"""How many brokers a sentence names; it counts the others."""
 
 
 def rest_of(
@@ -50,12 +49,6 @@ def untold(disks: Disks) -> Iterator[str]:
         yield f"{_brokers(silent)} (its version does not tell usable bytes: Kafka 3.3 does, KIP-827)"
 
 
-def named(names: list[str]) -> str:
-    """Return the first names in one text, and the number of the others."""
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
 def _rest(log_dir: LogDir, copied: int, percent: int, before: DiskRest | None, at_ms: int) -> DiskRest | None:
     """Return the rest because of one log dir; None if it has room, or does not tell."""
     if log_dir.usable is None:
@@ -86,4 +79,4 @@ def _up(bytes_: int, parts: int) -> int:
 
 
 def _brokers(ids: list[int]) -> str:
-    return f"broker{'s' if len(ids) > 1 else ''} {named([str(each) for each in sorted(ids)])}"
+    return f"broker{'s' if len(ids) > 1 else ''} {listed([str(each) for each in sorted(ids)])}"

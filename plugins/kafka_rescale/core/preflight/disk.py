@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from kafka_rescale.core.acls.needed import DESCRIBE
 from kafka_rescale.core.cluster import Disks, LogDir, TopicPartition
 from kafka_rescale.core.errors import Finding
-from kafka_rescale.core.expansion.pacing_disk import named, untold
+from kafka_rescale.core.expansion.pacing_disk import untold
 from kafka_rescale.core.plan.disk_need import TopicNeed, carried_share, topic_need
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.preflight.counts import changes_anything
 from kafka_rescale.core.preflight.situation import Situation, counted
-from kafka_rescale.core.values import size
+from kafka_rescale.core.values import listed, size
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,14 @@ def disk_space(situation: Situation) -> Iterator[Finding]:
     if not full:
         return
     worst, *others = full
-    beside = f", and {len(others)} more: {named(list(map(str, others)))}" if others else ""
+    beside = f", and {len(others)} more: {listed(list(map(str, others)))}" if others else ""
     usable = worst.log_dir.usable or 0
     yield Finding(
         f"log dir {worst.log_dir.path!r} of broker {worst.log_dir.broker}",
         f"{usable:,} usable bytes ({size(usable)}){beside}",
         f"room for {worst.needed:,} bytes of copies ({size(worst.needed)}), with {percent} % left free",
         f"{_assumed(situation)} Free space there, add a disk or a broker, or lower `min.cleanable.dirty.ratio` of "
-        f"the largest changelogs until they are compacted: {named(_largest(situation))}. If it is enough "
+        f"the largest changelogs until they are compacted: {listed(_largest(situation))}. If it is enough "
         "nevertheless, lower `free_disk_percent:` in the application file; `null` turns this check off.",
     )
 
@@ -110,7 +110,7 @@ def disk_messages(situation: Situation) -> Iterator[str]:
             f"{_assumed(situation)}"
         )
     if unknown := sorted(_unknown(situation)):
-        yield f"Disk: unknown, and not checked: {named(unknown)}. {_to_know(situation.cluster.disks)}".rstrip()
+        yield f"Disk: unknown, and not checked: {listed(unknown)}. {_to_know(situation.cluster.disks)}".rstrip()
 
 
 def sizes_by_topic(disks: Disks) -> dict[str, int]:
