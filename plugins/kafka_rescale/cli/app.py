@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from kafka_rescale.cli.aborted import lost
 from kafka_rescale.cli.advice import with_advice
 from kafka_rescale.cli.bridge import bridge
 from kafka_rescale.cli.connections import connections_of_others, opened
@@ -60,6 +61,7 @@ app.add_typer(pipelines)
 app.add_typer(own_files)
 app.add_typer(bridge)
 app.add_typer(past)
+app.add_typer(lost)
 
 
 @app.command()

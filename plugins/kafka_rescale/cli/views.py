@@ -24,6 +24,7 @@ from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.values import moment
+from kafka_rescale.core.verify.aborted import told_aborted
 from kafka_rescale.core.verify.promotable import proven_until
 from kafka_rescale.core.verify.proof import Proof, is_of
 from kafka_rescale.core.verify.report import Report, is_about
@@ -237,6 +238,7 @@ def _verification(report: Report, *, is_older: bool) -> list[str]:
     return [
         f"{subject}: {'passed' if report.passed else 'failed'}{accepted}",
         *([f"{told_not_copied(report.not_copied)}."] if report.not_copied else []),
+        *(f"{text}." for text in [told_aborted(report.aborted) if report.aborted else ""] if text),
         *(f"finding {name}" for name in report.unaccepted),
         *map(str, report.acceptances),
     ]

@@ -47,7 +47,7 @@ class Admin:
     def begin_offsets(self, topics: Iterable[str]) -> PartitionOffsets:
         return {t: {0: 5 if t == COPY or t in REPARTITIONS else 0, 1: 0} for t in topics}
 
-    def end_offsets(self, topics: Iterable[str]) -> PartitionOffsets:
+    def end_offsets(self, topics: Iterable[str], *, if_present: bool = False) -> PartitionOffsets:
         return {t: {0: 9, 1: 9} for t in topics}
 
 
@@ -63,7 +63,10 @@ def promoted(
     monkeypatch.setattr(cutover, "assert_promotable", _nothing)
     monkeypatch.setattr(cutover, "assert_proven", _nothing)
     application: Any = SimpleNamespace(
-        max_pause_seconds=2**40, application_id=PLAN.application, source_patterns={}
+        max_pause_seconds=2**40,
+        application_id=PLAN.application,
+        source_patterns={},
+        outputs=(SimpleNamespace(topic="out"),),
     )
     nothing: Any = None
     rescale = Rescale(application, nothing, Admin(), control, nothing, OWNER)  # type: ignore[arg-type]
@@ -103,6 +106,7 @@ def test_the_generations_say_since_when_and_what_was_before(monkeypatch: pytest.
     assert [(p.running, p.generation, p.since_ms, p.until_ms) for p in past] == [(PLAN.blue, 1, 0, 2**45)]
     assert past[0].committed == {i.topic: {0: 3} for i in PLAN.inputs}
     assert past[0].ends == {}
+    assert state.journal.output_ends == {"out": {0: 9, 1: 9}}
 
 
 def test_the_counts_that_inputs_grow_from_stay_known(monkeypatch: pytest.MonkeyPatch) -> None:

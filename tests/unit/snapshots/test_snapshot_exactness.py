@@ -236,7 +236,7 @@ class TestHeaders:
         data += self.encoded(9, 0, 1, attributes=0x40)
         assert list(batches_of(data)) == [
             Batch(3, 7, 5, 8),
-            Batch(8, 8, 1, 8, is_control=True),
+            Batch(8, 8, 1, 8, is_control=True, is_transactional=True),
             Batch(9, 9, 1, 8, has_delete_horizon=True),
         ]
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.verify.aborted import Aborted
 from kafka_rescale.core.verify.report import Report, is_about
 from kafka_rescale.operations.verify import verify
 from kafka_rescale.operations.verify.stores import await_all
@@ -30,6 +31,7 @@ def compared(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> Report:
     nobody: Any = None
     monkeypatch.setattr(verify, "ClusterAdmin", lambda _: SimpleNamespace(committed=lambda *_: START))
     monkeypatch.setattr(verify, "look_for_misrouted", lambda *_: ())
+    monkeypatch.setattr(verify, "look_for_aborted", lambda *_: Aborted())
     return verify.compare_expansion(nobody, nobody, journal)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kafka_rescale.core.errors import Fenced, InvalidInput, Refused, RescaleError, UnsafeState
-from kafka_rescale.core.verify.report import is_about, remedy_of_misrouted
+from kafka_rescale.core.verify.report import is_about, remedy_beside_copies
 
 if TYPE_CHECKING:
     from kafka_rescale.core.control.state import ControlState
@@ -57,11 +57,11 @@ def _findings(application_id: str, state: ControlState) -> RescaleError | None:
         return None
     if not is_about(state.report, journal):
         return None
-    if remedy := remedy_of_misrouted(state.report):
+    if remedy := remedy_beside_copies(state.report):
         return UnsafeState(
             f"verification of {application_id}",
-            found="misrouted records and nothing else, see the report in this log",
-            expected="every key in the partition where its state is",
+            found="findings, but none about the copies: see the report in this log",
+            expected="records in the partitions of their keys, and nothing lost in aborted transactions",
             remedy=f"Let {journal.plan.green} run: its copies are whole. {remedy} Then clear this task.",
         )
     return UnsafeState(

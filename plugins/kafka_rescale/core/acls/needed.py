@@ -224,13 +224,14 @@ def _admin(of: Patterns) -> Permissions:
 def _verify(of: Patterns) -> Permissions:
     yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (WRITE,)
     yield of.internal, (READ, Operation.DESCRIBE_CONFIGS)
-    for declared, topic in of.inputs():
-        # Verify searches these inputs for records in the partitions of the old count.
-        is_searched = declared is not None and declared.policy is InputPolicy.PAUSED
-        yield topic, (READ, Operation.DESCRIBE_CONFIGS) if is_searched else (DESCRIBE,)
-    # Brokers tell a topic's committed offsets only to principals that may describe the topic.
+    # Verify searches inputs for records in the partitions of the old count, and asks whether green has processed
+    # what they have. It searches the outputs for what green has aborted.
+    for _, topic in of.inputs():
+        yield topic, (READ, Operation.DESCRIBE_CONFIGS)
     for topic in of.successors():
-        yield topic, (DESCRIBE,)
+        yield topic, (READ,)
+    for _, topic in of.outputs():
+        yield topic, (READ,)
     for group in of.groups:
         yield group, (DESCRIBE,)
     yield of.of_job("report"), (WRITE,)

@@ -102,6 +102,8 @@ class Journal(Value):
     :param green_start: the offsets that green was given to start from. Every application has an input, so this is
         empty only as long as the offsets are not known.
     :param input_ends: end of every input partition just before it was grown, to find misrouted records.
+    :param output_ends: ends of the output topics before green was started. What green aborts there lies behind
+        them. Empty in a journal of an earlier version.
     :param timings: seconds per part of the downtime, of the attempt that was promoted.
     :param pause_started_ms: wall clock when blue was asked to stop, 0 before.
     :param stop_asked: whether blue's ``stop`` has been called in this attempt; it may still be at work after the
@@ -145,6 +147,7 @@ class Journal(Value):
     green_ends: PartitionOffsets = Field(default_factory=dict)
     green_start: PartitionOffsets = Field(default_factory=dict)
     input_ends: PartitionOffsets = Field(default_factory=dict)
+    output_ends: PartitionOffsets = Field(default_factory=dict, exclude_if=lambda ends: not ends)
     timings: dict[str, float] = Field(default_factory=dict)
     changed_at_ms: int = 0
     pause_started_ms: int = 0

@@ -20,7 +20,10 @@ from kafka_rescale.core.errors import UnsafeState
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTH = struct.Struct(">8xi")
 _LENGTH_COUNTS_FROM = 12
+_CONTROL_KEY = struct.Struct(">hh")
+_ABORT = 0
 _CODEC = 0x07
+_TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 _DELETE_HORIZON = 0x40
 
@@ -39,6 +42,9 @@ class Batch:
         the batch (KIP-534).
     :param opens_segment: whether it is the first batch that is left in its log segment.
     :param codec: the codec of its records. Empty if they are not compressed.
+    :param producer: the id of the producer that has written it; -1 without idempotence.
+    :param is_transactional: whether its records belong to a transaction, or end one.
+    :param is_abort: whether it is the marker of an aborted transaction.
     """
 
     first: int
@@ -49,6 +55,9 @@ class Batch:
     has_delete_horizon: bool = False
     opens_segment: bool = False
     codec: str = ""
+    producer: int = -1
+    is_transactional: bool = False
+    is_abort: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -80,7 +89,8 @@ def batches_of(data: bytes) -> Iterator[Batch]:
     """
     at = 0
     while at + _HEADER.size <= len(data):
-        first, length, _, magic, _, attributes, delta, _, newest, _, _, _, count = _HEADER.unpack_from(data, at)
+        fields = _HEADER.unpack_from(data, at)
+        first, length, _, magic, _, attributes, delta, _, newest, producer, _, _, count = fields
         if magic != 2:
             raise UnsafeState(
                 f"record batch at offset {first}",
@@ -91,9 +101,35 @@ def batches_of(data: bytes) -> Iterator[Batch]:
         if at + _LENGTH_COUNTS_FROM + length > len(data):
             return
         is_control, has_horizon = bool(attributes & _CONTROL), bool(attributes & _DELETE_HORIZON)
-        codec = CODECS[attributes & _CODEC]
-        yield Batch(first, first + delta, count, newest, is_control, has_horizon, codec=codec)
+        yield Batch(
+            first,
+            first + delta,
+            count,
+            newest,
+            is_control,
+            has_horizon,
+            codec=CODECS[attributes & _CODEC],
+            producer=producer,
+            is_transactional=bool(attributes & _TRANSACTIONAL),
+            is_abort=is_control and _is_abort(data, at + _HEADER.size),
+        )
         at += _LENGTH_COUNTS_FROM + length
+
+
+def _is_abort(data: bytes, at: int) -> bool:
+    """Whether the record of a control batch says that a transaction was aborted (``ControlRecordType``).
+
+    Its key is a version and a type, of two bytes each. Before it stand five fields: the length of the record, the
+    attributes, the deltas of timestamp and offset, and the length of the key.
+
+    :param at: where the record begins.
+    """
+    for _ in range(5):
+        # Attributes are a byte whose first bit is not set, so they end like a varint of one byte.
+        while data[at] & 0x80:
+            at += 1
+        at += 1
+    return bool(_CONTROL_KEY.unpack_from(data, at)[1] == _ABORT)
 
 
 def usual_codec(batches: Iterable[Batch]) -> str:

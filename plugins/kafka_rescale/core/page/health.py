@@ -9,7 +9,7 @@ from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.values import Value
-from kafka_rescale.core.verify.report import is_about, remedy_of_misrouted
+from kafka_rescale.core.verify.report import is_about, remedy_beside_copies
 
 
 class State(StrEnum):
@@ -94,8 +94,11 @@ def _wrong(control: ControlState, now_ms: int, max_pause_seconds: float) -> tupl
         return None
     plan = journal.plan
     if control.report.get("passed") is False and is_about(control.report, journal):
-        if remedy := remedy_of_misrouted(control.report):
-            return Level.BAD, f"The verification has found misrouted records: let {plan.green} run. {remedy}"
+        if remedy := remedy_beside_copies(control.report):
+            return (
+                Level.BAD,
+                f"The verification has findings, none about the copies: let {plan.green} run. {remedy}",
+            )
         return Level.BAD, f"The verification has findings: stop {plan.green}, and look at its report."
     if journal.phase is Phase.ROLLED_BACK:
         text = "The last expansion was rolled back; trigger it again to go on with its copies."

@@ -20,6 +20,7 @@ from kafka_rescale.core.page.topology_graph import Graph, topology_graph
 from kafka_rescale.core.plan.not_copied import told_not_copied
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.values import Value
+from kafka_rescale.core.verify.aborted import told_aborted
 from kafka_rescale.core.verify.key_distribution import KeyDistribution, key_distributions
 from kafka_rescale.core.verify.promotable import proven_until
 from kafka_rescale.core.verify.proof import Proof as CopiesProof
@@ -47,6 +48,7 @@ class Proof(Value):
     :param current: whether the report belongs to the plan of the journal.
     :param accepted: how many findings a user has accepted.
     :param not_copied: which stores were neither copied nor compared, and why, in a sentence; empty if all were.
+    :param aborted: what the new generation has aborted since the promotion, in sentences; empty if nothing.
     """
 
     passed: bool
@@ -58,6 +60,7 @@ class Proof(Value):
     findings: int
     accepted: int = 0
     not_copied: str = ""
+    aborted: str = ""
 
 
 class ProvenBefore(Value):
@@ -213,6 +216,7 @@ def _lags_now(result: JobResult) -> tuple[TopicLags, ...]:
 
 def _proof(report: Report, *, is_current: bool) -> Proof:
     failures = sum(sum(s.failures.values()) for s in report.stores)
+    lost = report.aborted.lost if report.aborted else 0
     return Proof(
         passed=report.passed,
         current=is_current,
@@ -220,7 +224,8 @@ def _proof(report: Report, *, is_current: bool) -> Proof:
         seconds=report.seconds,
         stores=len(report.stores),
         entries=sum(s.green.live for s in report.stores),
-        findings=failures + len(report.start_offsets) + sum(i.misrouted for i in report.inputs),
+        findings=failures + len(report.start_offsets) + sum(i.misrouted for i in report.inputs) + lost,
         accepted=len(report.acceptances),
         not_copied=told_not_copied(report.not_copied),
+        aborted=told_aborted(report.aborted) if report.aborted else "",
     )

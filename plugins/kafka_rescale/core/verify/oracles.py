@@ -29,6 +29,7 @@ class Oracle(StrEnum):
     DUPLICATES = "duplicates"
     VERSIONS = "versions"
     PRIMARY_PARTITION = "primary partition"
+    ABORTED = "aborted"
 
 
 MEANING: dict[Oracle, str] = {
@@ -43,6 +44,7 @@ MEANING: dict[Oracle, str] = {
     Oracle.SEQUENCE: "the records of a key have the same order on both sides",
     Oracle.DUPLICATES: "green has no record more often than blue's log",
     Oracle.VERSIONS: "every version that compaction had to keep is on both sides",
+    Oracle.ABORTED: "what green wrote in transactions that were aborted, it has written again",
     Oracle.PRIMARY_PARTITION: "every foreign-key subscription names the partition of its primary key",
 }
 

@@ -13,6 +13,7 @@ from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.values import Value
+from kafka_rescale.core.verify.aborted import Aborted, remedy_of_lost
 from kafka_rescale.core.verify.misrouted import InputReport, remedy_of
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle, printable
 
@@ -134,6 +135,7 @@ class Report(Value):
     :param acceptances: accepted findings, each with the person and the reason.
     :param compared_before: stores that were compared before the promotion, up to blue's last record.
     :param not_copied: stores that have no changelog, so that nothing of them was copied, and nothing compared.
+    :param aborted: what green has lost by itself since the promotion; None if this was not looked for.
     """
 
     application: str
@@ -152,20 +154,23 @@ class Report(Value):
     promotion: str = ""
     compared_before: tuple[str, ...] = ()
     not_copied: tuple[str, ...] = Field(default=(), exclude_if=lambda stores: not stores)
+    aborted: Aborted | None = Field(default=None, exclude_if=lambda found: not found)
 
     @property
     def findings(self) -> tuple[KeyFinding, ...]:
         """All listed findings; at most ``MAX_FINDINGS`` per store and oracle."""
-        return (*self.start_offsets, *self.misrouted, *(f for s in self.stores for f in s.findings))
+        return (*self.start_offsets, *self.misrouted, *self.lost, *(f for s in self.stores for f in s.findings))
 
     @property
     def compared(self) -> dict[str, int]:
-        """The names of the findings about stores and start offsets, each with the number of violations."""
+        """The names of the findings that the report alone tells, each with the number of violations."""
         stores = compared_stores(self.stores)
         started = {
             _named(START_OFFSETS, [f.model_dump_json() for f in self.start_offsets]): len(self.start_offsets)
         }
-        return {**(started if self.start_offsets else {}), **stores}
+        aborted = self.aborted.topics if self.aborted else ()
+        lost = {str(f): s.records for each in aborted for f, s in zip(each.findings, each.spans, strict=True)}
+        return {**(started if self.start_offsets else {}), **stores, **lost}
 
     def concluded(self, acceptances: Acceptances) -> Report:
         """Return the report with its verdict, which takes accepted findings into account."""
@@ -189,6 +194,21 @@ class Report(Value):
             )
             for i in self.inputs
             for m in i.first
+        )
+
+    @property
+    def lost(self) -> tuple[KeyFinding, ...]:
+        """The first records of every topic that green has lost by itself."""
+        return tuple(
+            KeyFinding(
+                oracle=Oracle.ABORTED,
+                subject=f"{each.topic}-{r.partition}",
+                detail=f"offset {r.offset}, timestamp {r.timestamp_ms}: aborted, and not written again",
+                key=r.key,
+                text=printable(bytes.fromhex(r.key)),
+            )
+            for each in (self.aborted.topics if self.aborted else ())
+            for r in each.first
         )
 
 
@@ -237,16 +257,22 @@ def is_about(report: Mapping[str, object], journal: Journal) -> bool:
     return report.get("promotion") == journal.promotion
 
 
-def remedy_of_misrouted(report: Mapping[str, object]) -> str:
-    """Return what a person does about a report's findings if all are misrouted records; else an empty text.
+def remedy_beside_copies(report: Mapping[str, object]) -> str:
+    """Return what a person does about a report's findings if none is about the copies; else an empty text.
 
-    Green's copies are whole then, and it goes on. After any other finding, it has to be stopped first.
+    They are misrouted records, or records that green has lost by itself. Green's copies are whole then, and it
+    goes on. After any other finding, it has to be stopped first.
 
     :param report: a report with findings, as the control topic has it.
     """
     named, inputs = report.get("unaccepted"), report.get("inputs")
     if not isinstance(named, Sequence) or not isinstance(inputs, Sequence):
         return ""
-    found = [each for each in map(InputReport.model_validate, inputs) if each.findings]
-    misrouted = {str(finding) for each in found for finding in each.findings}
-    return " ".join(map(remedy_of, found)) if named and misrouted.issuperset(named) else ""
+    misrouted = [each for each in map(InputReport.model_validate, inputs) if each.findings]
+    aborted = Aborted.model_validate(report.get("aborted") or {})
+    lost = [each for each in aborted.topics if each.findings]
+    beside = {str(finding) for each in misrouted for finding in each.findings}
+    beside |= {str(finding) for each in lost for finding in each.findings}
+    if not named or not beside.issuperset(named):
+        return ""
+    return " ".join([*map(remedy_of, misrouted), *([remedy_of_lost(lost)] if lost else [])])

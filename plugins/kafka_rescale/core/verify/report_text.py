@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kafka_rescale.core.plan.not_copied import told_not_copied
+from kafka_rescale.core.verify.aborted import told_aborted
 from kafka_rescale.core.verify.misrouted import InputReport
 from kafka_rescale.core.verify.oracles import MEANING, KeyFinding, Oracle
 from kafka_rescale.core.verify.proof import Proof
@@ -25,7 +26,15 @@ def render(report: Report) -> str:
         _stores(report.stores),
     )
     inputs = [_input(each) for each in report.inputs]
-    parts = [*head, *inputs, *_acceptable(report), *(_partitions(s) for s in report.stores), *_findings(report)]
+    aborted = [f"\n{text}." for text in [told_aborted(report.aborted) if report.aborted else ""] if text]
+    parts = [
+        *head,
+        *inputs,
+        *aborted,
+        *_acceptable(report),
+        *(_partitions(s) for s in report.stores),
+        *_findings(report),
+    ]
     return "\n".join(parts)
 
 
@@ -111,6 +120,8 @@ def _findings(report: Report) -> list[str]:
     counts: dict[Oracle, int] = {Oracle.START_OFFSETS: len(report.start_offsets)} if report.start_offsets else {}
     if misrouted := sum(i.misrouted for i in report.inputs):
         counts[Oracle.MISROUTED] = misrouted
+    if report.aborted and report.aborted.lost:
+        counts[Oracle.ABORTED] = report.aborted.lost
     for store in report.stores:
         for oracle, count in store.failures.items():
             counts[oracle] = counts.get(oracle, 0) + count

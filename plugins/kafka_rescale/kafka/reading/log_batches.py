@@ -36,17 +36,21 @@ def log_batches(connection: KafkaConnection, topic: str, partition: int, start: 
     :raises Outage: the leader doesn't answer.
     :raises InvalidInput: reading is not allowed.
     """
-    at = TopicPartition(topic, partition)
-    is_cut = False
     with admin_client(connection) as client:
-        while start < end:
-            data = fetch_answer(client, at, start)
-            found = [b for b in batches_of(data) if b.last >= start]
-            if not found:
-                return
-            found[0] = replace(found[0], opens_segment=not is_cut)
-            yield from (b for b in found if b.first < end)
-            start, is_cut = found[-1].last + 1, ends_within_batch(data)
+        yield from batches_between(client, TopicPartition(topic, partition), start, end)
+
+
+def batches_between(client: Any, at: TopicPartition, start: int, end: int) -> Iterator[Batch]:
+    """Yield the batches of a partition as ``log_batches`` does, by a client that reads several partitions."""
+    is_cut = False
+    while start < end:
+        data = fetch_answer(client, at, start)
+        found = [b for b in batches_of(data) if b.last >= start]
+        if not found:
+            return
+        found[0] = replace(found[0], opens_segment=not is_cut)
+        yield from (b for b in found if b.first < end)
+        start, is_cut = found[-1].last + 1, ends_within_batch(data)
 
 
 def fetch_answer(

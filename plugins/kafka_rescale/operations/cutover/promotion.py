@@ -11,6 +11,7 @@ from kafka_rescale.core.verify.misrouted import grown_by_key
 from kafka_rescale.core.verify.start_offsets import input_starts
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.reading.range_reader import read_ranges
+from kafka_rescale.operations.cutover.first_output import outputs_now
 from kafka_rescale.operations.expansion.rescale import Rescale, blue
 
 
@@ -30,7 +31,7 @@ def green_offsets(
 ) -> tuple[PartitionOffsets, dict[str, PartitionOffsets]]:
     """Return the log starts of green's topics, and what the journal keeps about green.
 
-    That is the ends of its topics, and the offsets that it starts from.
+    That is the ends of its topics, those of the outputs, and the offsets that it starts from.
 
     :param seconds: how long the last transactions on these topics may take to end.
     """
@@ -42,7 +43,7 @@ def green_offsets(
     begins = rescale.admin.begin_offsets(targets)
     carried = {m.target: begins[m.target] for m in plan.repartitions}
     start = {**input_starts(plan.inputs, journal.captured.committed), **carried}
-    return begins, {"green_ends": ends, "green_start": start}
+    return begins, {"green_ends": ends, "output_ends": outputs_now(rescale), "green_start": start}
 
 
 def _assert_counts(rescale: Rescale, plan: Plan) -> None:

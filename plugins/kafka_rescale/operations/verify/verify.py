@@ -27,6 +27,7 @@ from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
 from kafka_rescale.kafka.copy.fences import green_now
 from kafka_rescale.kafka.reading.misrouted import NOTHING_ACCEPTED, look_for_misrouted
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
+from kafka_rescale.operations.verify.aborted import look_for_aborted
 from kafka_rescale.operations.verify.readings import Readings
 from kafka_rescale.operations.verify.stores import compare_as_planned, compare_each
 from kafka_rescale.spark.verify.compare import compare_stores
@@ -97,6 +98,7 @@ def compare_expansion(
         committed=admin.committed(plan.green, {topic: len(of) for topic, of in journal.green_start.items()}),
     )
     inputs = look_for_misrouted(connection, journal, acceptances)
+    aborted = look_for_aborted(connection, journal)
     left = {move.store: move for move in plan.changelogs if move.store not in before}
     readings = Readings()
 
@@ -133,6 +135,7 @@ def compare_expansion(
         compared_before=tuple(before),
         not_copied=plan.not_copied,
         inputs=inputs,
+        aborted=aborted,
     )
     return report.concluded(acceptances)
 

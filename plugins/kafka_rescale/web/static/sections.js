@@ -140,6 +140,7 @@ export function proofSection() {
     const head = el("p", {}, badge(proof.passed ? "good" : "bad", verdict), ` ${whole(proof.entries)} live entries of ${proof.stores} stores compared in ${duration(proof.seconds)}, ${moment(proof.as_of_ms)}.`,
       proof.accepted ? ` ${whole(proof.accepted)} findings were accepted by a person.` : "",
       proof.not_copied ? ` ${proof.not_copied}.` : "",
+      proof.aborted ? ` ${proof.aborted}.` : "",
       proof.current ? "" : " This is the report of an earlier expansion.");
     if (!report?.stores) return [before, head].filter(Boolean);
     const holder = el("div", {});
@@ -171,7 +172,8 @@ function reportOf(report, state, redraw) {
   const inputs = report.inputs.map((i) => [i.topic, whole(i.records), i.misrouted ? badge("bad", whole(i.misrouted)) : "0", whole(i.accepted ?? 0)]);
   const accepted = (report.acceptances ?? []).map((a) => [a.finding, whole(a.records), a.by, moment(a.at_ms), a.reason]);
   const unaccepted = report.unaccepted ?? [];
-  const found = [...report.start_offsets, ...report.stores.flatMap((s) => s.findings)];
+  const lost = (report.aborted?.topics ?? []).flatMap((t) => t.first.map((r) => ({ oracle: "aborted", subject: `${t.topic}-${r.partition}`, key: r.key, detail: `offset ${whole(r.offset)}: not written again` })));
+  const found = [...report.start_offsets, ...lost, ...report.stores.flatMap((s) => s.findings)];
   const chosen = report.stores.find((s) => s.store === state.store) ?? report.stores[0];
   const row = (i) => { const p = chosen.partitions[i]; return [`${p.partition}`, whole(p.blue_live), whole(p.green_live), p.blue_hash, p.green_hash, p.blue_hash === p.green_hash ? "=" : badge("bad", "differs")]; };
   return [

@@ -1,0 +1,85 @@
+"""Reading green's aborted transactions: the headers of all batches, and the records only where it has aborted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from typing import Any
+
+import kafka
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.verify.aborted import AbortedReport
+from kafka_rescale.core.verify.transactions import Transactions, Written, aborted_report
+from kafka_rescale.kafka.admin.group_members import asked
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.reading.log_batches import batches_between
+from kafka_rescale.kafka.reading.range_reader import read_ranges
+
+Logs = Mapping[TopicPartition, Transactions]
+
+
+def read_transactions(
+    connection: KafkaConnection, logs: Logs, begins: PartitionOffsets, ends: PartitionOffsets, *, seconds: float
+) -> tuple[str, ...]:
+    """Read the batches of logs from their positions on.
+
+    :param begins: log start offsets. Retention and Kafka Streams' purges may have passed a position.
+    :param ends: their ends (exclusive), as a ``read_uncommitted`` reader sees them.
+    :param seconds: how long to read. A partition that has been begun is read to its end.
+    :returns: the partitions that were not read.
+    :raises Outage: a leader doesn't answer.
+    :raises InvalidInput: reading a topic is not allowed.
+    """
+    deadline = time.monotonic() + seconds
+
+    def read(client: Any) -> tuple[str, ...]:
+        unread: list[str] = []
+        for (topic, partition), log in logs.items():
+            end = ends.get(topic, {}).get(partition, 0)
+            start = max(log.position, begins.get(topic, {}).get(partition, 0))
+            if start >= end:
+                continue
+            if time.monotonic() > deadline:
+                unread.append(f"{topic}-{partition}")
+                continue
+            for batch in batches_between(client, kafka.TopicPartition(topic, partition), start, end):
+                log.take(batch)
+        return tuple(unread)
+
+    return asked(connection, "the transactions of the new generation", read)
+
+
+def aborted_reports(
+    connection: KafkaConnection, logs: Logs, judged: PartitionOffsets
+) -> tuple[AbortedReport, ...]:
+    """Return the reports of the topics that have aborted records.
+
+    :param judged: see ``aborted_report``, by topic.
+    :raises ClusterOutage: the brokers don't answer.
+    """
+    by_topic: dict[str, dict[int, Transactions]] = {}
+    for (topic, partition), log in logs.items():
+        by_topic.setdefault(topic, {})[partition] = log
+    return tuple(
+        aborted_report(topic, of, _written(connection, topic, of), judged.get(topic, {}))
+        for topic, of in by_topic.items()
+        if any(log.aborted for log in of.values())
+    )
+
+
+def _written(connection: KafkaConnection, topic: str, logs: Mapping[int, Transactions]) -> Iterator[Written]:
+    """Yield the records of the partitions with aborted ones, up to where their batches were read."""
+    aborted = {partition: log.first_aborted for partition, log in logs.items()}
+    ranges = {p: (first, logs[p].position) for p, first in aborted.items() if first is not None}
+    for message in read_ranges(connection, topic, ranges, may_be_deleted=True, committed=False):
+        key, value = message.key(), message.value()
+        yield Written(
+            message.partition() or 0,
+            message.offset() or 0,
+            message.timestamp()[1],
+            key.encode() if isinstance(key, str) else key,
+            b"" if value is None else blake2b(value if isinstance(value, bytes) else value.encode()).digest(),
+        )

@@ -1,0 +1,122 @@
+"""Has green lost records by itself, in transactions that were aborted?
+
+While its tasks restore, Kafka Streams may still abort. What it has aborted, it has written again only when it has
+processed its inputs. So this waits until green has processed all records that were in its inputs at one moment.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
+from kafka_rescale.core.values import listed
+from kafka_rescale.core.verify.aborted import Aborted
+from kafka_rescale.core.verify.transactions import Transactions
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.reading.remaining import with_records
+from kafka_rescale.kafka.verify.aborted import aborted_reports, read_transactions
+
+log = logging.getLogger(__name__)
+
+ROUNDS = 3
+READING_SECONDS = 300.0
+WAITING_SECONDS = 1800.0
+STILL_SECONDS = 120.0
+"""How long green may commit nothing before this gives up waiting for it. Then what is not known is told."""
+TELL_SECONDS, POLL_SECONDS = 20.0, 0.5
+
+
+def look_for_aborted(
+    connection: KafkaConnection, journal: Journal, *, still_seconds: float = STILL_SECONDS
+) -> Aborted:
+    """Look for records since the promotion that green wrote in aborted transactions, and has not written again.
+
+    At once if green has used no transaction.
+
+    :raises Outage: the brokers don't answer.
+    """
+    return _Look(connection, journal, still_seconds).result()
+
+
+class _Look:
+    def __init__(self, connection: KafkaConnection, journal: Journal, still_seconds: float) -> None:
+        self._connection, self._admin = connection, ClusterAdmin(connection)
+        self._group, self._sources = journal.plan.green, tuple(journal.green_start)
+        self._still_seconds = still_seconds
+        self._logs = {
+            (topic, partition): Transactions(end)
+            for topic, ends in {**journal.green_ends, **journal.output_ends}.items()
+            for partition, end in ends.items()
+        }
+        self._unread: tuple[str, ...] = ()
+
+    def result(self) -> Aborted:
+        self._read()
+        if not any(each.are_used for each in self._logs.values()):
+            return Aborted(unread=self._unread)
+        unprocessed: tuple[str, ...] = ()
+        for _ in range(ROUNDS):
+            judged = self._positions()
+            unprocessed = self._await_processed()
+            is_decided = self._await_decided()
+            found = aborted_reports(self._connection, self._logs, judged if is_decided and not unprocessed else {})
+            if unprocessed or not any(each.undecided for each in found):
+                break
+        return Aborted(topics=found, unprocessed=unprocessed[:10], unread=self._unread[:10])
+
+    def _read(self) -> None:
+        topics = {topic for topic, _ in self._logs}
+        present = topics - self._admin.absent_of(topics)
+        ends = self._admin.end_offsets(present, read_committed=False)
+        begins = self._admin.begin_offsets(present)
+        self._unread = read_transactions(self._connection, self._logs, begins, ends, seconds=READING_SECONDS)
+
+    def _positions(self) -> PartitionOffsets:
+        found: PartitionOffsets = {}
+        for (topic, partition), each in self._logs.items():
+            found.setdefault(topic, {})[partition] = each.position
+        return found
+
+    def _await_processed(self) -> tuple[str, ...]:
+        """Wait until green has processed what its inputs have now; return the partitions that it has not."""
+        ends = self._admin.end_offsets(self._sources)
+        counts = {topic: len(of) for topic, of in ends.items()}
+        began = moved = time.monotonic()
+        told, before = began, PartitionOffsets()
+        while True:
+            committed = self._admin.committed(self._group, counts)
+            left = tuple(f"{topic}-{p}" for topic, p in self._unprocessed(committed, ends))
+            now = time.monotonic()
+            moved, before = (now, committed) if committed != before else (moved, before)
+            is_over = now - moved > self._still_seconds or now - began > WAITING_SECONDS
+            if not left or is_over or not self._admin.describe_group(self._group).is_live:
+                return left
+            if now - told > TELL_SECONDS:
+                told = now
+                log.info("waiting for %s to process what its inputs had: %s", self._group, listed(left))
+            time.sleep(POLL_SECONDS)
+
+    def _unprocessed(self, committed: PartitionOffsets, ends: PartitionOffsets) -> list[tuple[str, int]]:
+        ranges = {
+            (topic, partition): (committed.get(topic, {}).get(partition), end)
+            for topic, of in ends.items()
+            for partition, end in of.items()
+        }
+        return sorted(with_records(self._connection, ranges))
+
+    def _await_decided(self) -> bool:
+        """Read on until every transaction that is open now has ended; return whether that came in time.
+
+        A coordinator writes a transaction's markers behind its answer. So what green has committed may still seem
+        to be open.
+        """
+        self._read()
+        now, began = self._positions(), time.monotonic()
+        while any((o := each.open_since) is not None and o < now[t][p] for (t, p), each in self._logs.items()):
+            if time.monotonic() - began > self._still_seconds:
+                return False
+            time.sleep(POLL_SECONDS)
+            self._read()
+        return True
