@@ -226,8 +226,9 @@ def _verify(of: Patterns) -> Permissions:
     yield of.internal, (READ, Operation.DESCRIBE_CONFIGS)
     # Verify searches inputs for records in the partitions of the old count, and asks whether green has processed
     # what they have. It searches the outputs for what green has aborted.
-    for _, topic in of.inputs():
-        yield topic, (READ, Operation.DESCRIBE_CONFIGS)
+    for declared, topic in of.inputs():
+        is_searched = declared is not None and declared.policy is InputPolicy.PAUSED
+        yield topic, (READ, Operation.DESCRIBE_CONFIGS) if is_searched else (READ,)
     for topic in of.successors():
         yield topic, (READ,)
     for _, topic in of.outputs():
