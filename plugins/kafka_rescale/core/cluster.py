@@ -104,6 +104,17 @@ class GroupDescription:
         return bool(self.members)
 
 
+class Habit(NamedTuple):
+    """How a topic is written.
+
+    :param codec: the codec of most records; empty if most have none, or if there are no records.
+    :param in_transactions: whether any record belongs to a transaction.
+    """
+
+    codec: str = ""
+    in_transactions: bool = False
+
+
 @dataclass(frozen=True)
 class ClusterDescription:
     """Everything on the cluster that preflight and plan look at.
@@ -113,7 +124,7 @@ class ClusterDescription:
     :param committed: the running generation's committed offsets (next offset to read).
     :param begins: log start offsets.
     :param ends: end offsets as a ``read_committed`` reader sees them.
-    :param codecs: codecs of topics whose records are compressed, as far as preflight has looked.
+    :param habits: how topics are written, as far as preflight has looked.
     :param disks: what the brokers tell about their disks, as far as preflight has looked.
     :param abilities: what the brokers can do, as far as preflight has looked.
     """
@@ -125,6 +136,6 @@ class ClusterDescription:
     committed: Offsets = field(default_factory=dict)
     begins: Offsets = field(default_factory=dict)
     ends: Offsets = field(default_factory=dict)
-    codecs: Mapping[str, str] = field(default_factory=dict)
+    habits: Mapping[str, Habit] = field(default_factory=dict)
     disks: Disks = Disks()
     abilities: Abilities = Abilities()

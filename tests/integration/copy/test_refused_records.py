@@ -23,7 +23,7 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.bridging import prepare
 from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.units import units_of
-from kafka_rescale.kafka.reading.codecs import codecs_of
+from kafka_rescale.kafka.reading.habits import habits_of
 
 from testbed.broker import EmbeddedBroker
 from tests.integration import copy_helpers
@@ -211,13 +211,13 @@ def test_what_fits_compressed_only_is_copied_with_the_codec_of_its_source(
     with pytest.raises(UnsafeState, match=rf"^topic {move.source} partition \d offset \d: found a record of 3000"):
         copy(connection, planned(move), move)
     admin = ClusterAdmin(connection)
-    found = codecs_of(connection, admin.begin_offsets([move.source]), admin.end_offsets([move.source]))
-    assert found == {move.source: codec}
+    found = habits_of(connection, admin.begin_offsets([move.source]), admin.end_offsets([move.source]))
+    assert found == {move.source: (codec, False)}
     compressed = move.model_copy(update={"compression": codec})
     copy(connection, planned(compressed), compressed)
     assert sum(map(len, read(connection, move.target).values())) == 6
-    assert codecs_of(connection, admin.begin_offsets([move.target]), admin.end_offsets([move.target])) == {
-        move.target: codec
+    assert habits_of(connection, admin.begin_offsets([move.target]), admin.end_offsets([move.target])) == {
+        move.target: (codec, True)
     }
 
 
@@ -250,7 +250,9 @@ def test_topics_without_compression_or_records_have_no_codec(connection: KafkaCo
     made(connection, move)
     put(connection, move, [Record(b"k%d" % i, b"v", now_ms()) for i in range(6)])
     admin, topics = ClusterAdmin(connection), [move.source, move.target]
-    assert codecs_of(connection, admin.begin_offsets(topics), admin.end_offsets(topics)) == {}
+    assert habits_of(connection, admin.begin_offsets(topics), admin.end_offsets(topics)) == {
+        move.source: ("", False)
+    }
 
 
 def test_the_codec_of_the_connection_goes_first(connection: KafkaConnection, unique: str) -> None:
@@ -260,8 +262,8 @@ def test_the_codec_of_the_connection_goes_first(connection: KafkaConnection, uni
     put(connection, move, [Record(b"k%d" % i, b"v" * 1000, now_ms()) for i in range(6)])
     copy(declared, planned(move), move)
     admin = ClusterAdmin(connection)
-    found = codecs_of(connection, admin.begin_offsets([move.target]), admin.end_offsets([move.target]))
-    assert found == {move.target: "lz4"}
+    found = habits_of(connection, admin.begin_offsets([move.target]), admin.end_offsets([move.target]))
+    assert found == {move.target: ("lz4", True)}
 
 
 class TestPreflight:

@@ -69,7 +69,7 @@ def plan_of_shop() -> Plan:
         (Role.VERIFY, TOPIC, "shop-g2-per-customer-changelog", {"Read", "DescribeConfigs"}),
         (Role.VERIFY, TOPIC, "customers", {"Read", "DescribeConfigs"}),
         (Role.VERIFY, TOPIC, "orders", {"Read"}),
-            (Role.VERIFY, TOPIC, "totals", {"Read"}),
+        (Role.VERIFY, TOPIC, "totals", {"Read"}),
         (Role.VERIFY, TRANSACTIONAL_ID, "kafka-rescale-shop/report", {"Write"}),
         (Role.VERIFY, TRANSACTIONAL_ID, "kafka-rescale-shop", set()),
     ],

@@ -1,4 +1,4 @@
-"""What a person is told before an application of the streams protocol is pre-warmed."""
+"""What a person is told before an application is pre-warmed, or starts without that."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.cluster import Disks, GroupDescription, LogDir
+from kafka_rescale.core.cluster import Disks, GroupDescription, Habit, LogDir
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.preflight.check import check, messages
@@ -50,6 +50,35 @@ def test_a_size_that_no_broker_tells_is_not_guessed() -> None:
 )
 def test_nothing_is_told_where_nothing_of_that_happens(lifecycle: dict[str, Any], group: GroupDescription) -> None:
     assert told(given(lifecycle, group)) == []
+
+
+CLASSIC = GroupDescription(NAME, "Stable", ("a", "b"), "classic", processes=2)
+HELD = {**SHELL, "start_held": "true"}
+
+
+def hints(
+    lifecycle: dict[str, Any], *, group: GroupDescription = CLASSIC, in_transactions: bool = True
+) -> list[str]:
+    made = given(lifecycle, group)
+    habits = {move.source: Habit("", in_transactions) for move in made.plan.changelogs}
+    found = messages(replace(made, cluster=replace(made.cluster, habits=habits)))
+    return [text for text in found if "may lose records" in text]
+
+
+def test_instances_that_start_one_after_the_other_with_transactions_are_hinted_at() -> None:
+    [text] = hints(SHELL)
+    assert f"{NAME}-g2: its 2 instances start without local state" in text
+    assert "`start_gated` or `start_held` in `lifecycle:` prevents it" in text
+
+
+@pytest.mark.parametrize("lifecycle", [GATED, HELD])
+def test_instances_that_join_at_once_need_no_hint(lifecycle: dict[str, Any]) -> None:
+    assert hints(lifecycle) == []
+
+
+def test_without_transactions_or_with_one_instance_there_is_no_hint() -> None:
+    assert hints(SHELL, in_transactions=False) == []
+    assert hints(SHELL, group=replace(CLASSIC, processes=1)) == []
 
 
 def refused(of: Situation) -> list[str]:

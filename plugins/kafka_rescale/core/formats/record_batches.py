@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kafka_rescale.core.cluster import Habit
 from kafka_rescale.core.errors import UnsafeState
 
 # baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp,
@@ -132,13 +133,14 @@ def _is_abort(data: bytes, at: int) -> bool:
     return bool(_CONTROL_KEY.unpack_from(data, at)[1] == _ABORT)
 
 
-def usual_codec(batches: Iterable[Batch]) -> str:
-    """Return the codec of most records of these batches. Empty if most have none, or there are no records."""
-    records = Counter[str]()
+def habit_of(batches: Iterable[Batch]) -> Habit:
+    """Return how some batches of a topic were written."""
+    records, in_transactions = Counter[str](), False
     for batch in batches:
         if not batch.is_control:
             records[batch.codec] += batch.records
-    return max(records, key=lambda codec: records[codec], default="")
+            in_transactions |= batch.is_transactional
+    return Habit(max(records, key=lambda codec: records[codec], default=""), in_transactions)
 
 
 def ends_within_batch(data: bytes) -> bool:

@@ -39,7 +39,7 @@ from kafka_rescale.core.preflight.other_readers import endangered_readers, reade
 from kafka_rescale.core.preflight.partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight.patterns import topics_of_patterns
 from kafka_rescale.core.preflight.prewarming import prewarmed_by_a_person, prewarming_messages
-from kafka_rescale.core.preflight.requests import transaction_messages, unknown_requests
+from kafka_rescale.core.preflight.requests import lost_record_messages, transaction_messages, unknown_requests
 from kafka_rescale.core.preflight.running import (
     conflicting_target,
     lag_messages,
@@ -165,5 +165,6 @@ def messages(situation: Situation) -> list[str]:
         *unchecked_declarations(situation),
         *disk_messages(situation),
         *transaction_messages(situation),
+        *lost_record_messages(situation),
         *standstill(situation.deployment, situation.blue),
     ]

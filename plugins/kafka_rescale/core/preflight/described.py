@@ -200,5 +200,5 @@ class Described(Target):
             renamed=self.renamed,
             earlier=self.grown,
             grown_from=self.grown_from,
-            codecs=self.cluster.codecs,
+            codecs={topic: habit.codec for topic, habit in self.cluster.habits.items()},
         )

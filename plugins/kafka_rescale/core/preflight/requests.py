@@ -66,6 +66,25 @@ def transaction_messages(situation: Situation) -> Iterator[str]:
         )
 
 
+def lost_record_messages(situation: Situation) -> Iterator[str]:
+    """Yield a hint if the start of several instances may let Kafka Streams lose records by itself.
+
+    That takes exactly-once, and tasks that move while they restore, because an instance joins after another.
+    """
+    group, plan, lifecycle = situation.cluster.group, situation.plan, situation.application.lifecycle
+    written = {topic for topic, habit in situation.cluster.habits.items() if habit.in_transactions}
+    uses_transactions = any(move.source in written for move in plan.moves)
+    is_warm = lifecycle.type == "python" or lifecycle.start_gated is not None or lifecycle.start_held is not None
+    if plan.is_in_place or is_warm or not uses_transactions or group.processes < 2:
+        return
+    yield (
+        f"{situation.green}: its {group.processes} instances start without local state, and use transactions. If "
+        "they join one after the other, tasks move while they restore, and Kafka Streams itself may lose records "
+        "then. `verify` looks for that. `start_gated` or `start_held` in `lifecycle:` prevents it: all instances "
+        "join at once (docs/broker-faults.md)."
+    )
+
+
 def _needed(situation: Situation) -> dict[str, str]:
     plan = situation.plan
     growing = any(stage.grow_outputs for stage in plan.stages) or any(each.grows for each in plan.inputs)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.cluster import Habit
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.plan.plan import Plan
@@ -28,7 +29,7 @@ from kafka_rescale.kafka.admin.log_dirs import read_disks
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.lease import refuse_if_held
 from kafka_rescale.kafka.copy.bridging import ends_of_bridged
-from kafka_rescale.kafka.reading.codecs import codecs_of
+from kafka_rescale.kafka.reading.habits import habits_of
 from kafka_rescale.kafka.reading.sampling import Sampled, record_counts, sample
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.preflight.deployment import deployment_of
@@ -154,10 +155,10 @@ def look_around(
     known = Described(target.application, target.topology, target.target, target.control, cluster)
     names = [*known.green_topics, *(name for name in known.successors().values() if name not in cluster.topics)]
     green = admin.describe_topics(names)
-    sampled, codecs = _sample(known, admin, connection)
+    sampled, habits = _sample(known, admin, connection)
     topics = {**cluster.topics, **green}
     disks = read_disks(connection, {name: topics[name].partitions for name in _on_disk(known) if name in topics})
-    seen = replace(cluster, topics=topics, codecs=codecs, disks=disks, abilities=read_abilities(connection))
+    seen = replace(cluster, topics=topics, habits=habits, disks=disks, abilities=read_abilities(connection))
     known = replace(known, cluster=seen)
     situation = Situation(
         application=known.application,
@@ -192,10 +193,12 @@ def _not_asked(_: Described, __: ClusterAdmin) -> Deployment:
     return NOT_ASKED
 
 
-def _sample(known: Described, admin: ClusterAdmin, connection: KafkaConnection) -> tuple[Sampled, dict[str, str]]:
+def _sample(
+    known: Described, admin: ClusterAdmin, connection: KafkaConnection
+) -> tuple[Sampled, dict[str, Habit]]:
     """Sample topics whose keys decide partitions. An expansion in progress has done that when it began.
 
-    :returns: samples, and the codecs of the topics that are compressed.
+    :returns: samples, and how the topics that are copied are written.
     """
     journal = known.control.journal
     if journal is not None and journal.in_progress:
@@ -207,4 +210,4 @@ def _sample(known: Described, admin: ClusterAdmin, connection: KafkaConnection) 
     begins, ends = admin.begin_offsets(present), admin.end_offsets(present)
     kept = {i.topic for i in known.keyed_inputs()} - known.successors().keys()
     copied = {topic: end for topic, end in ends.items() if topic not in map(known.full_name, kept)}
-    return sample(connection, begins, ends), codecs_of(connection, begins, copied)
+    return sample(connection, begins, ends), habits_of(connection, begins, copied)

@@ -1,4 +1,4 @@
-"""The codecs of topics' records, as their batches tell."""
+"""How topics are written, as their batches tell."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 from kafka.structs import TopicPartition
 
+from kafka_rescale.core.cluster import Habit
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.formats.record_batches import Batch, batches_of, usual_codec
+from kafka_rescale.core.formats.record_batches import Batch, batches_of, habit_of
 from kafka_rescale.kafka.admin.group_members import asked
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.reading.log_batches import fetch_answer
@@ -24,22 +25,22 @@ SECONDS_EACH = 5.0
 SECONDS = 20.0
 
 
-def codecs_of(
+def habits_of(
     connection: KafkaConnection, begins: PartitionOffsets, ends: PartitionOffsets, seconds: float = SECONDS
-) -> dict[str, str]:
-    """Return the codec of each topic that is compressed, by the oldest and newest batches of a few partitions.
+) -> dict[str, Habit]:
+    """Return how each topic is written, by the oldest and newest batches of a few partitions.
 
     :param begins: log start offsets of the topics to look at.
     :param ends: their ends (exclusive).
-    :param seconds: how long to look in all; topics not seen by then count as not compressed.
+    :param seconds: how long to look in all; topics not seen by then have no habits.
     :raises InvalidInput: reading a topic is not allowed.
     """
     filled = {t: [p for p, end in sorted(of.items()) if end > begins[t].get(p, 0)] for t, of in ends.items()}
     deadline = time.monotonic() + seconds
 
-    def usual(client: Any) -> dict[str, str]:
+    def usual(client: Any) -> dict[str, Habit]:
         return {
-            topic: usual_codec(
+            topic: habit_of(
                 batch
                 for partition in partitions[:PARTITIONS]
                 for offset in _offsets(begins[topic].get(partition, 0), ends[topic][partition])
@@ -51,8 +52,7 @@ def codecs_of(
 
     if not any(filled.values()):
         return {}
-    found = asked(connection, "the codecs of topics", usual)
-    return {topic: codec for topic, codec in found.items() if codec}
+    return asked(connection, "how topics are written", usual)
 
 
 def _offsets(begin: int, end: int) -> tuple[int, ...]:
