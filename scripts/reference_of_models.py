@@ -34,11 +34,13 @@ NOTES = {
     "Store.name": "as in the topology",
     "Store.type": "see [store types](application-file.md#store-types); required, except with `changelog: none`",
     "Store.partitioner": "what has decided the partition of its keys",
-    "Store.changelog": "`source`: the topic that it is read from serves as its changelog; `none`: the program "
-    "does not log it, so nothing of it is copied",
+    "Store.changelog": "`own`: a topic of its own; `source`: the topic that it is read from serves as its "
+    "changelog; `none`: the program does not log it, so nothing of it is copied",
     "Repartition.name": "without `-repartition`",
     "Repartition.count": "`start_command`: the program sets it from `{partitions}`; `fixed`: it sets a constant; "
-    "`derived`: it does not set it",
+    "`derived`: it does not set it, so Kafka Streams derives it from the sources; `joined`: it does not set it "
+    "either, and joins the topic with another source of the same sub-topology, whose count the topic gets. After "
+    "`KStream#merge`, which looks alike in the topology, the topic keeps its derived count",
     "Repartition.partitioner": "what decides the partition of its keys",
     "SubTopologySpec.sources": "topics that it reads",
     "SubTopologySpec.stores": "its stores",

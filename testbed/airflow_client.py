@@ -131,6 +131,17 @@ class AirflowClient(AirflowApi):
         """Return what a person is asked: ``subject``, ``body``, ``options``."""
         return dict(self.request("GET", f"{_run(dag_id, run_id)}/taskInstances/{task_id}/-1/hitlDetails"))
 
+    def is_answerable(self, dag_id: str, run_id: str, task_id: str) -> bool:
+        """Whether a task asks a person, and takes the answer.
+
+        Airflow 3.3 fails a try that is answered before its scheduler has heard that it is parked, and then asks
+        again.
+        """
+        task = self.task(dag_id, run_id, task_id)
+        return task["state"] == "awaiting_input" and self._scheduler_has_heard(
+            dag_id, run_id, task_id, task["try_number"]
+        )
+
     def approve(self, dag_id: str, run_id: str, task_id: str) -> None:
         """Answer *Approve*, and return when the task has ended."""
         self._answer(dag_id, run_id, task_id, "Approve")
@@ -189,16 +200,9 @@ class AirflowClient(AirflowApi):
         path = f"{_run(dag_id, run_id)}/taskInstances/{task_id}/-1/hitlDetails"
 
         def ended() -> bool:
-            task = self.task(dag_id, run_id, task_id)
-            # Airflow 3.3 fails a try that is answered before its scheduler has heard that it is parked, and then
-            # asks again.
-            if (
-                task["state"] == "awaiting_input"
-                and self._scheduler_has_heard(dag_id, run_id, task_id, task["try_number"])
-                and not self.request("GET", path)["response_received"]
-            ):
+            if self.is_answerable(dag_id, run_id, task_id) and not self.request("GET", path)["response_received"]:
                 self.request("PATCH", path, {"chosen_options": [option], "params_input": {}})
-            return task["state"] in FINISHED_TASK
+            return self.task(dag_id, run_id, task_id)["state"] in FINISHED_TASK
 
         self.wait(ended, f"{task_id} of {run_id} to end after {option}", 240)
 

@@ -13,6 +13,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from testbed.airflow_api import AirflowApiError
 from tests.support.airflow.airflow_runs import assert_success, failures
 from tests.support.airflow.recorded_notices import told
+from tests.support.airflow.rest_page import approve_as_on_the_page, trigger_as_on_the_page
 from tests.support.airflow.standalone_world import (
     BRIDGED,
     CHAINED,
@@ -165,7 +166,7 @@ def test_a_backfill_beside_a_run_is_refused_by_the_lease(world: World) -> None:
 def test_the_gate_waits_in_the_triggerer_until_the_last_partition_has_come(world: World) -> None:
     """The logs end with transaction markers. A position at the end, past the marker, is no lag."""
     dag = f"gate_probe_{GATED}"
-    run = world.airflow.trigger(dag, {"target": 8, "dry_run": False, "approve_cutover": True})
+    run = trigger_as_on_the_page("Trigger", world.airflow, dag)
     world.airflow.wait_for_task(dag, run, "gate_all", states={"deferred"}, timeout=LIMIT)
     plan = world.control(GATED).read().journal.plan  # type: ignore[union-attr]
     *all_but_one, last = ends(world.client, [m.source for s in plan.stages for m in s.changelogs])
@@ -189,17 +190,16 @@ def test_an_approved_switch_waits_for_its_window_and_hears_the_form_and_the_shel
     assert "the next window begins" in body
     assert "**If nobody answers**, nothing is thrown away. The copies are kept near until" in body
     assert "1. *before the pause*: " in body
-    world.airflow.approve(dag, run, "approve_cutover")
+    assert body in approve_as_on_the_page(world.airflow, dag, run, LIMIT)
     world.airflow.wait_for_task(dag, run, "await_window", states={"deferred"}, timeout=LIMIT)
     assert "The switch waits: the next window begins" in world.shell("status", GATED)
 
     form = f"switch_{GATED}"
-    said = world.airflow.trigger(form, {"action": "postpone", "reason": "a release"})
+    said = trigger_as_on_the_page("Postpone", world.airflow, form)
     assert_success(world.airflow, form, said, LIMIT)
     assert f"({form}/{said}) has postponed it (a release), until a person says" in world.shell("status", GATED)
     late = world.shell("postpone", GATED, "--until", "2099-01-01T00:00", fails=True)
     assert "where `max_wait_seconds` of the file ends the wait" in late
-
     form = f"pace_{GATED}"
     assert_success(world.airflow, form, world.airflow.trigger(form, {"action": "pause"}), LIMIT)
     assert "The switch may begin: " in world.shell("cut-over-now", GATED, "--reason", "it suits")
@@ -252,7 +252,7 @@ def test_a_retirement_without_the_right_name_is_not_even_started(world: World) -
 
 def test_what_was_never_begun_is_not_rolled_back(world: World) -> None:
     dag = f"rollback_{NO_SPARK}"
-    run = world.airflow.trigger(dag)
+    run = trigger_as_on_the_page("Roll back", world.airflow, dag)
     assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "failed"
     assert "found nothing to roll back: no expansion is in progress" in world.airflow.log(dag, run, "roll_back")
 

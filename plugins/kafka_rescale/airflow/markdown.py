@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_rescale.core.expansion.cutover_steps import CutoverStep
@@ -133,17 +133,18 @@ def copied_markdown(results: Mapping[str, Mapping[str, Any]]) -> str:
     return f"Copied: {records:,} records ({size / 1e6:,.1f} MB){snapshots}, {took}."
 
 
-def proven_markdown(result: Mapping[str, Any], now: float) -> str:
+def proven_markdown(result: Mapping[str, Any], now: float, not_copied: Sequence[str]) -> str:
     """Return what the proof has shown, and how old it is; nothing if there were no copies to prove.
 
     :param result: the return value of the task ``prove``.
     :param now: seconds since the epoch.
+    :param not_copied: names of the plan's stores without a changelog, which no proof covers.
     """
     if not result.get("detail"):
         return ""
     age = max(0.0, now - result.get("as_of_ms", 0) / 1000)
     took = f"in {result.get('seconds', 0):,.0f} s"
-    what = "All that is copied" if NOT_COPIED in result["detail"] else "The whole state"
+    what = "All that is copied" if not_copied else "The whole state"
     return (
         f"**{what} was proven {age:,.0f} s ago**, {took}: {result['detail']}. "
         "No promotion goes without this proof."

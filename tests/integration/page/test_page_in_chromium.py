@@ -10,10 +10,23 @@ import pytest
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 from kafka_rescale.airflow.page_path import PREFIX
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Phase
 
 from tests.support.airflow.per_dag_auth import token_of
 from tests.support.page.browser import Complaints, chromium
-from tests.support.page.page_contents import MadeSource, World, complete, copying, paused, proven, quiet, waiting
+from tests.support.page.page_contents import (
+    MadeSource,
+    World,
+    complete,
+    control,
+    copying,
+    paused,
+    progress,
+    proven,
+    quiet,
+    waiting,
+)
 from tests.support.page.page_server import COOKIE, SETTINGS, mounted, served
 
 if TYPE_CHECKING:
@@ -122,6 +135,20 @@ def test_an_expansion_is_followed_without_reloading(open_page: Open, source: Mad
     page.locator("#distribution canvas.bars").first.wait_for()
     assert page.locator(".node.working").count() == 0
     assert page.locator("#cutover").is_hidden(), "there is no cutover to come any more"
+    assert_content(page)
+
+
+def test_a_proof_that_sorts_what_it_has_read_shows_no_time_left(open_page: Open, source: MadeSource) -> None:
+    world = copying("orders")
+    proof = JobResult(job="prove", run="r", attempt=1, state="running", partitions=tuple(progress("t", 4, 0)))
+    source.worlds["orders"] = replace(world, control=control(world, Phase.WARMING, [proof]))
+    page = open_page(of("orders"))
+    row = page.locator("#progress tr", has_text="100 % read")
+    row.wait_for()
+    assert row.locator("th, td").nth(5).inner_text() == "–"
+    known = proof.model_copy(update={"seconds_left": 75.0})
+    source.worlds["orders"] = replace(world, control=control(world, Phase.WARMING, [known]))
+    row.get_by_text("1 min 15 s").wait_for()
     assert_content(page)
 
 

@@ -134,6 +134,20 @@ def test_who_approves_the_cutover_reads_the_verdict_first(monkeypatch: pytest.Mo
     assert "(/plugin/kafka-rescale/kafka-rescale/?application=orders)" in page
 
 
+@pytest.mark.parametrize(
+    ("not_copied", "claim"), [((), "**The whole state was proven"), (("seen",), "**All that is copied was proven")]
+)
+def test_the_approval_claims_as_proven_what_the_plan_copies(
+    not_copied: tuple[str, ...], claim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan decides, and not the words of the proof."""
+    stage = Stage(index=1, name="s", subtopology=0, not_copied=not_copied)
+    plan = plan_for("shop").model_copy(update={"stages": (stage,)})
+    proof = {"detail": "3 entries of store not copied: no changelog", "as_of_ms": 0, "seconds": 1.0}
+    results = {"plan": plan.model_dump(mode="json"), "gate_all": {"threshold": 0}, "prove": proof}
+    assert shown_behind(results, monkeypatch)[0].startswith(claim)
+
+
 def test_no_table_of_an_approval_is_wider_than_two_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Airflow shows the approval in a narrow column, beside the list of required actions."""
     results = {"gate_all": {"threshold": 0, "lags": [["a", 0, None]]}}

@@ -14,7 +14,7 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from kafka_rescale.airflow.operators.admin import PlanOperator
 from kafka_rescale.airflow.runs import ID_VARIABLE, airflow_id, airflow_of, owner_is_finished
 from kafka_rescale.core.application.streams import Application
-from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, LeaseHeld
@@ -209,10 +209,32 @@ class TestRunsOfOneName:
         assert (after.airflow, after.epoch) == (OURS, 2), "another holder, and not the same one again"
 
     def test_preflight_refuses_it_as_early(self) -> None:
-        theirs = held(self.NAME, THEIRS)
+        theirs = ControlState(lease=held(self.NAME, THEIRS))
         with pytest.raises(LeaseHeld):
             lease.refuse_if_held("shop", theirs, self.NAME, 1, lambda _: None, OURS)
         lease.refuse_if_held("shop", theirs, self.NAME, 1, lambda _: None, THEIRS)
+
+    @pytest.mark.parametrize(
+        ("phase", "said"),
+        [
+            (None, ""),
+            (Phase.COMPLETE, ""),
+            (Phase.WARMING, ", with an expansion in phase warming"),
+            (Phase.QUIESCING, ", with an expansion in phase quiescing"),
+        ],
+    )
+    def test_who_is_refused_hears_of_the_run_its_target_its_phase_and_where_to_look(
+        self, phase: Phase | None, said: str
+    ) -> None:
+        journal = None if phase is None else Journal(plan=plan_for("shop"), phase=phase)
+        state = ControlState(lease=held(self.NAME), journal=journal)
+        with pytest.raises(LeaseHeld) as refused:
+            lease.refuse_if_held("shop", state, "shell/host/1", 1, lambda _: False)
+        assert str(refused.value) == (
+            f"application 'shop': found a rescale to 8 partitions by {self.NAME} that has not ended{said}; "
+            f"expected no other rescale of it. Wait for {self.NAME}, or stop it; `python -m kafka_rescale status "
+            "FILE` shows what it does."
+        )
 
     @pytest.mark.parametrize(("held_in", "asked_in"), [(OURS, OURS), ("", OURS), (THEIRS, "")])
     def test_one_that_comes_back_or_whose_airflow_is_unknown_keeps_it(self, held_in: str, asked_in: str) -> None:

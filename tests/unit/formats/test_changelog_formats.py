@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.formats.changelog_formats import FORMATS, PROCESSOR, REFUSED, format_of
+from kafka_rescale.core.formats.record_shapes import fits
+from kafka_rescale.core.formats.samples import Sample
 from kafka_rescale.core.partitioning.partitioners import Murmur2
 
 START, MINUTE = 1_600_000_000_000, 60_000
@@ -48,6 +52,17 @@ def test_every_store_type_has_a_vector_and_finds_the_partitioning_key(store_type
     key = format_of(store_type, "whole" if store_type == PROCESSOR else "").partitioning_key(changelog_key)
     assert key == expected
     assert partitions(key) == places
+
+
+@pytest.mark.parametrize(
+    ("plain", "timestamped"), [("key-value", "timestamped-key-value"), ("window", "timestamped-window")]
+)
+def test_a_timestamped_store_is_treated_like_a_plain_one(plain: str, timestamped: str) -> None:
+    """Kafka Streams logs the value without the time in front of it, so no record tells which of both wrote it."""
+    assert replace(FORMATS[plain], store_type=timestamped) == FORMATS[timestamped]
+    sample = Sample("t", 0, 0, VECTORS[plain][0], START, START.to_bytes(8, "big") + b"value")
+    assert fits(FORMATS[plain], sample)
+    assert fits(FORMATS[timestamped], sample)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from functools import cache
 from pathlib import Path
 
@@ -33,6 +34,14 @@ IN_THE_FILE: tuple[type[BaseModel], ...] = (
     DeclaredClient,
     *(model for models in SECTIONS.values() for model in models),
 )
+VALUES = {
+    note: typing.get_args(field.annotation)
+    for model in IN_THE_FILE
+    for name, field in model.model_fields.items()
+    if typing.get_origin(field.annotation) is typing.Literal
+    and "`: " in NOTES.get(note := f"{model.__name__}.{name}", "")
+}
+"""The values of each field whose note begins with a value and its meaning."""
 
 
 @cache
@@ -52,6 +61,21 @@ def test_it_is_not_while_a_field_has_another_name() -> None:
 
     assert fields(Renamed) not in made()["reference.md"]
     assert fields(Application) in made()["reference.md"]
+
+
+def unexplained(text: str, values: tuple[str, ...]) -> list[str]:
+    """Return the values to which a note gives no meaning."""
+    return [value for value in values if f"`{value}`:" not in text]
+
+
+@pytest.mark.parametrize(("note", "values"), VALUES.items())
+def test_a_note_that_explains_some_values_of_a_field_explains_each(note: str, values: tuple[str, ...]) -> None:
+    assert unexplained(NOTES[note], values) == []
+
+
+def test_a_value_without_a_meaning_is_found() -> None:
+    note = "Repartition.count"
+    assert unexplained(NOTES[note].replace("`joined`:", "`joined`"), VALUES[note]) == ["joined"]
 
 
 @pytest.mark.parametrize("model", IN_THE_FILE, ids=lambda model: model.__name__)

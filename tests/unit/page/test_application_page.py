@@ -261,9 +261,12 @@ def test_a_proof_at_work_shows_how_far_it_is_and_measures_no_lag() -> None:
     page = replace(world, control=control(world, Phase.WARMING, [ready, proof])).page()
     shown = page.jobs[-1]
     assert (shown.task_id, shown.share, shown.lag, shown.detail) == ("prove", 0.25, 3_000, "told")
-    assert shown.eta_seconds == pytest.approx(30)
+    assert (shown.eta_seconds, shown.has_pace) == (None, False), "what is read tells no time"
     assert page.work == Work(step="prove", stages=(1, 2, 3))
     assert (page.measured_by, page.lags) == (None, ())
+    known = proof.model_copy(update={"seconds_left": 45.0})
+    (told,) = replace(world, control=control(world, Phase.WARMING, [known])).page().jobs
+    assert told.eta_seconds == 45.0
 
 
 class TestBridgedInputs:

@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kafka_rescale.core.application.lifecycles import ManualLifecycle, ShellLifecycle
 from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.preflight.check import messages
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.topology import SubTopology, Topology
 
-from tests.support.situations import found, journal, situation, with_counts
+from tests.support.situations import FIXED, found, journal, situation, with_counts
 from tests.support.small_application import application
 
 BY_ID = "by-id-repartition"
@@ -152,3 +153,60 @@ def test_in_place_no_gate_is_spoken_of_and_what_is_in_progress_speaks_of_its_own
     assert SAID.removesuffix(" `start_gated` starts it on this count before the pause.") in messages(in_place)
     begun = situation(8, topics=with_counts(orders=8, customers=8), control=journal(8))
     assert SAID in messages(begun)
+
+
+TOLD = (
+    "shop-g2-by-customer-repartition: gets 4 partitions, while `start` tells the program 8 by {partitions}. If "
+    "the program takes the count of this topic from it (withNumberOfPartitions), the application can't start "
+    "again after the promotion: declare `{name: by-customer, count: start_command}`. If it does not, nothing has "
+    "to be done. `start_gated` starts it on this count before the pause."
+)
+
+
+def kept(count: str | None, **fields: Any) -> Situation:
+    """A situation in which the inputs keep 4 partitions, while ``start`` tells the program 8."""
+    said = {} if count is None else {"count": count}
+    return situation(8, inputs=FIXED, repartitions=[{"name": "by-customer", **said}], **fields)
+
+
+def started(given: Situation, lifecycle: ShellLifecycle | ManualLifecycle) -> Situation:
+    return replace(given, application=given.application.model_copy(update={"lifecycle": lifecycle}))
+
+
+def told(given: Situation) -> list[str]:
+    return [text for text in messages(given) if "by {partitions}" in text]
+
+
+@pytest.mark.parametrize("count", [None, "derived", "joined", "fixed"])
+def test_a_count_that_the_start_command_may_set_otherwise_is_told(count: str | None) -> None:
+    assert told(kept(count)) == [TOLD]
+
+
+def test_only_a_start_command_that_tells_a_count_is_told_of() -> None:
+    given = kept("derived")
+    shell = given.application.lifecycle
+    assert isinstance(shell, ShellLifecycle)
+    silent = shell.model_copy(update={"start": "true {application_id}"})
+    assert told(started(given, silent)) == []
+    assert told(started(given, ManualLifecycle(type="manual"))) == []
+    behind_gate = silent.model_copy(update={"start_gated": "true {application_id} {partitions}"})
+    assert told(started(given, behind_gate)) == [TOLD.replace("`start` tells", "`start_gated` tells")]
+
+
+def test_a_count_that_is_the_one_of_the_start_command_is_not_told_of() -> None:
+    assert told(kept("start_command")) == []
+    assert (
+        told(situation(8)) == told(situation(8, repartitions=[{"name": "by-customer", "count": "derived"}])) == []
+    )
+
+
+@pytest.mark.parametrize(("other", "names"), [("derived", ["shop-g2-top-repartition"]), ("fixed", [])])
+def test_a_constant_beside_a_count_of_the_start_command_was_declared_on_purpose(
+    other: str, names: list[str]
+) -> None:
+    split = SubTopology(0, ("web",), (), (BY_ID, "top-repartition"))
+    read = [SubTopology(1, (BY_ID,), ("totals",), ()), SubTopology(2, ("top-repartition",), ("best",), ())]
+    counts = [{"name": "by-id", "count": "start_command"}, {"name": "top", "count": other}]
+    beside = given(Topology((split, *read)), {"web": "fixed"}, {}, repartitions=counts)
+    assert found(beside) == []
+    assert [text.partition(":")[0] for text in told(beside)] == names

@@ -105,8 +105,8 @@ def test_the_proof_does_not_claim_it() -> None:
     assert "not_copied" not in proof.model_dump_json()
     assert beside.told == f"{proof.told}. {TOLD}"
     assert TOLD in render_proof(beside)
-    assert proven_markdown({"detail": proof.told}, 0).startswith("**The whole state was proven")
-    assert proven_markdown({"detail": beside.told}, 0).startswith("**All that is copied was proven")
+    assert proven_markdown({"detail": proof.told}, 0, ()).startswith("**The whole state was proven")
+    assert proven_markdown({"detail": beside.told}, 0, ("visits",)).startswith("**All that is copied was proven")
 
 
 def test_the_report_does_not_claim_it() -> None:

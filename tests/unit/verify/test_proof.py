@@ -260,8 +260,10 @@ def test_people_are_told_what_is_proven_and_how_old_that_is() -> None:
         "5 keys written since were left out"
     )
     result = {"detail": passed.told, "as_of_ms": passed.fences.as_of_ms, "seconds": 12.4}
-    assert "proven 61 s ago**, in 12 s: 3 entries" in proven_markdown(result, passed.fences.as_of_ms / 1000 + 61)
-    assert proven_markdown({}, 0) == ""
+    assert "proven 61 s ago**, in 12 s: 3 entries" in proven_markdown(
+        result, passed.fences.as_of_ms / 1000 + 61, ()
+    )
+    assert proven_markdown({}, 0, ()) == ""
     assert is_of(recorded(passed), JOURNAL)
     assert not is_of({}, JOURNAL)
 

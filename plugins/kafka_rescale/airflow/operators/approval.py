@@ -22,12 +22,13 @@ from kafka_rescale.airflow.markdown import (
 )
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.retries import APPROVAL_RETRY_POLICY
-from kafka_rescale.airflow.runs import GATE_TASK, PREWARM_TASK, PROVE_TASK, REHEARSE_TASK, owner_of
+from kafka_rescale.airflow.runs import GATE_TASK, PLAN_TASK, PREWARM_TASK, PROVE_TASK, REHEARSE_TASK, owner_of
 from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Phase
 from kafka_rescale.core.errors import RescaleError, UnsafeState
 from kafka_rescale.core.expansion.prewarming import outlook
 from kafka_rescale.core.expansion.switch_words import approved
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.roles import Role
 
 if TYPE_CHECKING:
@@ -114,8 +115,9 @@ class OptionalApprovalOperator(ApprovalOperator):
             return (rehearsed_markdown(pull(task_ids=REHEARSE_TASK) or {}),)
         if GATE_TASK not in before:
             return ()
-        gate = pull(task_ids=GATE_TASK) or {}
-        proof = proven_markdown(pull(task_ids=PROVE_TASK) or {}, time.time())
+        gate, plan = pull(task_ids=GATE_TASK) or {}, pull(task_ids=PLAN_TASK)
+        not_copied = Plan.model_validate(plan).not_copied if plan else ()
+        proof = proven_markdown(pull(task_ids=PROVE_TASK) or {}, time.time(), not_copied)
         return proof, lag_verdict(gate), outlook(pull(task_ids=PREWARM_TASK)), lag_table(gate)
 
     def _page(self, context: Context) -> str:

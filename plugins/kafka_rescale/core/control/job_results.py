@@ -24,6 +24,7 @@ class JobResult(Value):
     :param progressed_ms: of a stream thread, the driver's wall clock at the last sign of progress; 0 as long as
         Spark has begun none of its tasks.
     :param marks: marks that a pipeline's tasks have committed beside their offsets, as JSON.
+    :param seconds_left: of a proof, how long the comparison of the rest takes; None if that is not known.
     :param failure: why the job has failed, if the job itself has reported it.
     """
 
@@ -41,6 +42,7 @@ class JobResult(Value):
     lags: LagHistory = Field(default_factory=LagHistory)
     progressed_ms: int = 0
     marks: dict[str, str] = Field(default_factory=dict)
+    seconds_left: float | None = Field(default=None, exclude_if=lambda seconds: seconds is None)
     failure: JobFailure | None = None
 
 

@@ -116,10 +116,15 @@ def job_progress(result: JobResult, plan: Plan, *, is_promoted: bool = True) -> 
         total=total,
         lag=lag,
         share=_share(result.state, copied, total),
-        eta_seconds=result.lags.seconds_left() if result.state in AT_WORK and not waits else None,
-        has_pace=result.lags.has_pace and not waits,
+        eta_seconds=_seconds_left(result) if result.state in AT_WORK and not waits else None,
+        has_pace=result.lags.has_pace and not waits and step != PROVE,
         detail="waits for the promotion" if waits and result.state in AT_WORK else result.detail,
     )
+
+
+def _seconds_left(result: JobResult) -> float | None:
+    """Return the time left. The lag of a proof is what is not read, and does not tell how long Spark sorts it."""
+    return result.seconds_left if result.job == PROVE else result.lags.seconds_left()
 
 
 def _share(state: str, copied: int | None, total: int | None) -> float | None:

@@ -65,7 +65,7 @@ from kafka_rescale.core.preflight.topics import (
     store_types,
     unlogged_messages,
 )
-from kafka_rescale.core.preflight.undecided import maybe_enforced, undecided_counts
+from kafka_rescale.core.preflight.undecided import maybe_enforced, maybe_told, undecided_counts
 from kafka_rescale.core.preflight.unexplained import unexplained_topics
 
 
@@ -152,6 +152,7 @@ def messages(situation: Situation) -> list[str]:
     """Return what a person should know, although it does not hinder the expansion."""
     return [
         *maybe_enforced(situation),
+        *maybe_told(situation),
         *bridge_messages(situation),
         *lag_messages(situation),
         *unheld_inputs(situation),

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kafka_rescale.core.application.checks.lifecycle import starts_with_count
 from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.plan.planning import target_counts
 from kafka_rescale.core.preflight.counts import how_to_declare
 from kafka_rescale.core.preflight.situation import Situation
@@ -42,20 +44,57 @@ def maybe_enforced(situation: Situation) -> Iterator[str]:
     A count that differs from the derived count shows that the program sets it. If both are equal today, nothing
     shows it.
     """
-    journal = situation.control.journal
-    plan = journal.plan if journal is not None and journal.in_progress else situation.plan
-    said = situation.application.explained_repartitions
-    for move in plan.repartitions:
-        changes = move.source_partitions != move.target_partitions
-        if changes and move.store.endswith(REPARTITION_SUFFIX) and move.store not in said:
-            name = move.store.removesuffix(REPARTITION_SUFFIX)
+    plan = _plan(situation)
+    for move in _repartitions(plan):
+        if _would_change_unsaid(situation, move):
             yield (
                 f"{move.source}: goes from {move.source_partitions} to {move.target_partitions} partitions only "
                 "if the program leaves its count to Kafka Streams. If it sets it (withNumberOfPartitions), the "
-                f"application can't start again after the promotion: {how_to_declare(name)}. "
-                "If it does not, say so by `count: derived`."
-                + ("" if plan.is_in_place else " `start_gated` starts it on this count before the pause.")
+                "application can't start again after the promotion: "
+                f"{how_to_declare(move.store.removesuffix(REPARTITION_SUFFIX))}. "
+                f"If it does not, say so by `count: derived`.{_shown_by_gate(plan)}"
             )
+
+
+def maybe_told(situation: Situation) -> Iterator[str]:
+    """Yield repartition topics that get another count than the start command tells the program.
+
+    A program may need ``{partitions}`` for something else, so this is no finding. If another topic is declared
+    with ``start_command``, that one explains the placeholder, and a ``fixed`` beside it was declared on purpose.
+    """
+    application, plan = situation.application, _plan(situation)
+    starts, set_by_start = starts_with_count(application), application.repartitions_of_start_command
+    on_purpose = {r.topic for r in application.repartitions if r.count == "fixed"} if set_by_start else set()
+    for move in _repartitions(plan) if starts else ():
+        is_other = move.target_partitions != plan.partitions and move.store not in {*set_by_start, *on_purpose}
+        if is_other and not _would_change_unsaid(situation, move):
+            name = move.store.removesuffix(REPARTITION_SUFFIX)
+            yield (
+                f"{move.target}: gets {move.target_partitions} partitions, while `{starts[0]}` tells the program "
+                f"{plan.partitions} by {{partitions}}. If the program takes the count of this topic from it "
+                "(withNumberOfPartitions), the application can't start again after the promotion: declare "
+                f"`{{name: {name}, count: start_command}}`. If it does not, nothing has to be done."
+                f"{_shown_by_gate(plan)}"
+            )
+
+
+def _plan(situation: Situation) -> Plan:
+    journal = situation.control.journal
+    return journal.plan if journal is not None and journal.in_progress else situation.plan
+
+
+def _repartitions(plan: Plan) -> Iterator[Move]:
+    """Yield the moves of repartition topics. The program can't set the counts of foreign-key joins' topics."""
+    yield from (move for move in plan.repartitions if move.store.endswith(REPARTITION_SUFFIX))
+
+
+def _would_change_unsaid(situation: Situation, move: Move) -> bool:
+    changes = move.source_partitions != move.target_partitions
+    return changes and move.store not in situation.application.explained_repartitions
+
+
+def _shown_by_gate(plan: Plan) -> str:
+    return "" if plan.is_in_place else " `start_gated` starts it on this count before the pause."
 
 
 def _known_to_be_joined(situation: Situation) -> set[str]:

@@ -7,7 +7,7 @@ blue nor in green. So a part reads some partitions of blue and of green, and no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from math import ceil, gcd
 
 from kafka_rescale.core.cluster import LogRange
@@ -83,7 +83,7 @@ class Part(Value):
         return report.model_copy(update={"blue_partitions": blue})
 
     def progress(self, topic: str, fences: Fences, share: float, *, is_ours: bool) -> Iterator[PartitionProgress]:
-        """Yield how far its partitions of green are compared.
+        """Yield how far its partitions of green are read.
 
         :param topic: green's topic.
         :param share: how much of this part has been read, from 0 to 1.
@@ -185,18 +185,3 @@ def _modulus(move: Move) -> int:
 def _records(fences: Fences, topic: str) -> int:
     begins = fences.green_begins[topic]
     return sum(end - begins.get(p, 0) for p, end in fences.green_ends[topic].items())
-
-
-def told_of(partitions: Sequence[PartitionProgress], seconds: float) -> str:
-    """Return how much of green is compared, and how long the rest takes at the same speed.
-
-    :param partitions: progress of green's partitions.
-    :param seconds: how long this attempt has been at work.
-    """
-    left, ours = sum(p.left for p in partitions), sum(p.records for p in partitions)
-    ended = sum(not p.left for p in partitions)
-    rest = f", about {left * seconds / ours:,.0f} s left" if ours and left else ""
-    return (
-        f"{ended} of {len(partitions)} partitions compared, {sum(p.position for p in partitions):,} of "
-        f"{sum(p.end for p in partitions):,} records{rest}"
-    )

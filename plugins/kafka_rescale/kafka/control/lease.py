@@ -42,10 +42,9 @@ def acquire(
     """
 
     def change(state: ControlState) -> Change:
-        lease = state.lease
-        refuse_if_held(control.application, lease, owner, now_ms, owner_is_finished, airflow)
+        refuse_if_held(control.application, state, owner, now_ms, owner_is_finished, airflow)
         _refuse_other_target(state, target)
-        return {Concern.LEASE: granted(lease, owner, target, now_ms + ttl_ms, airflow)}
+        return {Concern.LEASE: granted(state.lease, owner, target, now_ms + ttl_ms, airflow)}
 
     return update_despite_races(control, change)
 
@@ -131,7 +130,7 @@ def require_owner(state: ControlState, application: str, owner: str) -> Lease:
 
 def refuse_if_held(
     application: str,
-    lease: Lease | None,
+    state: ControlState,
     owner: str,
     now_ms: int,
     owner_is_finished: Callable[[Lease], bool | None],
@@ -145,15 +144,17 @@ def refuse_if_held(
     :param airflow: the Airflow that the owner is a run of; empty if that is not known.
     :raises LeaseHeld: another owner, whose run has not ended, holds it.
     """
+    lease, journal = state.lease, state.journal
     if lease is None or lease.released or lease.is_of(owner, airflow):
         return
     finished = owner_is_finished(lease)
     if finished or (finished is None and lease.expires_at_ms <= now_ms):
         return
     who = f"{lease.owner}{_elsewhere(lease, airflow)}"
+    phase = f", with an expansion in phase {journal.told}" if journal is not None and journal.in_progress else ""
     raise LeaseHeld(
         f"application {application!r}",
-        found=f"a rescale to {lease.target} partitions by {who} that has not ended",
+        found=f"a rescale to {lease.target} partitions by {who} that has not ended{phase}",
         expected="no other rescale of it",
         remedy=f"Wait for {lease.owner}, or stop it; `python -m kafka_rescale status FILE` shows what it does.",
     )

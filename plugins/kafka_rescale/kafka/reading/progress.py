@@ -16,12 +16,14 @@ class Snapshot:
     :param as_of_ms: wall clock as of which the whole sources have been copied; 0 if that is not known.
     :param seconds: time since the first reading.
     :param progressed_ms: wall clock of the last sign of progress; 0 if that is not known, or there was none.
+    :param seconds_left: of a proof, how long the comparison of the rest takes; None if that is not known.
     """
 
     partitions: tuple[PartitionProgress, ...]
     as_of_ms: int
     seconds: float
     progressed_ms: int = 0
+    seconds_left: float | None = None
 
     @classmethod
     def of_all(cls, snapshots: Sequence[Snapshot]) -> Snapshot:

@@ -88,7 +88,7 @@ def preflight(
     if (verifies := connections.get(Role.VERIFY)) is not None:
         verifies.java()
     control = permitted_state(application, topology, connections)
-    refuse_if_held(application.application_id, control.lease, owner, now_ms, owner_is_finished, airflow)
+    refuse_if_held(application.application_id, control, owner, now_ms, owner_is_finished, airflow)
     wanted = Target(application, topology, target, control)
     asked = partial(deployment_of, upstream=upstream) if runs_commands else _not_asked
     compression = connections.get(Role.COPY, connection).compression

@@ -11,7 +11,8 @@ from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.verify.fences import Fences
-from kafka_rescale.core.verify.parts import Part, ProofProgress, parts_of, report_of, together, told_of
+from kafka_rescale.core.verify.how_far import PartState, seconds_left, told_of
+from kafka_rescale.core.verify.parts import Part, ProofProgress, parts_of, report_of, together
 from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.core.verify.rolling_proof import RollingProof
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -54,6 +55,7 @@ class ProofParts:
         self._readings = Readings()
         self._done, self._lock = self._shortened(done), Lock()
         self._began, self._found_done = time.monotonic(), frozenset(self._done)
+        self._last_compared = self._began
         self._admin = ClusterAdmin(connection)
 
     @classmethod
@@ -97,25 +99,39 @@ class ProofParts:
 
     @property
     def snapshot(self) -> Snapshot:
-        """How far the comparison of green's partitions is. In a plan at work, what Spark has read counts."""
-        done = self.done
+        """How far green's partitions are read, and how long the comparison of the rest takes, if that is known."""
+        states, seconds = self._states, time.monotonic() - self._began
         partitions = [
             each
-            for part in self.parts
-            for each in part.progress(
-                self._moves[part.store].target,
-                self.fences,
-                1.0 if part.name in done else self._readings.share(part.name),
-                is_ours=part.name not in self._found_done,
+            for state in states
+            for each in state.part.progress(
+                self._moves[state.part.store].target, self.fences, state.share, is_ours=state.is_ours
             )
         ]
-        return Snapshot(tuple(partitions), 0, time.monotonic() - self._began)
+        return Snapshot(tuple(partitions), 0, seconds, seconds_left=self._seconds_left(states))
 
     @property
     def told(self) -> str:
         """How far the proof is, in a sentence."""
-        snapshot = self.snapshot
-        return told_of(snapshot.partitions, snapshot.seconds)
+        states = self._states
+        return told_of(states, self._seconds_left(states))
+
+    @property
+    def _states(self) -> list[PartState]:
+        done = self.done
+        return [
+            PartState(
+                part,
+                share=1.0 if part.name in done else self._readings.share(part.name),
+                is_compared=part.name in done,
+                is_ours=part.name not in self._found_done,
+            )
+            for part in self.parts
+        ]
+
+    def _seconds_left(self, states: Sequence[PartState]) -> float | None:
+        seconds = time.monotonic() - self._began
+        return seconds_left(states, seconds, self._last_compared - self._began)
 
     def compare(self, spark: SparkSession, pace: ProofPace | None = None) -> tuple[StoreReport, ...]:
         """Compare the parts that are left, and return the reports of all stores. Small stores share a Spark plan.
@@ -129,6 +145,7 @@ class ProofParts:
             with self._lock:
                 for part, report in zip(batch, reports, strict=True):
                     self._done[part.name] = part.shortened(report)
+                self._last_compared = time.monotonic()
             return reports
 
         compare_each(together(left, self._moves), compared, lambda: self.told)

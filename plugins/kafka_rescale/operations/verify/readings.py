@@ -1,4 +1,4 @@
-"""How far the comparisons of stores are at present, measured by what Spark has read."""
+"""How much the comparisons of stores have read at present, as Spark counts it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from kafka_rescale.core.verify.pairs import StorePair
-from kafka_rescale.spark.verify.reading import begin_reading, records_read
+from kafka_rescale.spark.verify.reading import begin_reading, read_so_far
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+
+LARGEST_SHARE = 0.99
+"""The largest share while something may be left to be read: tasks report with a delay."""
 
 
 class Readings:
@@ -34,10 +38,14 @@ class Readings:
     def share(self, part: str) -> float:
         """Return the share of its logs that the reading of a part has read, from 0 to 1.
 
-        Offsets that compaction has removed count as not read until the part is compared.
+        Offsets that compaction has removed count as not read until everything is read. Then the share is 1, while
+        Spark still sorts and compares.
         """
         with self._lock:
             if part not in self._of:
                 return 0.0
             context, name, offsets = self._of[part]
-        return min(1.0, records_read(context, name) / offsets) if offsets else 1.0
+        if not offsets:
+            return 1.0
+        read = read_so_far(context, name)
+        return 1.0 if read.is_whole else min(LARGEST_SHARE, read.records / offsets)

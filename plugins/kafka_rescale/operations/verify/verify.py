@@ -8,7 +8,7 @@ since the cutover. Both hold until the expansion is finished.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_rescale.core.control.acceptances import Acceptances
@@ -16,6 +16,7 @@ from kafka_rescale.core.control.journal import Captured, Journal
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused, UnsafeState
+from kafka_rescale.core.verify.how_far import PartState, told_of
 from kafka_rescale.core.verify.parts import Part, together, whole_stores
 from kafka_rescale.core.verify.promotable import compared_before
 from kafka_rescale.core.verify.report import Report, StoreReport, is_about, to_be_verified
@@ -100,7 +101,7 @@ def compare_expansion(
     inputs = look_for_misrouted(connection, journal, acceptances)
     aborted = look_for_aborted(connection, journal)
     left = {move.store: move for move in plan.changelogs if move.store not in before}
-    readings = Readings()
+    readings, done = Readings(), set[str]()
 
     def compared(batch: Sequence[Part]) -> Sequence[StoreReport]:
         def compare(pairs: Sequence[StorePair]) -> Sequence[StoreReport]:
@@ -108,7 +109,7 @@ def compare_expansion(
             readings.begin(spark.sparkContext, [part.name for part in batch], pairs)
             return compare_stores(spark, connection.java(), pairs)
 
-        return compare_as_planned(
+        reports = compare_as_planned(
             admin,
             [left[part.store] for part in batch],
             blue_ends=captured.changelog_ends,
@@ -116,9 +117,11 @@ def compare_expansion(
             clock_ms=clock_ms,
             compare=compare,
         )
+        done.update(part.name for part in batch)
+        return reports
 
     parts = whole_stores(left.values(), journal.green_ends)
-    found = compare_each(together(parts, left), compared, lambda: _told(parts, readings))
+    found = compare_each(together(parts, left), compared, lambda: _told(parts, readings, done))
     reports = {**before, **{each.store: each for each in found}}
     report = Report(
         application=plan.application,
@@ -140,9 +143,8 @@ def compare_expansion(
     return report.concluded(acceptances)
 
 
-def _told(parts: Sequence[Part], readings: Readings) -> str:
-    read, records = sum(part.records * readings.share(part.name) for part in parts), sum(p.records for p in parts)
-    return f"{read:,.0f} of {records:,} records of {len(parts)} stores are compared"
+def _told(parts: Sequence[Part], readings: Readings, done: Collection[str]) -> str:
+    return told_of([PartState(part, readings.share(part.name), part.name in done) for part in parts])
 
 
 def _captured(journal: Journal) -> Captured:

@@ -150,6 +150,7 @@ class Job:
             detail=detail,
             lags=self._lags,
             progressed_ms=known.progressed_ms,
+            seconds_left=known.seconds_left,
         )
         self.control.put_result(found, records)
 

@@ -35,7 +35,8 @@ export function drawJobs({ jobs, pace, run }) {
   const [dag_id, ...rest] = run.split("/");
   const rows = jobs.map((job) => {
     const percent = job.share === null ? null : `${Math.floor(job.share * 100)} %`;
-    const bar = percent === null ? "–" : [el("progress", { max: 1, value: job.share, "aria-label": `${job.job}: ${percent}` }), ` ${percent}`];
+    const read = job.step === "prove" && AT_WORK.includes(job.state) ? " read" : "";
+    const bar = percent === null ? "–" : [el("progress", { max: 1, value: job.share, "aria-label": `${job.job}: ${percent}${read}` }), ` ${percent}${read}`];
     const way = runLink({ dag_id, run_id: rest.join("/") }, job.step.replace("_", " "), job.task_id);
     return [way, job.stage === null ? "all" : `${job.stage}`, badge(job.state, job.state), el("span", { class: "share", title: job.detail || null }, bar),
       job.state === "done" ? "" : whole(job.lag), timeLeft(job),
@@ -47,9 +48,10 @@ export function drawJobs({ jobs, pace, run }) {
   ].filter(Boolean);
 }
 
-function timeLeft({ state, lag, eta_seconds, has_pace }) {
+function timeLeft({ step, state, lag, eta_seconds, has_pace }) {
   if (!AT_WORK.includes(state)) return "";
-  if (lag === 0) return "0 s";
+  // A proof that has read everything still sorts and compares it.
+  if (lag === 0 && step !== "prove") return "0 s";
   return lag !== null && eta_seconds === null && has_pace ? "does not shrink" : duration(eta_seconds);
 }
 

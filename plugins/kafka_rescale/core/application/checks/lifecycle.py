@@ -123,6 +123,15 @@ def _told_otherwise(start: str, place: Location, template: str, instance: Instan
             )
 
 
+def starts_with_count(application: Application) -> tuple[str, ...]:
+    """Return the names of the start commands that tell the program ``{partitions}``; empty without commands."""
+    if not isinstance(application.lifecycle, ShellLifecycle):
+        return ()
+    green, commands = _generation(application, 2), application.lifecycle.commands
+    more = {"partitions": green.partitions + 1}
+    return tuple(name for name in STARTS if name in commands and _tells(commands[name], green, **more))
+
+
 def _tells(template: str, instance: Instance, **changed: object) -> bool:
     """Return whether a command differs with something else about the instance."""
     return filled(template, instance) != filled(template, replace(instance, **changed))  # type: ignore[arg-type]
