@@ -34,7 +34,7 @@ import org.slf4j.LoggerFactory;
  * <p>Set it by configuration alone: {@code default.client.supplier=org.kafkarescale.HoldGate} (KIP-884, Kafka Streams
  * 3.5), with this jar on the class path. {@code new KafkaStreams(...)} asks it for an admin client first, and there it
  * blocks: everything that the start of a process takes is over by then, and no group has been joined. Then it hands out
- * the clients of the supplier that the application would have had without it.
+ * the clients of the supplier that the application would have had without it, its producers as {@link FencedAfterAbort}.
  *
  * <p>Only the start offsets open the door, all of them: an earlier part of them could let the application join before
  * the rest is committed. How many they are stands in the group {@code <application.id>-gate}, beside the pass: a number
@@ -81,7 +81,7 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
             limitMs = TimeUnit.SECONDS.toMillis(Long.parseLong(config.get(SECONDS).toString()));
         }
         if (wrapped == null) {
-            wrapped = supplier(config);
+            wrapped = supplier(config, SUPPLIER);
         }
     }
 
@@ -93,7 +93,7 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
 
     @Override
     public Producer<byte[], byte[]> getProducer(final Map<String, Object> config) {
-        return opened().getProducer(config);
+        return FencedAfterAbort.guarded(opened().getProducer(config), config);
     }
 
     @Override
@@ -111,8 +111,9 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
         return opened().getGlobalConsumer(config);
     }
 
-    private static KafkaClientSupplier supplier(final Map<String, ?> config) {
-        final Object named = config.get(SUPPLIER);
+    /** Makes the supplier whose class a setting names; without the setting, that of Kafka Streams. */
+    static KafkaClientSupplier supplier(final Map<String, ?> config, final String setting) {
+        final Object named = config.get(setting);
         final Object name = named != null
             ? named
             : StreamsConfig.configDef().defaultValues().get(StreamsConfig.DEFAULT_CLIENT_SUPPLIER_CONFIG);
@@ -125,7 +126,7 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
             }
             return made;
         } catch (final ClassNotFoundException error) {
-            throw new IllegalStateException(SUPPLIER + ": found no class " + name, error);
+            throw new IllegalStateException(setting + ": found no class " + name, error);
         }
     }
 
