@@ -87,14 +87,18 @@ def launch(
     settings: Mapping[str, str],
     program: str = COUNTING,
     jars: Sequence[Path] = (),
+    options: Sequence[str] = (),
 ) -> StreamsMember:
-    """Start an instance. The caller has to end it."""
+    """Start an instance. The caller has to end it.
+
+    :param options: of the JVM.
+    """
     directory.mkdir(parents=True, exist_ok=True)
-    options = [f"{name}={value}" for name, value in settings.items()]
-    arguments = [servers, application_id, topic, f"{topic}-counts", str(directory), *options]
+    own = [f"{name}={value}" for name, value in settings.items()]
+    arguments = [servers, application_id, topic, f"{topic}-counts", str(directory), *own]
     with (directory / "log").open("ab") as log:
         process = subprocess.Popen(
-            [require_java(), "-cp", ":".join([class_path(), *map(str, jars)]), program, *arguments],
+            [require_java(), *options, "-cp", ":".join([class_path(), *map(str, jars)]), program, *arguments],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
