@@ -1,4 +1,4 @@
-"""A producer of the gate's jar begins no transaction after it has aborted one: Kafka Streams sets all tasks back."""
+"""A producer of the gate's jar begins no transaction after it has aborted one."""
 
 from __future__ import annotations
 

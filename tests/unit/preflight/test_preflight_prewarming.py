@@ -52,7 +52,7 @@ def test_nothing_is_told_where_nothing_of_that_happens(lifecycle: dict[str, Any]
     assert told(given(lifecycle, group)) == []
 
 
-CLASSIC = GroupDescription(NAME, "Stable", ("a", "b"), "classic", processes=2)
+CLASSIC = GroupDescription(NAME, "Stable", ("a", "b"), "classic")
 HELD = {**SHELL, "start_held": "true"}
 
 
@@ -65,20 +65,21 @@ def hints(
     return [text for text in found if "may lose records" in text]
 
 
-def test_instances_that_start_one_after_the_other_with_transactions_are_hinted_at() -> None:
-    [text] = hints(SHELL)
-    assert f"{NAME}-g2: its 2 instances start without local state" in text
-    assert "`start_gated` or `start_held` in `lifecycle:` prevents it" in text
+@pytest.mark.parametrize("lifecycle", [SHELL, GATED])
+def test_threads_that_write_in_transactions_are_hinted_at(lifecycle: dict[str, Any]) -> None:
+    [text] = hints(lifecycle)
+    assert f"{NAME}-g2: with exactly-once and 2 stream threads" in text
+    assert "default.client.supplier=org.kafkarescale.FencedAfterAbort" in text
 
 
-@pytest.mark.parametrize("lifecycle", [GATED, HELD])
-def test_instances_that_join_at_once_need_no_hint(lifecycle: dict[str, Any]) -> None:
-    assert hints(lifecycle) == []
+def test_behind_the_hold_gate_producers_are_fenced_anyway() -> None:
+    assert hints(HELD) == []
 
 
-def test_without_transactions_or_with_one_instance_there_is_no_hint() -> None:
+def test_without_transactions_or_other_threads_there_is_no_hint() -> None:
     assert hints(SHELL, in_transactions=False) == []
-    assert hints(SHELL, group=replace(CLASSIC, processes=1)) == []
+    assert hints(SHELL, group=replace(CLASSIC, members=("a",))) == []
+    assert hints(SHELL, group=replace(CLASSIC, protocol="streams")) == []
 
 
 def refused(of: Situation) -> list[str]:

@@ -67,21 +67,23 @@ def transaction_messages(situation: Situation) -> Iterator[str]:
 
 
 def lost_record_messages(situation: Situation) -> Iterator[str]:
-    """Yield a hint if the start of several instances may let Kafka Streams lose records by itself.
+    """Yield a hint if Kafka Streams may lose records by itself while the next generation starts.
 
-    That takes exactly-once, and tasks that move while they restore, because an instance joins after another.
+    That takes exactly-once with the classic protocol, and several stream threads: tasks that move between these
+    while they restore may be corrupted, and their thread aborts what its other tasks have done.
     """
     group, plan, lifecycle = situation.cluster.group, situation.plan, situation.application.lifecycle
     written = {topic for topic, habit in situation.cluster.habits.items() if habit.in_transactions}
     uses_transactions = any(move.source in written for move in plan.moves)
-    is_warm = lifecycle.type == "python" or lifecycle.start_gated is not None or lifecycle.start_held is not None
-    if plan.is_in_place or is_warm or not uses_transactions or group.processes < 2:
+    # Whether a user's class starts behind the hold gate is known only when it is loaded.
+    is_guarded = group.protocol == "streams" or lifecycle.type == "python" or lifecycle.start_held is not None
+    if is_guarded or not uses_transactions or len(group.members) < 2:
         return
     yield (
-        f"{situation.green}: its {group.processes} instances start without local state, and use transactions. If "
-        "they join one after the other, tasks move while they restore, and Kafka Streams itself may lose records "
-        "then. `verify` looks for that. `start_gated` or `start_held` in `lifecycle:` prevents it: all instances "
-        "join at once (docs/broker-faults.md)."
+        f"{situation.green}: with exactly-once and {len(group.members)} stream threads, Kafka Streams itself may "
+        "lose records while its tasks move at a start. `start_held` prevents that, and so does the setting "
+        "`default.client.supplier=org.kafkarescale.FencedAfterAbort` of the application; nothing has to be done if "
+        "it is set (docs/broker-faults.md). `verify` looks for such records, and finds most of them."
     )
 
 
