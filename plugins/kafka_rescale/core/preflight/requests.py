@@ -82,8 +82,8 @@ def lost_record_messages(situation: Situation) -> Iterator[str]:
     yield (
         f"{situation.green}: with exactly-once and {len(group.members)} stream threads, Kafka Streams itself may "
         "lose records while its tasks move at a start. `start_held` prevents that, and so does the setting "
-        "`default.client.supplier=org.kafkarescale.FencedAfterAbort` of the application; if it is set, all is well "
-        "(docs/broker-faults.md). `verify` looks for such records, and finds most of them."
+        "`default.client.supplier=org.kafkarescale.FencedAfterAbort` of the application; if it is set, all is "
+        "well (docs/broker-faults.md). `verify` looks for such records, and finds most of them."
     )
 
 
