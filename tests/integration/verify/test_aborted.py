@@ -143,12 +143,28 @@ def test_without_transactions_nothing_is_waited_for(green: Green) -> None:
     assert green.look() == Aborted()
 
 
+def test_a_generation_that_has_written_nothing_yet_may_still_abort(green: Green) -> None:
+    green.receive(1)
+    assert green.look() == Aborted(unprocessed=(f"{green.input}-0",))
+
+
+def test_what_takes_too_long_to_read_is_told(green: Green, monkeypatch: pytest.MonkeyPatch) -> None:
+    green.receive(1)
+    green.abort(("a", 10))
+    green.commit(("c", 30), upto=1)
+    monkeypatch.setattr(aborted, "READING_SECONDS", -1.0)
+    found = green.look()
+    assert (found.topics, found.unread) == ((), (f"{green.output}-0",))
+
+
 def test_what_blue_has_aborted_before_is_not_looked_at(green: Green) -> None:
     green.receive(1)
     green.abort(("a", 10))
     green.commit(("c", 30), upto=1)
     ends = green.admin.end_offsets([green.output], read_committed=False)
     green.journal = green.journal.model_copy(update={"output_ends": ends, "green_ends": {}})
+    green.receive(1)
+    green.commit(("d", 40), upto=2)
     assert green.look() == Aborted()
 
 

@@ -100,7 +100,7 @@ def told_aborted(found: Aborted) -> str:
     """Return in sentences what is known of aborted transactions; empty if there were none, and nothing is left."""
     sentences = [_told_topic(each) for each in found.topics]
     if found.undecided or found.unprocessed:
-        waits = listed(found.unprocessed) if found.unprocessed else "open transactions"
+        waits = listed(found.unprocessed) if found.unprocessed else "some transactions are open or not read"
         sentences.append(
             f"The new generation has not processed everything yet ({waits}), and may still abort and write again: "
             "ask `python -m kafka_rescale aborted FILE` later"

@@ -42,16 +42,19 @@ class Transactions:
     :param position: next offset to read.
     :param aborted: the batches of each aborted transaction.
     :param are_used: whether any transaction was seen.
+    :param batches: number of batches that were seen.
     """
 
     position: int
     aborted: list[list[Offsets]] = field(default_factory=list)
     are_used: bool = False
+    batches: int = 0
     _open: dict[int, list[Offsets]] = field(default_factory=dict)
 
     def take(self, batch: Batch) -> None:
         """Go past a batch."""
         self.position = max(self.position, batch.last + 1)
+        self.batches += 1
         if not batch.is_transactional:
             return
         self.are_used = True

@@ -28,8 +28,8 @@ def read_transactions(
 
     :param begins: log start offsets. Retention and Kafka Streams' purges may have passed a position.
     :param ends: their ends (exclusive), as a ``read_uncommitted`` reader sees them.
-    :param seconds: how long to read. A partition that has been begun is read to its end.
-    :returns: the partitions that were not read.
+    :param seconds: how long to read.
+    :returns: the partitions that were not read to their ends.
     :raises Outage: a leader doesn't answer.
     :raises InvalidInput: reading a topic is not allowed.
     """
@@ -40,16 +40,24 @@ def read_transactions(
         for (topic, partition), log in logs.items():
             end = ends.get(topic, {}).get(partition, 0)
             start = max(log.position, begins.get(topic, {}).get(partition, 0))
-            if start >= end:
-                continue
-            if time.monotonic() > deadline:
+            if start < end and not _read(
+                client, kafka.TopicPartition(topic, partition), log, start, end, deadline
+            ):
                 unread.append(f"{topic}-{partition}")
-                continue
-            for batch in batches_between(client, kafka.TopicPartition(topic, partition), start, end):
-                log.take(batch)
         return tuple(unread)
 
     return asked(connection, "the transactions of the new generation", read)
+
+
+def _read(client: Any, at: Any, log: Transactions, start: int, end: int, deadline: float) -> bool:
+    """Read the batches of a partition, and return whether this came to the end before the deadline."""
+    if time.monotonic() > deadline:
+        return False
+    for batch in batches_between(client, at, start, end):
+        log.take(batch)
+        if time.monotonic() > deadline:
+            return log.position >= end
+    return True
 
 
 def aborted_reports(

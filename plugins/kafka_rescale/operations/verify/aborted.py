@@ -11,7 +11,7 @@ import time
 
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.values import listed
-from kafka_rescale.core.verify.aborted import Aborted
+from kafka_rescale.core.verify.aborted import SHOWN, Aborted
 from kafka_rescale.core.verify.transactions import Transactions
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 ROUNDS = 3
 READING_SECONDS = 300.0
+"""How long this reads batches in all."""
 WAITING_SECONDS = 1800.0
 STILL_SECONDS = 120.0
 """How long green may commit nothing before this gives up waiting for it. Then what is not known is told."""
@@ -33,7 +34,7 @@ def look_for_aborted(
 ) -> Aborted:
     """Look for records since the promotion that green wrote in aborted transactions, and has not written again.
 
-    At once if green has used no transaction.
+    This waits for nothing if green writes without transactions.
 
     :raises Outage: the brokers don't answer.
     """
@@ -51,27 +52,37 @@ class _Look:
             for partition, end in ends.items()
         }
         self._unread: tuple[str, ...] = ()
+        self._reading_seconds = READING_SECONDS
 
     def result(self) -> Aborted:
         self._read()
-        if not any(each.are_used for each in self._logs.values()):
-            return Aborted(unread=self._unread)
+        if self._is_without_transactions():
+            return Aborted(unread=self._unread[:SHOWN])
         unprocessed: tuple[str, ...] = ()
         for _ in range(ROUNDS):
             judged = self._positions()
             unprocessed = self._await_processed()
             is_decided = self._await_decided()
-            found = aborted_reports(self._connection, self._logs, judged if is_decided and not unprocessed else {})
-            if unprocessed or not any(each.undecided for each in found):
+            # What would answer an aborted record may be in what is not read, not processed, or not decided.
+            is_known = is_decided and not unprocessed and not self._unread
+            found = aborted_reports(self._connection, self._logs, judged if is_known else {})
+            if not is_known or not any(each.undecided for each in found):
                 break
-        return Aborted(topics=found, unprocessed=unprocessed[:10], unread=self._unread[:10])
+        return Aborted(topics=found, unprocessed=unprocessed[:SHOWN], unread=self._unread[:SHOWN])
+
+    def _is_without_transactions(self) -> bool:
+        """Whether green has written something, and nothing in a transaction."""
+        logs = self._logs.values()
+        return any(each.batches for each in logs) and not any(each.are_used for each in logs)
 
     def _read(self) -> None:
         topics = {topic for topic, _ in self._logs}
         present = topics - self._admin.absent_of(topics)
         ends = self._admin.end_offsets(present, read_committed=False)
         begins = self._admin.begin_offsets(present)
-        self._unread = read_transactions(self._connection, self._logs, begins, ends, seconds=READING_SECONDS)
+        began = time.monotonic()
+        self._unread = read_transactions(self._connection, self._logs, begins, ends, seconds=self._reading_seconds)
+        self._reading_seconds -= time.monotonic() - began
 
     def _positions(self) -> PartitionOffsets:
         found: PartitionOffsets = {}
@@ -115,7 +126,7 @@ class _Look:
         self._read()
         now, began = self._positions(), time.monotonic()
         while any((o := each.open_since) is not None and o < now[t][p] for (t, p), each in self._logs.items()):
-            if time.monotonic() - began > self._still_seconds:
+            if time.monotonic() - began > self._still_seconds or self._reading_seconds <= 0:
                 return False
             time.sleep(POLL_SECONDS)
             self._read()
