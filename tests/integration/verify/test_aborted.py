@@ -49,7 +49,7 @@ class Green:
             output_ends={self.output: {0: 0}},
         )
         self.admin.commit(self.group, {self.input: {0: 0}})
-        self.producer = self.transactional(f"{name}-thread-1")
+        self.producer = self.transactional(f"{plan.green}-thread-1")
 
     def transactional(self, name: str) -> Producer:
         producer = Producer(self.connection.client(**{"transactional.id": name}))
@@ -146,6 +146,14 @@ def test_without_transactions_nothing_is_waited_for(green: Green) -> None:
 def test_a_generation_that_has_written_nothing_yet_may_still_abort(green: Green) -> None:
     green.receive(1)
     assert green.look() == Aborted(unprocessed=(f"{green.input}-0",))
+
+
+def test_what_another_application_aborts_in_an_output_is_its_own_affair(green: Green, unique: str) -> None:
+    green.receive(1)
+    green.commit(("c", 30), upto=1)
+    green.producer = green.transactional(f"another-{unique}")
+    green.abort(("a", 10))
+    assert green.look() == Aborted()
 
 
 def test_what_takes_too_long_to_read_is_told(green: Green, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ TWO_PRODUCERS = log_of(data(0, 1, 7), data(2, 3, 8), end(4, 8, abort=False), end
 
 class TestTransactions:
     def test_a_marker_ends_the_transaction_of_its_producer_only(self) -> None:
-        assert TWO_PRODUCERS.aborted == [[(0, 1)]]
+        assert TWO_PRODUCERS.aborted == [(7, [(0, 1)])]
         assert TWO_PRODUCERS.position == 6
         assert TWO_PRODUCERS.open_since is None
 
@@ -57,7 +57,7 @@ class TestTransactions:
         log = log_of(data(0, 1, 7), data(2, 3, 8), end(4, 8, abort=True))
         assert (log.open_since, log.first_aborted) == (0, 2)
         log.take(end(5, 7, abort=False))
-        assert (log.open_since, log.aborted) == (None, [[(2, 3)]])
+        assert (log.open_since, log.aborted) == (None, [(8, [(2, 3)])])
 
     def test_the_transactions_of_one_producer_are_told_apart(self) -> None:
         log = log_of(data(0, 0, 7), end(1, 7, abort=True), data(2, 2, 7), end(3, 7, abort=False))
@@ -133,6 +133,12 @@ class TestLaterRecords:
     def test_nothing_is_lost_before_green_has_processed_its_inputs(self) -> None:
         found = found_in(self.ABORTED, [*self.TWO, record(3, "a", 10)], {0: 1})
         assert (found.undecided, found.lost) == (1, 0)
+
+    def test_what_others_abort_is_their_own_affair_and_no_answer(self) -> None:
+        log = log_of(data(0, 0, 7), end(1, 7, abort=True), data(2, 2, 9), end(3, 9, abort=True))
+        records = [record(0, "a", 10), record(2, "a", 10)]
+        found = aborted_report("out", {0: log}, records, EVERYTHING, {9})
+        assert (found.records, found.lost) == (1, 1)
 
     def test_without_keys_the_value_counts_in_any_partition(self) -> None:
         logs = {0: log_of(data(0, 1, 7), end(2, 7, abort=True)), 1: log_of(data(0, 0, 8), end(1, 8, abort=False))}

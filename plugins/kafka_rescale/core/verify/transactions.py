@@ -9,7 +9,7 @@ records with a later timestamp don't tell whether the aborted ones are in them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
@@ -35,18 +35,28 @@ class Written(NamedTuple):
     digest: bytes = b""
 
 
+class AbortedTransaction(NamedTuple):
+    """The batches of one aborted transaction in a partition.
+
+    :param producer: the id of its producer.
+    """
+
+    producer: int
+    batches: list[Offsets]
+
+
 @dataclass
 class Transactions:
     """The transactions in the log of one partition, as far as it was read.
 
     :param position: next offset to read.
-    :param aborted: the batches of each aborted transaction.
+    :param aborted: the aborted transactions, in the order of their ends.
     :param are_used: whether any transaction was seen.
     :param batches: number of batches that were seen.
     """
 
     position: int
-    aborted: list[list[Offsets]] = field(default_factory=list)
+    aborted: list[AbortedTransaction] = field(default_factory=list)
     are_used: bool = False
     batches: int = 0
     _open: dict[int, list[Offsets]] = field(default_factory=dict)
@@ -63,7 +73,7 @@ class Transactions:
             return
         ended = self._open.pop(batch.producer, None)
         if batch.is_abort and ended is not None:
-            self.aborted.append(ended)
+            self.aborted.append(AbortedTransaction(batch.producer, ended))
 
     @property
     def open_since(self) -> int | None:
@@ -73,13 +83,13 @@ class Transactions:
     @property
     def first_aborted(self) -> int | None:
         """The first offset of an aborted transaction; None if there is none."""
-        return min((first for batches in self.aborted for first, _ in batches), default=None)
+        return min((first for each in self.aborted for first, _ in each.batches), default=None)
 
     def uncommitted(self) -> dict[int, int]:
         """Return the offsets that are not committed, each with the number of its transaction, or ``OPEN``."""
         found = {o: OPEN for batches in self._open.values() for a, b in batches for o in range(a, b + 1)}
-        for number, batches in enumerate(self.aborted):
-            found |= {offset: number for first, last in batches for offset in range(first, last + 1)}
+        for number, each in enumerate(self.aborted):
+            found |= {offset: number for first, last in each.batches for offset in range(first, last + 1)}
         return found
 
 
@@ -101,7 +111,11 @@ class _Waiting:
 
 
 def aborted_report(
-    topic: str, transactions: Mapping[int, Transactions], records: Iterable[Written], judged: Mapping[int, int]
+    topic: str,
+    transactions: Mapping[int, Transactions],
+    records: Iterable[Written],
+    judged: Mapping[int, int],
+    others: Collection[int] = (),
 ) -> AbortedReport:
     """Look for the later records of a topic's aborted ones.
 
@@ -109,6 +123,7 @@ def aborted_report(
     :param records: all records from the first aborted one of each partition on, in the order of each partition.
     :param judged: offsets by partition (exclusive) below which an aborted record without a later one is lost.
         Green has processed all records that its inputs had when these offsets were the ends.
+    :param others: ids of producers that are not green's. What they abort is their own affair.
     """
     uncommitted = {partition: of.uncommitted() for partition, of in transactions.items()}
     waiters = _Waiters()
@@ -116,7 +131,7 @@ def aborted_report(
         transaction = uncommitted[record.partition].get(record.offset)
         if transaction is None:
             waiters.answer(record)
-        elif transaction != OPEN:
+        elif transaction != OPEN and transactions[record.partition].aborted[transaction].producer not in others:
             waiters.add(_Waiting(record, transaction))
     found = waiters.all
     came_again = {(w.record.partition, w.transaction) for w in found if w.answer is _Answer.SAME}

@@ -11,6 +11,7 @@ import kafka
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.verify.aborted import AbortedReport
 from kafka_rescale.core.verify.transactions import Transactions, Written, aborted_report
 from kafka_rescale.kafka.admin.group_members import asked
@@ -61,21 +62,43 @@ def _read(client: Any, at: Any, log: Transactions, start: int, end: int, deadlin
 
 
 def aborted_reports(
-    connection: KafkaConnection, logs: Logs, judged: PartitionOffsets
+    connection: KafkaConnection, application_id: str, logs: Logs, judged: PartitionOffsets
 ) -> tuple[AbortedReport, ...]:
-    """Return the reports of the topics that have aborted records.
+    """Return the reports of the topics in which an application has aborted records.
 
+    :param application_id: its ``application.id``.
     :param judged: see ``aborted_report``, by topic.
     :raises ClusterOutage: the brokers don't answer.
     """
     by_topic: dict[str, dict[int, Transactions]] = {}
     for (topic, partition), log in logs.items():
         by_topic.setdefault(topic, {})[partition] = log
-    return tuple(
-        aborted_report(topic, of, _written(connection, topic, of), judged.get(topic, {}))
+    others = _others(connection, application_id, logs)
+    reports = (
+        aborted_report(topic, of, _written(connection, topic, of), judged.get(topic, {}), others)
         for topic, of in by_topic.items()
         if any(log.aborted for log in of.values())
     )
+    return tuple(each for each in reports if each.records)
+
+
+def _others(connection: KafkaConnection, application_id: str, logs: Logs) -> frozenset[int]:
+    """Return those producers of aborted transactions that are known to belong to somebody else.
+
+    Kafka Streams' transactional ids begin with the ``application.id``. Brokers tell only those that the asker may
+    describe, and none before Kafka 3.0 (KIP-664). A producer that nobody names may be the application's.
+    """
+    ids = sorted({each.producer for log in logs.values() for each in log.aborted})
+
+    def named(client: Any) -> frozenset[int]:
+        listed = client.list_transactions(producer_id_filters=ids)
+        found = [each for some in listed.values() for each in some]
+        return frozenset(e.producer_id for e in found if not e.transactional_id.startswith(f"{application_id}-"))
+
+    try:
+        return asked(connection, "whose transactions were aborted", named) if ids else frozenset()
+    except RescaleError:
+        return frozenset()
 
 
 def _written(connection: KafkaConnection, topic: str, logs: Mapping[int, Transactions]) -> Iterator[Written]:

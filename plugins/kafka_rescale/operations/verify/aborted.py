@@ -65,7 +65,7 @@ class _Look:
             is_decided = self._await_decided()
             # What would answer an aborted record may be in what is not read, not processed, or not decided.
             is_known = is_decided and not unprocessed and not self._unread
-            found = aborted_reports(self._connection, self._logs, judged if is_known else {})
+            found = aborted_reports(self._connection, self._group, self._logs, judged if is_known else {})
             if not is_known or not any(each.undecided for each in found):
                 break
         return Aborted(topics=found, unprocessed=unprocessed[:SHOWN], unread=self._unread[:SHOWN])
