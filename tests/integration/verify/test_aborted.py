@@ -75,6 +75,9 @@ class Green:
     def commit(self, *keys: Key, upto: int, topic: str = "") -> None:
         self.producer.begin_transaction()
         self.write(keys, topic)
+        self.commit_inputs(upto)
+
+    def commit_inputs(self, upto: int) -> None:
         consumer = Consumer(self.connection.client(**{"group.id": self.group}))
         offsets = [TopicPartition(self.input, 0, upto)]
         self.producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 30)
@@ -120,6 +123,23 @@ def test_what_green_has_not_processed_yet_is_not_called_lost(green: Green) -> No
     assert (again.undecided, again.lost, again.unprocessed) == (0, 0, ())
 
 
+def test_a_record_without_a_key_may_come_again_in_another_partition(green: Green) -> None:
+    green.admin.grow_topic(green.output, 2)
+    ends = {green.output: {0: 0, 1: 0}}
+    green.journal = green.journal.model_copy(update={"output_ends": ends})
+    green.receive(2)
+    for upto, partition in ((0, 0), (2, 1)):
+        green.producer.begin_transaction()
+        green.producer.produce(green.output, b"result", None, partition, timestamp=10)
+        if upto:
+            green.commit_inputs(upto)
+        else:
+            assert green.producer.flush(30) == 0
+            green.producer.abort_transaction(30)
+    (found,) = green.look().topics
+    assert (found.records, found.again, found.lost) == (1, 1, 0)
+
+
 def test_an_open_transaction_is_waited_for(green: Green, monkeypatch: pytest.MonkeyPatch) -> None:
     green.receive(1)
     green.abort(("a", 10))
@@ -138,7 +158,8 @@ def test_an_open_transaction_is_waited_for(green: Green, monkeypatch: pytest.Mon
 def test_without_transactions_nothing_is_waited_for(green: Green) -> None:
     green.receive(3)
     producer = Producer(green.connection.client())
-    producer.produce(green.output, b"result", b"a")
+    for topic in (green.output, green.store):
+        producer.produce(topic, b"result", b"a")
     assert producer.flush(30) == 0
     assert green.look() == Aborted()
 

@@ -13,7 +13,7 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.client.waiting import now_ms
-from kafka_rescale.operations.cutover import cutover, promotion
+from kafka_rescale.operations.cutover import cutover, first_output, promotion
 from kafka_rescale.operations.cutover.cutover import Cutover
 from kafka_rescale.operations.expansion.rescale import LEASE_MS, Rescale
 
@@ -60,6 +60,7 @@ def promoted(
     control = Control(journal, before)
     control.state = control.state.model_copy(update={} if proof is None else {"proof": proof})
     monkeypatch.setattr(promotion, "wait_until_complete", lambda admin, topics, **_: admin.end_offsets(topics))
+    monkeypatch.setattr(first_output, "topology_of", lambda _: SimpleNamespace(outputs=("out", "undeclared")))
     monkeypatch.setattr(cutover, "assert_promotable", _nothing)
     monkeypatch.setattr(cutover, "assert_proven", _nothing)
     application: Any = SimpleNamespace(
@@ -106,7 +107,7 @@ def test_the_generations_say_since_when_and_what_was_before(monkeypatch: pytest.
     assert [(p.running, p.generation, p.since_ms, p.until_ms) for p in past] == [(PLAN.blue, 1, 0, 2**45)]
     assert past[0].committed == {i.topic: {0: 3} for i in PLAN.inputs}
     assert past[0].ends == {}
-    assert state.journal.output_ends == {"out": {0: 9, 1: 9}}
+    assert state.journal.output_ends == {"out": {0: 9, 1: 9}, "undeclared": {0: 9, 1: 9}}
 
 
 def test_the_counts_that_inputs_grow_from_stay_known(monkeypatch: pytest.MonkeyPatch) -> None:

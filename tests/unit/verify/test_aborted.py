@@ -36,8 +36,14 @@ def log_of(*batches: Batch) -> Transactions:
     return log
 
 
-def found_in(log: Transactions, records: Iterable[Written], judged: dict[int, int] = EVERYTHING) -> AbortedReport:
-    return aborted_report("out", {0: log}, records, judged)
+def found_in(
+    log: Transactions,
+    records: Iterable[Written],
+    judged: dict[int, int] = EVERYTHING,
+    *,
+    is_changelog: bool = False,
+) -> AbortedReport:
+    return aborted_report("out", {0: log}, records, judged, is_changelog=is_changelog)
 
 
 def record(offset: int, key: str | None, timestamp: int, value: bytes = b"v") -> Written:
@@ -61,11 +67,11 @@ class TestTransactions:
 
     def test_the_transactions_of_one_producer_are_told_apart(self) -> None:
         log = log_of(data(0, 0, 7), end(1, 7, abort=True), data(2, 2, 7), end(3, 7, abort=False))
-        assert log.uncommitted() == {0: 0}
+        assert [log.uncommitted().transaction(offset) for offset in range(4)] == [0, None, None, None]
 
     def test_records_outside_of_transactions_are_committed(self) -> None:
         log = log_of(Batch(0, 4, 5, 0))
-        assert (log.are_used, log.uncommitted(), log.position) == (False, {}, 5)
+        assert (log.are_used, log.uncommitted().transaction(3), log.position) == (False, None, 5)
 
     def test_a_marker_of_a_transaction_that_began_before_tells_nothing(self) -> None:
         assert log_of(end(9, 7, abort=True)).aborted == []
@@ -105,9 +111,14 @@ class TestLaterRecords:
         found = found_in(log, [record(0, "a", 10), record(2, "a", 10)])
         assert found.lost == 1
 
-    def test_a_later_timestamp_may_hold_merged_updates_if_others_of_the_transaction_came_again(self) -> None:
-        found = found_in(self.ABORTED, [*self.TWO, record(3, "a", 10), record(4, "b", 25)])
-        assert (found.again, found.unclear, found.lost) == (2, 0, 0)
+    @pytest.mark.parametrize(("is_changelog", "again", "unclear"), [(True, 2, 0), (False, 1, 1)])
+    def test_a_later_timestamp_holds_merged_updates_if_others_of_the_task_came_again(
+        self, is_changelog: bool, again: int, unclear: int
+    ) -> None:
+        """A partition of an output has records of several tasks, and only one of them may have come again."""
+        records = [*self.TWO, record(3, "a", 10), record(4, "b", 25)]
+        found = found_in(self.ABORTED, records, is_changelog=is_changelog)
+        assert (found.again, found.unclear, found.lost) == (again, unclear, 0)
 
     def test_only_later_timestamps_leave_a_transaction_unclear(self) -> None:
         found = found_in(self.ABORTED, [*self.TWO, record(3, "a", 11), record(4, "b", 25)])
@@ -145,7 +156,18 @@ class TestLaterRecords:
         records = [record(0, None, 10, b"x"), record(1, None, 10, b"y"), Written(1, 0, 10, None, b"x")]
         for ordered in (records, records[::-1]):
             found = aborted_report("out", logs, ordered, EVERYTHING)
-            assert (found.again, found.lost) == (1, 1)
+            assert (found.again, found.unclear, found.lost) == (1, 1, 0), "the other one has the same time"
+
+    def test_without_keys_nothing_like_it_is_lost(self) -> None:
+        logs = {0: log_of(data(0, 0, 7), end(1, 7, abort=True)), 1: log_of(data(0, 0, 8), end(1, 8, abort=False))}
+        records = [record(0, None, 10, b"x"), Written(1, 0, 11, None, b"y")]
+        assert aborted_report("out", logs, records, EVERYTHING).lost == 1
+
+    def test_if_the_broker_dates_records_the_value_counts(self) -> None:
+        dated = [Written(0, 0, 10, b"a", b"x", True), Written(0, 1, 10, b"b", b"y", True)]
+        again = [Written(0, 3, 50, b"a", b"x", True), Written(0, 4, 50, b"b", b"z", True)]
+        found = found_in(self.ABORTED, [*dated, *again])
+        assert (found.again, found.unclear, found.lost) == (1, 1, 0)
 
 
 LOST = Aborted(
@@ -184,6 +206,10 @@ class TestReport:
         )
         later = concluded(LOST, Acceptances(accepted=(accepted,)))
         assert later.passed
+        wider = accepted.model_copy(update={"finding": "out-1:30-44"})
+        assert concluded(LOST, Acceptances(accepted=(wider,))).passed, "retention has deleted the first of them"
+        narrower = accepted.model_copy(update={"finding": "out-1:40-43"})
+        assert not concluded(LOST, Acceptances(accepted=(narrower,))).passed
         assert later.acceptances == (accepted,)
         assert found.compared == {"out-1:40-44": 2}
 

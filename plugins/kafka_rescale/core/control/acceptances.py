@@ -41,6 +41,11 @@ class OffsetRange(NamedTuple):
         """Whether a record of the topic is within it."""
         return partition == self.partition and self.first <= offset <= self.last
 
+    def has(self, part: OffsetRange) -> bool:
+        """Whether all of another range is within it."""
+        is_here = (part.topic, part.partition) == (self.topic, self.partition)
+        return is_here and self.first <= part.first and part.last <= self.last
+
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}:{self.first}-{self.last}"
 

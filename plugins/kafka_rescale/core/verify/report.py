@@ -9,7 +9,7 @@ from operator import add
 
 from pydantic import Field
 
-from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
+from kafka_rescale.core.control.acceptances import Acceptance, Acceptances, OffsetRange
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.values import Value
@@ -176,7 +176,12 @@ class Report(Value):
         """Return the report with its verdict, which takes accepted findings into account."""
         known = acceptances.of(self.plan)
         found = (*self.compared, *(str(f) for i in self.inputs for f in i.findings))
-        unaccepted = tuple(f for f in found if f not in known)
+        # What retention has deleted since is no longer part of a range.
+        accepted = [r for r in map(OffsetRange.parse, known) if r is not None]
+        lost = {str(f): f for each in (self.aborted.topics if self.aborted else ()) for f in each.findings}
+        unaccepted = tuple(
+            f for f in found if f not in known and not (f in lost and any(r.has(lost[f]) for r in accepted))
+        )
         topics = {i.topic for i in self.inputs} | {s.blue_topic for s in self.stores}
         used = tuple(a for a in known.values() if a.finding in found or a.topic in topics)
         return self.model_copy(update={"unaccepted": unaccepted, "acceptances": used, "passed": not unaccepted})

@@ -1,15 +1,19 @@
 """Which records of aborted transactions have been written again?
 
-A record that is written again has the same key and the same timestamp, behind the aborted one in its partition.
+A record that is written again has the same key and the same timestamp, behind the aborted one in its partition. A
+record without a key has the same timestamp and value, anywhere in its topic. Two aborted records that are the same
+by this count as one.
+
 The cache of a store (``statestore.cache.max.bytes``) may merge several updates of a key into one, so that only a
 record with a later timestamp comes again. A cache writes when a transaction is about to be committed, so such
-records are seldom aborted, and then not alone. So if nothing of a transaction came again the same in a partition,
-records with a later timestamp don't tell whether the aborted ones are in them.
+records are seldom aborted, and then not alone. So a later timestamp tells something only in a changelog, and only
+if something of the transaction came again the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
@@ -25,7 +29,8 @@ Offsets = tuple[int, int]
 class Written(NamedTuple):
     """A record as a reader of everything sees it, committed or not.
 
-    :param digest: a hash of the value. It tells apart records without a key.
+    :param digest: a hash of the value.
+    :param is_dated_by_broker: whether its timestamp is that of the broker (``LogAppendTime``), and tells nothing.
     """
 
     partition: int
@@ -33,6 +38,14 @@ class Written(NamedTuple):
     timestamp_ms: int
     key: bytes | None
     digest: bytes = b""
+    is_dated_by_broker: bool = False
+
+    @property
+    def mark(self) -> tuple[int, bytes]:
+        """What a record has again when it is written again; without a key, its value takes the place of that."""
+        if self.is_dated_by_broker:
+            return 0, self.digest
+        return self.timestamp_ms, b"" if self.key is not None else self.digest
 
 
 class AbortedTransaction(NamedTuple):
@@ -50,16 +63,21 @@ class Transactions:
     """The transactions in the log of one partition, as far as it was read.
 
     :param position: next offset to read.
+    :param start: first offset that was to be read.
     :param aborted: the aborted transactions, in the order of their ends.
     :param are_used: whether any transaction was seen.
     :param batches: number of batches that were seen.
     """
 
     position: int
+    start: int = field(init=False)
     aborted: list[AbortedTransaction] = field(default_factory=list)
     are_used: bool = False
     batches: int = 0
     _open: dict[int, list[Offsets]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.start = self.position
 
     def take(self, batch: Batch) -> None:
         """Go past a batch."""
@@ -85,12 +103,38 @@ class Transactions:
         """The first offset of an aborted transaction; None if there is none."""
         return min((first for each in self.aborted for first, _ in each.batches), default=None)
 
-    def uncommitted(self) -> dict[int, int]:
-        """Return the offsets that are not committed, each with the number of its transaction, or ``OPEN``."""
-        found = {o: OPEN for batches in self._open.values() for a, b in batches for o in range(a, b + 1)}
+    @property
+    def last_aborted(self) -> int:
+        """The last offset of an aborted transaction; -1 if there is none."""
+        return max((last for each in self.aborted for _, last in each.batches), default=-1)
+
+    def uncommitted(self) -> Uncommitted:
+        """Return the records that are not committed."""
+        found = [(first, last, OPEN) for batches in self._open.values() for first, last in batches]
         for number, each in enumerate(self.aborted):
-            found |= {offset: number for first, last in each.batches for offset in range(first, last + 1)}
-        return found
+            found += [(first, last, number) for first, last in each.batches]
+        return Uncommitted(sorted(found))
+
+
+OPEN = -1
+
+
+class Uncommitted:
+    """The batches of a partition that are not committed, each with the number of its transaction, or ``OPEN``.
+
+    :param batches: first and last offset and number, in the order of the offsets.
+    """
+
+    def __init__(self, batches: Sequence[tuple[int, int, int]]) -> None:
+        self._batches, self._firsts = batches, [first for first, _, _ in batches]
+
+    def transaction(self, offset: int) -> int | None:
+        """Return the number of the transaction that an offset belongs to; None if it is committed."""
+        at = bisect_right(self._firsts, offset) - 1
+        if at < 0:
+            return None
+        _, last, number = self._batches[at]
+        return number if offset <= last else None
 
 
 class _Answer(IntEnum):
@@ -116,25 +160,32 @@ def aborted_report(
     records: Iterable[Written],
     judged: Mapping[int, int],
     others: Collection[int] = (),
+    *,
+    is_changelog: bool = False,
 ) -> AbortedReport:
     """Look for the later records of a topic's aborted ones.
 
     :param transactions: by partition.
-    :param records: all records from the first aborted one of each partition on, in the order of each partition.
+    :param records: all records from the first aborted one of each partition on, in the order of each partition. If
+        there are aborted ones without a key, those of all partitions.
     :param judged: offsets by partition (exclusive) below which an aborted record without a later one is lost.
         Green has processed all records that its inputs had when these offsets were the ends.
     :param others: ids of producers that are not green's. What they abort is their own affair.
+    :param is_changelog: whether a partition has the records of one task only. If something of a transaction came
+        again there, the task has processed all of it again.
     """
     uncommitted = {partition: of.uncommitted() for partition, of in transactions.items()}
     waiters = _Waiters()
     for record in records:
-        transaction = uncommitted[record.partition].get(record.offset)
+        transaction = uncommitted[record.partition].transaction(record.offset)
         if transaction is None:
             waiters.answer(record)
         elif transaction != OPEN and transactions[record.partition].aborted[transaction].producer not in others:
             waiters.add(_Waiting(record, transaction))
     found = waiters.all
-    came_again = {(w.record.partition, w.transaction) for w in found if w.answer is _Answer.SAME}
+    waiters.answer_keyless()
+    same = {(w.record.partition, w.transaction) for w in found if w.answer is _Answer.SAME}
+    came_again = same if is_changelog else set[tuple[int, int]]()
     later = [w for w in found if w.answer is _Answer.LATER]
     unclear = sum((w.record.partition, w.transaction) not in came_again for w in later)
     unanswered = [w.record for w in found if w.answer is _Answer.NONE]
@@ -157,44 +208,44 @@ class _Waiters:
     def __init__(self) -> None:
         self.all: list[_Waiting] = []
         self._of_key: dict[tuple[int, bytes], list[_Waiting]] = {}
-        self._keyless: dict[tuple[int, bytes], list[_Waiting]] = {}
-        self._answered: set[tuple[int, bytes]] = set()
+        self._keyless: list[_Waiting] = []
+        self._committed: set[tuple[int, bytes]] = set()
 
     def add(self, waiting: _Waiting) -> None:
         record = waiting.record
         self.all.append(waiting)
-        if record.key is not None:
-            self._of_key.setdefault((record.partition, record.key), []).append(waiting)
-            return
-        # A producer chooses any partition for a record without a key, so the order of offsets tells nothing.
-        content = record.timestamp_ms, record.digest
-        if content in self._answered:
-            waiting.answer = _Answer.SAME
+        if record.key is None:
+            self._keyless.append(waiting)
         else:
-            self._keyless.setdefault(content, []).append(waiting)
+            self._of_key.setdefault((record.partition, record.key), []).append(waiting)
 
     def answer(self, record: Written) -> None:
         if record.key is None:
-            content = record.timestamp_ms, record.digest
-            self._answered.add(content)
-            for each in self._keyless.pop(content, ()):
-                each.answer = _Answer.SAME
+            self._committed.add(record.mark)
             return
         place = record.partition, record.key
-        if place not in self._of_key:
-            return
         left = []
-        for each in self._of_key[place]:
-            if each.record.timestamp_ms == record.timestamp_ms:
+        for each in self._of_key.get(place, ()):
+            if each.record.mark == record.mark:
                 each.answer = _Answer.SAME
                 continue
-            if each.record.timestamp_ms < record.timestamp_ms:
+            if record.is_dated_by_broker or each.record.timestamp_ms < record.timestamp_ms:
                 each.answer = _Answer.LATER
             left.append(each)
         if left:
             self._of_key[place] = left
         else:
-            del self._of_key[place]
+            self._of_key.pop(place, None)
+
+    def answer_keyless(self) -> None:
+        """Answer the records without a key. A producer chooses any partition for them, so order tells nothing."""
+        times, values = {time for time, _ in self._committed}, {value for _, value in self._committed}
+        for each in self._keyless:
+            time, value = each.record.mark
+            if (time, value) in self._committed:
+                each.answer = _Answer.SAME
+            elif value in values or (not each.record.is_dated_by_broker and time in times):
+                each.answer = _Answer.LATER
 
 
 def _told(record: Written) -> AbortedRecord:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
 from hashlib import blake2b
 from typing import Any
 
 import kafka
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.journal import PartitionOffsets
-from kafka_rescale.core.errors import RescaleError
+from kafka_rescale.core.errors import RescaleError, UnsafeState
 from kafka_rescale.core.verify.aborted import AbortedReport
-from kafka_rescale.core.verify.transactions import Transactions, Written, aborted_report
+from kafka_rescale.core.verify.transactions import OPEN, Transactions, Written, aborted_report
 from kafka_rescale.kafka.admin.group_members import asked
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.reading.log_batches import batches_between
@@ -54,19 +56,29 @@ def _read(client: Any, at: Any, log: Transactions, start: int, end: int, deadlin
     """Read the batches of a partition, and return whether this came to the end before the deadline."""
     if time.monotonic() > deadline:
         return False
-    for batch in batches_between(client, at, start, end):
-        log.take(batch)
-        if time.monotonic() > deadline:
-            return log.position >= end
-    return True
+    try:
+        for batch in batches_between(client, at, start, end):
+            log.take(batch)
+            if time.monotonic() > deadline:
+                break
+    except UnsafeState:
+        # Batches of an older format have no transactions.
+        log.position = end
+    # A purge may have passed the start meanwhile: then nothing was read.
+    return log.position >= end
 
 
 def aborted_reports(
-    connection: KafkaConnection, application_id: str, logs: Logs, judged: PartitionOffsets
+    connection: KafkaConnection,
+    application_id: str,
+    logs: Logs,
+    judged: PartitionOffsets,
+    changelogs: Collection[str],
 ) -> tuple[AbortedReport, ...]:
     """Return the reports of the topics in which an application has aborted records.
 
     :param application_id: its ``application.id``.
+    :param changelogs: those of the topics that are its changelogs.
     :param judged: see ``aborted_report``, by topic.
     :raises ClusterOutage: the brokers don't answer.
     """
@@ -75,7 +87,14 @@ def aborted_reports(
         by_topic.setdefault(topic, {})[partition] = log
     others = _others(connection, application_id, logs)
     reports = (
-        aborted_report(topic, of, _written(connection, topic, of), judged.get(topic, {}), others)
+        aborted_report(
+            topic,
+            of,
+            _written(connection, topic, of),
+            judged.get(topic, {}),
+            others,
+            is_changelog=topic in changelogs,
+        )
         for topic, of in by_topic.items()
         if any(log.aborted for log in of.values())
     )
@@ -102,15 +121,35 @@ def _others(connection: KafkaConnection, application_id: str, logs: Logs) -> fro
 
 
 def _written(connection: KafkaConnection, topic: str, logs: Mapping[int, Transactions]) -> Iterator[Written]:
-    """Yield the records of the partitions with aborted ones, up to where their batches were read."""
-    aborted = {partition: log.first_aborted for partition, log in logs.items()}
-    ranges = {p: (first, logs[p].position) for p, first in aborted.items() if first is not None}
+    """Yield the aborted records and all that may answer them, up to where the batches were read.
+
+    A record with a key is written again in its partition, one without a key in any.
+    """
+    firsts = {p: first for p, log in logs.items() if (first := log.first_aborted) is not None}
+    begins = {p: log.start for p, log in logs.items()} if _has_keyless(connection, topic, logs, firsts) else firsts
+    ranges = {p: (begin, logs[p].position) for p, begin in begins.items()}
     for message in read_ranges(connection, topic, ranges, may_be_deleted=True, committed=False):
         key, value = message.key(), message.value()
+        kind, timestamp = message.timestamp()
         yield Written(
             message.partition() or 0,
             message.offset() or 0,
-            message.timestamp()[1],
+            timestamp,
             key.encode() if isinstance(key, str) else key,
             b"" if value is None else blake2b(value if isinstance(value, bytes) else value.encode()).digest(),
+            kind == TIMESTAMP_LOG_APPEND_TIME,
         )
+
+
+def _has_keyless(
+    connection: KafkaConnection, topic: str, logs: Mapping[int, Transactions], firsts: Mapping[int, int]
+) -> bool:
+    """Whether an aborted record has no key."""
+    uncommitted = {p: logs[p].uncommitted() for p in firsts}
+    ranges = {p: (first, logs[p].last_aborted + 1) for p, first in firsts.items()}
+    with closing(read_ranges(connection, topic, ranges, may_be_deleted=True, committed=False)) as records:
+        for each in records:
+            transaction = uncommitted[each.partition() or 0].transaction(each.offset() or 0)
+            if each.key() is None and transaction not in {None, OPEN}:
+                return True
+    return False

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
+from kafka_rescale.core.errors import RescaleError
+from kafka_rescale.operations.application.load import topology_of
 from kafka_rescale.operations.expansion.rescale import Rescale
+
+log = logging.getLogger(__name__)
 
 WATCH_SECONDS = 120.0
 _POLL_SECONDS = 0.1
@@ -15,6 +20,19 @@ _POLL_SECONDS = 0.1
 def outputs_now(rescale: Rescale) -> PartitionOffsets:
     """Return the ends of the output topics, as a ``read_committed`` consumer sees them."""
     return rescale.admin.end_offsets([o.topic for o in rescale.application.outputs], if_present=True)
+
+
+def all_outputs_now(rescale: Rescale) -> PartitionOffsets:
+    """Return the ends of all topics that green writes to besides its own: also of those that are not declared.
+
+    Empty if they are not known. Only a later look for aborted records needs them, so no pause waits for them.
+    """
+    topics = {o.topic for o in rescale.application.outputs} | set(topology_of(rescale.application).outputs)
+    try:
+        return rescale.admin.end_offsets(topics, if_present=True)
+    except RescaleError as error:
+        log.warning("the ends of the outputs are not known, so nothing will be looked for in them: %s", error)
+        return {}
 
 
 def watch_first_output(

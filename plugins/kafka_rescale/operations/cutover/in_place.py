@@ -23,7 +23,7 @@ from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.reset import fence
 from kafka_rescale.operations.cutover.copies import is_copied
-from kafka_rescale.operations.cutover.first_output import outputs_now
+from kafka_rescale.operations.cutover.first_output import all_outputs_now
 from kafka_rescale.operations.cutover.growing import assert_still_stopped, assert_untouched, grow_own_topics
 from kafka_rescale.operations.cutover.jobs_beside import OVER
 from kafka_rescale.operations.cutover.persistence import TELL_SECONDS, state_of_pause
@@ -109,7 +109,7 @@ def _record_ends(rescale: Rescale, journal: Journal, timings: Mapping[str, float
     targets = [m.target for m in plan.moves]
     ends = wait_until_complete(admin, targets)
     assert_all_listed(ends, {m.target: m.target_partitions for m in plan.moves})
-    outputs = outputs_now(rescale)
+    outputs = all_outputs_now(rescale)
     starts = input_starts(plan.inputs, journal.captured.committed)
     start = {**starts, **carried_starts(plan.repartitions, journal.captured)}
 

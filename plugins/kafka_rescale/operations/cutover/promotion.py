@@ -11,7 +11,7 @@ from kafka_rescale.core.verify.misrouted import grown_by_key
 from kafka_rescale.core.verify.start_offsets import input_starts
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.reading.range_reader import read_ranges
-from kafka_rescale.operations.cutover.first_output import outputs_now
+from kafka_rescale.operations.cutover.first_output import all_outputs_now
 from kafka_rescale.operations.expansion.rescale import Rescale, blue
 
 
@@ -43,7 +43,7 @@ def green_offsets(
     begins = rescale.admin.begin_offsets(targets)
     carried = {m.target: begins[m.target] for m in plan.repartitions}
     start = {**input_starts(plan.inputs, journal.captured.committed), **carried}
-    return begins, {"green_ends": ends, "output_ends": outputs_now(rescale), "green_start": start}
+    return begins, {"green_ends": ends, "output_ends": all_outputs_now(rescale), "green_start": start}
 
 
 def _assert_counts(rescale: Rescale, plan: Plan) -> None:

@@ -41,7 +41,7 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings, note_start
     :raises UnsafeState: blue has come back beside it.
     """
     plan = journal.plan
-    outputs = journal.output_ends or outputs_now(rescale)
+    outputs = outputs_now(rescale)
     running = _is_started(rescale, journal)
     with timings.part("grow"):
         rescale.admin.grow_topics({i.topic: i.target for i in plan.inputs if i.grows})

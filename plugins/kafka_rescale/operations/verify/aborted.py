@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
+from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.values import listed
 from kafka_rescale.core.verify.aborted import SHOWN, Aborted
 from kafka_rescale.core.verify.transactions import Transactions
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.reading.remaining import with_records
-from kafka_rescale.kafka.verify.aborted import aborted_reports, read_transactions
+from kafka_rescale.kafka.verify.aborted import Logs, aborted_reports, read_transactions
 
 log = logging.getLogger(__name__)
 
@@ -24,9 +26,10 @@ ROUNDS = 3
 READING_SECONDS = 300.0
 """How long this reads batches in all."""
 WAITING_SECONDS = 1800.0
+"""How long it waits for green in all."""
 STILL_SECONDS = 120.0
 """How long green may commit nothing before this gives up waiting for it. Then what is not known is told."""
-TELL_SECONDS, POLL_SECONDS = 20.0, 0.5
+TELL_SECONDS, POLL_SECONDS = 20.0, 1.0
 
 
 def look_for_aborted(
@@ -45,19 +48,18 @@ class _Look:
     def __init__(self, connection: KafkaConnection, journal: Journal, still_seconds: float) -> None:
         self._connection, self._admin = connection, ClusterAdmin(connection)
         self._group, self._sources = journal.plan.green, tuple(journal.green_start)
-        self._still_seconds = still_seconds
-        self._logs = {
-            (topic, partition): Transactions(end)
-            for topic, ends in {**journal.green_ends, **journal.output_ends}.items()
-            for partition, end in ends.items()
-        }
+        self._changelogs = {move.target for move in journal.plan.changelogs}
+        self._still_seconds, self._ends_at = still_seconds, time.monotonic() + WAITING_SECONDS
+        self._own, self._outputs = _logs(journal.green_ends), _logs(journal.output_ends)
+        self._logs: Logs = {**self._outputs, **self._own}
         self._unread: tuple[str, ...] = ()
         self._reading_seconds = READING_SECONDS
 
     def result(self) -> Aborted:
-        self._read()
+        self._read(self._own or self._logs)
         if self._is_without_transactions():
             return Aborted(unread=self._unread[:SHOWN])
+        self._read(self._logs)
         unprocessed: tuple[str, ...] = ()
         for _ in range(ROUNDS):
             judged = self._positions()
@@ -65,7 +67,8 @@ class _Look:
             is_decided = self._await_decided()
             # What would answer an aborted record may be in what is not read, not processed, or not decided.
             is_known = is_decided and not unprocessed and not self._unread
-            found = aborted_reports(self._connection, self._group, self._logs, judged if is_known else {})
+            known = judged if is_known else {}
+            found = aborted_reports(self._connection, self._group, self._logs, known, self._changelogs)
             if not is_known or not any(each.undecided for each in found):
                 break
         return Aborted(topics=found, unprocessed=unprocessed[:SHOWN], unread=self._unread[:SHOWN])
@@ -75,14 +78,18 @@ class _Look:
         logs = self._logs.values()
         return any(each.batches for each in logs) and not any(each.are_used for each in logs)
 
-    def _read(self) -> None:
-        topics = {topic for topic, _ in self._logs}
+    def _read(self, logs: Logs) -> None:
+        """Read logs to their ends. What a purge passes meanwhile is tried again."""
+        topics = {topic for topic, _ in logs}
         present = topics - self._admin.absent_of(topics)
-        ends = self._admin.end_offsets(present, read_committed=False)
-        begins = self._admin.begin_offsets(present)
-        began = time.monotonic()
-        self._unread = read_transactions(self._connection, self._logs, begins, ends, seconds=self._reading_seconds)
-        self._reading_seconds -= time.monotonic() - began
+        for _ in range(ROUNDS):
+            ends = self._admin.end_offsets(present, read_committed=False)
+            begins = self._admin.begin_offsets(present)
+            began = time.monotonic()
+            self._unread = read_transactions(self._connection, logs, begins, ends, seconds=self._reading_seconds)
+            self._reading_seconds -= time.monotonic() - began
+            if not self._unread or self._reading_seconds <= 0:
+                return
 
     def _positions(self) -> PartitionOffsets:
         found: PartitionOffsets = {}
@@ -94,14 +101,16 @@ class _Look:
         """Wait until green has processed what its inputs have now; return the partitions that it has not."""
         ends = self._admin.end_offsets(self._sources)
         counts = {topic: len(of) for topic, of in ends.items()}
-        began = moved = time.monotonic()
-        told, before = began, PartitionOffsets()
+        moved = time.monotonic()
+        told, before, left = moved, PartitionOffsets(), tuple(self._sources)
         while True:
-            committed = self._admin.committed(self._group, counts)
-            left = tuple(f"{topic}-{p}" for topic, p in self._unprocessed(committed, ends))
+            # Brokers don't tell offsets of a transaction that is about to be committed. They are asked again.
+            with suppress(Outage):
+                committed = self._admin.committed(self._group, counts)
+                left = tuple(f"{topic}-{p}" for topic, p in self._unprocessed(committed, ends))
+                moved, before = (time.monotonic(), committed) if committed != before else (moved, before)
             now = time.monotonic()
-            moved, before = (now, committed) if committed != before else (moved, before)
-            is_over = now - moved > self._still_seconds or now - began > WAITING_SECONDS
+            is_over = now - moved > self._still_seconds or now > self._ends_at
             if not left or is_over or not self._admin.describe_group(self._group).is_live:
                 return left
             if now - told > TELL_SECONDS:
@@ -123,11 +132,15 @@ class _Look:
         A coordinator writes a transaction's markers behind its answer. So what green has committed may still seem
         to be open.
         """
-        self._read()
+        self._read(self._logs)
         now, began = self._positions(), time.monotonic()
         while any((o := each.open_since) is not None and o < now[t][p] for (t, p), each in self._logs.items()):
             if time.monotonic() - began > self._still_seconds or self._reading_seconds <= 0:
                 return False
             time.sleep(POLL_SECONDS)
-            self._read()
+            self._read(self._logs)
         return True
+
+
+def _logs(ends: PartitionOffsets) -> dict[tuple[str, int], Transactions]:
+    return {(topic, p): Transactions(end) for topic, of in ends.items() for p, end in of.items()}

@@ -99,7 +99,6 @@ def compare_expansion(
         committed=admin.committed(plan.green, {topic: len(of) for topic, of in journal.green_start.items()}),
     )
     inputs = look_for_misrouted(connection, journal, acceptances)
-    aborted = look_for_aborted(connection, journal)
     left = {move.store: move for move in plan.changelogs if move.store not in before}
     readings, done = Readings(), set[str]()
 
@@ -138,7 +137,8 @@ def compare_expansion(
         compared_before=tuple(before),
         not_copied=plan.not_copied,
         inputs=inputs,
-        aborted=aborted,
+        # Behind the comparison: this may wait for green.
+        aborted=look_for_aborted(connection, journal),
     )
     return report.concluded(acceptances)
 
