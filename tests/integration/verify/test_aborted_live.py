@@ -23,7 +23,7 @@ KILLS = 6
 def test_a_killed_generation_has_aborted_and_lost_nothing(tmp_path: Path) -> None:
     # It flushes and commits all the time, and starts as soon as it was killed. So transactions are cut within.
     settings = {"FLIGHTS_OPTIONS": "--commit-interval-ms 2000"}
-    with live_application(tmp_path, rate=60, guarantee="exactly_once_v2", settings=settings) as (stack, expansion):
+    with live_application(tmp_path, rate=12, guarantee="exactly_once_v2", settings=settings) as (stack, expansion):
         expansion.follow(expansion.begin(), before="verify")
         for _ in range(KILLS):
             before = stack.sent()
