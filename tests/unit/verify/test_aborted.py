@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import pytest
 from kafka_rescale.airflow.spark.job_results import _findings
 from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
+from kafka_rescale.core.control.journal import Captured, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.formats.record_batches import Batch, batches_of
@@ -15,6 +16,8 @@ from kafka_rescale.core.verify.aborted import Aborted, AbortedRecord, AbortedRep
 from kafka_rescale.core.verify.report import Report
 from kafka_rescale.core.verify.report_text import render
 from kafka_rescale.core.verify.transactions import Transactions, Written, aborted_report
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.operations.verify.accept import _looked_at
 
 from tests.unit.verify.test_verification import TestWhatAReportIsAbout, report, store_report
 
@@ -221,6 +224,15 @@ class TestReport:
         assert "none about the copies" in str(error)
         assert "--finding out-1:40-44" in str(error)
         assert f"Let {journal.plan.green} run" in str(error)
+
+    def test_in_place_the_topics_of_both_generations_are_the_same(self) -> None:
+        """A range of a changelog is otherwise taken for what a surviving blue has written."""
+        captured = Captured(changelog_ends={"out": {1: 10}})
+        journal = TestWhatAReportIsAbout.JOURNAL.model_copy(update={"captured": captured, "phase": Phase.STARTED})
+        about = concluded(LOST).model_copy(update={"promotion": journal.promotion})
+        state = ControlState(journal=journal, report=about.model_dump(mode="json"))
+        nowhere = KafkaConnection({"bootstrap.servers": "127.0.0.1:1"})
+        assert _looked_at(nowhere, state, journal, "out-1:40-44") == 2
 
     def test_what_is_not_known_is_told_and_does_not_fail(self) -> None:
         topics = (AbortedReport(topic="out", records=2, undecided=1, unclear=1),)

@@ -102,7 +102,8 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
 
     Misrouted records are looked up on the brokers: the first and the last record of the range must be misrouted. A
     range of blue's late writes must end where its log ends. So a person can't accept records that have not been
-    written yet. A changelog of blue must be lost now. A comparison must be in the last proof or report.
+    written yet. A changelog of blue must be lost now. A comparison, or records that green has lost in aborted
+    transactions, must be in the last proof or report.
     """
     admin = ClusterAdmin(connection)
     within = OffsetRange.parse(finding) if journal.is_promoted else None
