@@ -235,10 +235,11 @@ def _proven(control: ControlState) -> dict[str, object] | None:
 def _verification(report: Report, *, is_older: bool) -> list[str]:
     subject = f"verification of the expansion before it, to {report.green}" if is_older else "verification"
     accepted = f", with {len(report.acceptances)} findings accepted" if report.acceptances else ""
+    aborted = told_aborted(report.aborted)
     return [
         f"{subject}: {'passed' if report.passed else 'failed'}{accepted}",
         *([f"{told_not_copied(report.not_copied)}."] if report.not_copied else []),
-        *(f"{text}." for text in [told_aborted(report.aborted) if report.aborted else ""] if text),
+        *([f"{aborted}."] if aborted else []),
         *(f"finding {name}" for name in report.unaccepted),
         *map(str, report.acceptances),
     ]

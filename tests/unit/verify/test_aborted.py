@@ -12,7 +12,8 @@ from kafka_rescale.core.control.journal import Captured, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.formats.record_batches import Batch, batches_of
-from kafka_rescale.core.verify.aborted import Aborted, AbortedRecord, AbortedReport, AbortedSpan, told_aborted
+from kafka_rescale.core.verify.aborted import Aborted, AbortedRecord, AbortedReport, told_aborted
+from kafka_rescale.core.verify.misrouted import Span
 from kafka_rescale.core.verify.report import Report
 from kafka_rescale.core.verify.report_text import render
 from kafka_rescale.core.verify.transactions import Transactions, Written, aborted_report
@@ -181,7 +182,7 @@ LOST = Aborted(
             again=1,
             lost=2,
             first=(AbortedRecord(partition=1, offset=40, timestamp_ms=5, key=b"order-7".hex()),),
-            spans=(AbortedSpan(partition=1, first=40, last=44, records=2),),
+            spans=(Span(partition=1, first=40, last=44, records=2),),
         ),
     )
 )

@@ -43,8 +43,8 @@ class OffsetRange(NamedTuple):
 
     def has(self, part: OffsetRange) -> bool:
         """Whether all of another range is within it."""
-        is_here = (part.topic, part.partition) == (self.topic, self.partition)
-        return is_here and self.first <= part.first and part.last <= self.last
+        ends = (part.first, part.last)
+        return part.topic == self.topic and all(self.covers(part.partition, offset) for offset in ends)
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}:{self.first}-{self.last}"

@@ -227,5 +227,5 @@ def _proof(report: Report, *, is_current: bool) -> Proof:
         findings=failures + len(report.start_offsets) + sum(i.misrouted for i in report.inputs) + lost,
         accepted=len(report.acceptances),
         not_copied=told_not_copied(report.not_copied),
-        aborted=told_aborted(report.aborted) if report.aborted else "",
+        aborted=told_aborted(report.aborted),
     )

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from kafka_rescale.core.control.acceptances import OffsetRange
 from kafka_rescale.core.values import Value, listed
+from kafka_rescale.core.verify.misrouted import Span
 
 SHOWN = 10
 
@@ -28,15 +29,6 @@ class AbortedRecord(Value):
     offset: int
     timestamp_ms: int
     key: str = ""
-
-
-class AbortedSpan(Value):
-    """The lost records of a partition, from the offset of the first to the offset of the last, inclusive."""
-
-    partition: int
-    first: int
-    last: int
-    records: int
 
 
 class AbortedReport(Value):
@@ -59,7 +51,7 @@ class AbortedReport(Value):
     undecided: int = 0
     lost: int = 0
     first: tuple[AbortedRecord, ...] = ()
-    spans: tuple[AbortedSpan, ...] = ()
+    spans: tuple[Span, ...] = ()
 
     @property
     def findings(self) -> tuple[OffsetRange, ...]:
@@ -96,8 +88,13 @@ class Aborted(Value):
         return sum(each.undecided for each in self.topics)
 
 
-def told_aborted(found: Aborted) -> str:
-    """Return in sentences what is known of aborted transactions; empty if there were none, and nothing is left."""
+def told_aborted(found: Aborted | None) -> str:
+    """Return in sentences what is known of aborted transactions; empty if there were none, and nothing is left.
+
+    :param found: None if they were not looked for.
+    """
+    if found is None:
+        return ""
     sentences = [_told_topic(each) for each in found.topics]
     if found.undecided or found.unprocessed:
         waits = listed(found.unprocessed) if found.unprocessed else "some transactions are open or not read"

@@ -43,7 +43,7 @@ class Misrouted(Value):
 
 
 class Span(Value):
-    """The misrouted records of a partition, from the offset of the first to the offset of the last, inclusive."""
+    """The records of a finding in a partition, from the offset of the first to that of the last, inclusive."""
 
     partition: int
     first: int

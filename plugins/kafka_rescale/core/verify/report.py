@@ -9,11 +9,11 @@ from operator import add
 
 from pydantic import Field
 
-from kafka_rescale.core.control.acceptances import Acceptance, Acceptances, OffsetRange
+from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.values import Value
-from kafka_rescale.core.verify.aborted import Aborted, remedy_of_lost
+from kafka_rescale.core.verify.aborted import Aborted, AbortedReport, remedy_of_lost
 from kafka_rescale.core.verify.misrouted import InputReport, remedy_of
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle, printable
 
@@ -168,8 +168,11 @@ class Report(Value):
         started = {
             _named(START_OFFSETS, [f.model_dump_json() for f in self.start_offsets]): len(self.start_offsets)
         }
-        aborted = self.aborted.topics if self.aborted else ()
-        lost = {str(f): s.records for each in aborted for f, s in zip(each.findings, each.spans, strict=True)}
+        lost = {
+            str(finding): span.records
+            for each in self._with_aborted
+            for finding, span in zip(each.findings, each.spans, strict=True)
+        }
         return {**(started if self.start_offsets else {}), **stores, **lost}
 
     def concluded(self, acceptances: Acceptances) -> Report:
@@ -177,11 +180,13 @@ class Report(Value):
         known = acceptances.of(self.plan)
         found = (*self.compared, *(str(f) for i in self.inputs for f in i.findings))
         # What retention has deleted since is no longer part of a range.
-        accepted = [r for r in map(OffsetRange.parse, known) if r is not None]
-        lost = {str(f): f for each in (self.aborted.topics if self.aborted else ()) for f in each.findings}
-        unaccepted = tuple(
-            f for f in found if f not in known and not (f in lost and any(r.has(lost[f]) for r in accepted))
-        )
+        within = {
+            str(finding)
+            for each in self._with_aborted
+            for finding in each.findings
+            if any(accepted.has(finding) for accepted in acceptances.ranges(self.plan, each.topic))
+        }
+        unaccepted = tuple(f for f in found if f not in known and f not in within)
         topics = {i.topic for i in self.inputs} | {s.blue_topic for s in self.stores}
         used = tuple(a for a in known.values() if a.finding in found or a.topic in topics)
         return self.model_copy(update={"unaccepted": unaccepted, "acceptances": used, "passed": not unaccepted})
@@ -190,12 +195,8 @@ class Report(Value):
     def misrouted(self) -> tuple[KeyFinding, ...]:
         """The first misrouted records of every input."""
         return tuple(
-            KeyFinding(
-                oracle=Oracle.MISROUTED,
-                subject=f"{i.topic}-{m.partition}",
-                detail=f"offset {m.offset} belongs to partition {m.home}",
-                key=m.key,
-                text=printable(bytes.fromhex(m.key)),
+            _finding(
+                Oracle.MISROUTED, i.topic, m.partition, m.key, f"offset {m.offset} belongs to partition {m.home}"
             )
             for i in self.inputs
             for m in i.first
@@ -205,16 +206,29 @@ class Report(Value):
     def lost(self) -> tuple[KeyFinding, ...]:
         """The first records of every topic that green has lost by itself."""
         return tuple(
-            KeyFinding(
-                oracle=Oracle.ABORTED,
-                subject=f"{each.topic}-{r.partition}",
-                detail=f"offset {r.offset}, timestamp {r.timestamp_ms}: aborted, and not written again",
-                key=r.key,
-                text=printable(bytes.fromhex(r.key)),
+            _finding(
+                Oracle.ABORTED,
+                each.topic,
+                r.partition,
+                r.key,
+                f"offset {r.offset}, timestamp {r.timestamp_ms}: aborted, and not written again",
             )
-            for each in (self.aborted.topics if self.aborted else ())
+            for each in self._with_aborted
             for r in each.first
         )
+
+    @property
+    def _with_aborted(self) -> tuple[AbortedReport, ...]:
+        return self.aborted.topics if self.aborted else ()
+
+
+def _finding(oracle: Oracle, topic: str, partition: int, key: str, detail: str) -> KeyFinding:
+    """Return a finding about one record.
+
+    :param key: in hex.
+    """
+    text = printable(bytes.fromhex(key))
+    return KeyFinding(oracle=oracle, subject=f"{topic}-{partition}", detail=detail, key=key, text=text)
 
 
 def compared_stores(stores: Iterable[StoreReport]) -> dict[str, int]:

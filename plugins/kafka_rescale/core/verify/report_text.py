@@ -26,11 +26,11 @@ def render(report: Report) -> str:
         _stores(report.stores),
     )
     inputs = [_input(each) for each in report.inputs]
-    aborted = [f"\n{text}." for text in [told_aborted(report.aborted) if report.aborted else ""] if text]
+    aborted = told_aborted(report.aborted)
     parts = [
         *head,
         *inputs,
-        *aborted,
+        *([f"\n{aborted}."] if aborted else []),
         *_acceptable(report),
         *(_partitions(s) for s in report.stores),
         *_findings(report),

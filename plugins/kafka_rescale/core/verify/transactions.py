@@ -19,9 +19,11 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kafka_rescale.core.formats.record_batches import Batch
-from kafka_rescale.core.verify.aborted import SHOWN, AbortedRecord, AbortedReport, AbortedSpan
+from kafka_rescale.core.verify.aborted import SHOWN, AbortedRecord, AbortedReport
+from kafka_rescale.core.verify.misrouted import Span
 
 OPEN = -1
+"""Stands for the number of a transaction whose end was not seen."""
 Offsets = tuple[int, int]
 """First and last offset, both inclusive."""
 
@@ -42,7 +44,7 @@ class Written(NamedTuple):
 
     @property
     def mark(self) -> tuple[int, bytes]:
-        """What a record has again when it is written again; without a key, its value takes the place of that."""
+        """What is the same if the record is written again, beside its key. Without a key, its value counts too."""
         if self.is_dated_by_broker:
             return 0, self.digest
         return self.timestamp_ms, b"" if self.key is not None else self.digest
@@ -114,9 +116,6 @@ class Transactions:
         for number, each in enumerate(self.aborted):
             found += [(first, last, number) for first, last in each.batches]
         return Uncommitted(sorted(found))
-
-
-OPEN = -1
 
 
 class Uncommitted:
@@ -257,9 +256,9 @@ def _told(record: Written) -> AbortedRecord:
     )
 
 
-def _spans(lost: Iterable[Written]) -> Iterable[AbortedSpan]:
+def _spans(lost: Iterable[Written]) -> Iterable[Span]:
     offsets: dict[int, list[int]] = {}
     for record in lost:
         offsets.setdefault(record.partition, []).append(record.offset)
     for partition, found in sorted(offsets.items()):
-        yield AbortedSpan(partition=partition, first=min(found), last=max(found), records=len(found))
+        yield Span(partition=partition, first=min(found), last=max(found), records=len(found))

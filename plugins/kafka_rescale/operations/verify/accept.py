@@ -107,9 +107,10 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
     """
     admin = ClusterAdmin(connection)
     within = OffsetRange.parse(finding) if journal.is_promoted else None
-    if within is not None and str(within) in (compared := _compared(state, journal)):
-        # What green has aborted stays so; only verify looks for it.
-        return compared[str(within)]
+    compared = _compared(state, journal)
+    # In place, a range of lost records would also be one of late writes.
+    if finding in compared:
+        return compared[finding]
     if within is not None and journal.captured and within.topic in journal.captured.changelog_ends:
         late = late_writes(journal, present_ends(admin, [within.topic]))
         if within in late:
@@ -121,11 +122,12 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
             return looked.misrouted
         inputs = look_for_misrouted(connection, journal, state.acceptances)
         present = [str(each) for i in inputs for each in i.findings]
+    elif journal.is_promoted and finding.startswith(LOST):
+        lost = _lost(admin, journal)
+        if finding in lost:
+            return lost[finding]
+        present = list(lost)
     else:
-        is_lost = journal.is_promoted and finding.startswith(LOST)
-        compared = _lost(admin, journal) if is_lost else _compared(state, journal)
-        if finding in compared:
-            return compared[finding]
         present = list(compared)
     raise Refused(
         f"finding {finding}",

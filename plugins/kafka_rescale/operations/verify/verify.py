@@ -122,6 +122,9 @@ def compare_expansion(
     parts = whole_stores(left.values(), journal.green_ends)
     found = compare_each(together(parts, left), compared, lambda: _told(parts, readings, done))
     reports = {**before, **{each.store: each for each in found}}
+    seconds = round(time.monotonic() - began, 3)
+    # Behind the comparison, because it may wait for green.
+    aborted = look_for_aborted(connection, journal)
     report = Report(
         application=plan.application,
         blue=plan.blue,
@@ -131,14 +134,13 @@ def compare_expansion(
         promotion=journal.promotion,
         passed=False,
         as_of_ms=as_of_ms,
-        seconds=round(time.monotonic() - began, 3),
+        seconds=seconds,
         start_offsets=start_offsets,
         stores=tuple(reports[move.store] for move in plan.changelogs),
         compared_before=tuple(before),
         not_copied=plan.not_copied,
         inputs=inputs,
-        # Behind the comparison: this may wait for green.
-        aborted=look_for_aborted(connection, journal),
+        aborted=aborted,
     )
     return report.concluded(acceptances)
 
