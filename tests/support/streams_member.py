@@ -65,14 +65,16 @@ def streams_member(
     settings: Mapping[str, str] | None = None,
     program: str = COUNTING,
     jars: Sequence[Path] = (),
+    version: str | None = None,
 ) -> Iterator[StreamsMember]:
     """An instance that reads ``topic`` and writes ``<topic>-counts``. It is killed at the end of the block.
 
     :param settings: of Kafka Streams, on top of its defaults.
     :param program: a class of ``jvm/tests``.
     :param jars: added to its class path.
+    :param version: of Kafka Streams; by default that of ``jvm/pom.xml``.
     """
-    member = launch(servers, application_id, topic, directory, settings or {}, program, jars)
+    member = launch(servers, application_id, topic, directory, settings or {}, program, jars, version=version)
     try:
         yield member
     finally:
@@ -88,17 +90,20 @@ def launch(
     program: str = COUNTING,
     jars: Sequence[Path] = (),
     options: Sequence[str] = (),
+    version: str | None = None,
 ) -> StreamsMember:
     """Start an instance. The caller has to end it.
 
     :param options: of the JVM.
+    :param version: as in ``streams_member``.
     """
     directory.mkdir(parents=True, exist_ok=True)
     own = [f"{name}={value}" for name, value in settings.items()]
     arguments = [servers, application_id, topic, f"{topic}-counts", str(directory), *own]
+    on_path = ":".join([class_path(version), *map(str, jars)])
     with (directory / "log").open("ab") as log:
         process = subprocess.Popen(
-            [require_java(), *options, "-cp", ":".join([class_path(), *map(str, jars)]), program, *arguments],
+            [require_java(), *options, "-cp", on_path, program, *arguments],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,

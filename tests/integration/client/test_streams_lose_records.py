@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 PARTITIONS, RECORDS = 4, 200
 PROGRAM = "CorruptingMember"
+VERSIONS = ("3.6.2", "3.9.2", "4.0.1", "4.3.1")
 # The transaction has to outlast the rebalance, which lasts as long as the test wants.
 SETTINGS = {
     "processing.guarantee": "exactly_once_v2",
@@ -69,9 +70,10 @@ class World:
         return self.admin.committed(self.name).get(self.name) == self.admin.end_offsets([self.name])[self.name]
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("settings", "loses"), [({}, True), (FENCED, False)], ids=["as it is", "fenced"])
 def test_a_task_that_is_corrupted_within_a_rebalance_costs_the_records_of_the_others(
-    settings: dict[str, str], loses: bool, client: dict[str, str], unique: str, tmp_path: Path
+    settings: dict[str, str], loses: bool, version: str, client: dict[str, str], unique: str, tmp_path: Path
 ) -> None:
     world = World(client, unique, tmp_path)
 
@@ -84,6 +86,7 @@ def test_a_task_that_is_corrupted_within_a_rebalance_costs_the_records_of_the_ot
             {**SETTINGS, **settings},
             PROGRAM,
             [ensure_gate_jar()],
+            version,
         )
 
     with member("1") as first, member("2") as second:
