@@ -124,7 +124,14 @@ def _autoscaling_failed(application: str, context: Context) -> Notice:
 
 def _complete(application: str, context: Context) -> Notice:
     result = _result(context)
-    return notices.complete(application, result["green"], result["timings"], result.get("copies"))
+    return notices.complete(
+        application,
+        result["green"],
+        result["timings"],
+        result.get("copies"),
+        result.get("not_copied", ()),
+        result.get("accepted", 0),
+    )
 
 
 def _rolled_back(application: str, context: Context) -> Notice | None:

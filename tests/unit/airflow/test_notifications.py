@@ -92,6 +92,15 @@ def test_a_complete_expansion_is_told_with_its_downtime_by_part(expand: DAG, fil
     assert notice["run"] == "expand_orders-app/manual__1"
 
 
+def test_a_complete_expansion_tells_what_was_not_copied_and_what_was_accepted(expand: DAG, file: Path) -> None:
+    result = {"green": "orders-app-g2", "timings": {}, "not_copied": ["recent"], "accepted": 2}
+    succeed(expand, "callback", result)
+    (notice,) = told(file)
+    assert "whole state" not in notice["text"]
+    assert "all that was copied was verified. Store recent is not copied" in notice["text"]
+    assert "A person had accepted 2 findings" in notice["text"]
+
+
 def test_a_failure_is_told_with_its_cause_and_the_next_step(expand: DAG, file: Path) -> None:
     error = Outage("pause of orders-app", found="more than 300 s", expected="300", remedy="Trigger again.")
     fail(expand, "cutover", exception=error)
@@ -150,7 +159,7 @@ def test_the_pause_is_watched_beside_the_cutover(expand: DAG, file: Path) -> Non
     succeed(expand, "pause_alert", {"late": True, "seconds": 75.0, "phase": "quiescing"})
     (notice,) = told(file)
     assert notice["event"] == "long_pause"
-    assert notice["subject"] == "orders-app is stopped for 75 s, longer than 60 s"
+    assert notice["subject"] == "The pause of orders-app has lasted 75 s, longer than 60 s"
     assert "trigger rollback_orders-app" in notice["text"]
 
 

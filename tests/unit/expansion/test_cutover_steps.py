@@ -71,6 +71,12 @@ def test_with_a_held_start_the_processes_start_before_the_pause() -> None:
     assert (let_in.moment, let_in.names) == (Moment.AFTER, (CHAIN["lifecycle"]["start"],))
 
 
+def test_a_class_may_hold_the_next_generation_at_the_door() -> None:
+    found = steps(lifecycle={"type": "python", "callable": "shop.lifecycle:Shop"})
+    (start,) = [step for step in found if step.does.startswith("Start orders-app-g2")]
+    assert start.does.endswith("if its class has `start_held` and it waits at the door.")
+
+
 def test_a_manual_lifecycle_asks_a_person() -> None:
     (stop,) = named(steps(lifecycle={"type": "manual"}))["Stop orders-app."]
     assert stop.startswith("a person")

@@ -73,8 +73,8 @@ def _max_pause(application: Application) -> Param:
         minimum=10,
         title="Longest pause",
         section=THRESHOLDS,
-        description_md="Most seconds from the stop of the running generation to the promotion. If they pass, the "
-        "cutover is rolled back and that generation starts again. Empty: the application file's value "
+        description_md="Most seconds from the begin of the pause to the promotion. If they pass, the cutover is "
+        "rolled back and the running generation starts again. Empty: the application file's value "
         f"({application.max_pause_seconds} when parsed).",
     )
 

@@ -54,8 +54,9 @@ class Application(ApplicationFile):
     :param source_patterns: the topics that a source's pattern matches today, by the pattern as `describe()` prints
         it. The expansion is about these topics. Preflight and the cutover refuse if further topics match by then.
     :param acceptable_recovery_lag: offsets per partition within which the gate opens (KIP-441's default).
-    :param max_pause_seconds: limit of the time from the stop of the running generation to the promotion. After it,
-        the running generation is started again.
+    :param max_pause_seconds: limit of the pause up to the promotion. After it, the running generation is started
+        again. The pause begins when this generation is stopped, or before, when producers of `paused` inputs are
+        held.
     :param cutover_windows: when the running generation may be stopped for a cutover. A person who approves the
         cutover may name another time. Without this field, it is stopped once everything is ready and approved.
     :param max_wait_seconds: limit of the wait for the approval of the cutover and for its window. Until then the
@@ -83,8 +84,8 @@ class Application(ApplicationFile):
         program starts an expansion, and the DAG can't be backfilled.
     :param snapshots: daily snapshots of its stores; without this field there is no snapshot DAG.
     :param notifications: notifiers of Airflow, and the events that each of them is told.
-    :param pause_alert_seconds: limit of the time from the stop of the running generation to the first output of
-        the next one. After it, notifiers of ``long_pause`` are told, even if the cutover hangs. Without this field
+    :param pause_alert_seconds: limit of the time from the begin of the pause to the first output of the next
+        generation. After it, notifiers of ``long_pause`` are told, even if the cutover hangs. Without this field
         no notifier is told.
     """
 

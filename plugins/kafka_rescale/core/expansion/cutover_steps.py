@@ -114,7 +114,7 @@ def _until_stopped(plan: Plan, application: Application) -> Iterator[CutoverStep
 
 
 def _promotion(plan: Plan, application: Application) -> Iterator[CutoverStep]:
-    within = f"within {application.max_pause_seconds} s of the stop"
+    within = f"within {application.max_pause_seconds} s of the begin of the pause"
     yield CutoverStep(
         Moment.PROMOTION,
         f"Promote {plan.green} in one transaction, {within}. Until here, whatever fails starts {plan.blue} again; "
@@ -139,6 +139,8 @@ def _behind(plan: Plan, application: Application) -> Iterator[CutoverStep]:
     )
     if _is_held(application):
         does = f"Let {plan.green} in, as these offsets do. Only if it no longer waits at the door, start it."
+    elif isinstance(application.lifecycle, PythonLifecycle):
+        does = f"Start {plan.green}. Or let it in, if its class has `start_held` and it waits at the door."
     else:
         does = f"Start {plan.green}."
     if plan.not_copied:

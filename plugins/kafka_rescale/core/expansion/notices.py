@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from kafka_rescale.core.application.notifications import Event
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.expansion.downtime import TOTAL, parts_of
+from kafka_rescale.core.plan.not_copied import told_not_copied
 
 STATUS = "python -m kafka_rescale status FILE"
 
@@ -54,20 +55,35 @@ def approval(application: str, subject: str, body: str) -> Notice:
 
 
 def complete(
-    application: str, green: str, timings: Mapping[str, float], copies: Mapping[str, str] | None = None
+    application: str,
+    green: str,
+    timings: Mapping[str, float],
+    copies: Mapping[str, str] | None = None,
+    not_copied: Sequence[str] = (),
+    accepted: int = 0,
 ) -> Notice:
     """Tell that an expansion is verified and has ended.
 
     :param green: ``application.id`` that runs now.
     :param timings: seconds per part of the downtime.
     :param copies: what the jobs that began with a snapshot have read.
+    :param not_copied: names of the stores without a changelog.
+    :param accepted: how many findings a person has accepted.
     """
     lines = [f"  {part.meaning}: {part.seconds:.1f} s" for part in parts_of(timings)]
     lines += [f"{job}: {detail}" for job, detail in (copies or {}).items()]
     total = f"{timings[TOTAL]:.1f} s" if TOTAL in timings else "not measured"
-    message = "\n".join((f"{green} runs, and its whole state was verified.", f"Downtime: {total}", *lines))
+    verified = f"{green} runs, and {_verified(not_copied, accepted)}"
+    message = "\n".join((verified, f"Downtime: {total}", *lines))
     next_step = f"Nothing has to be done. retire_{application} deletes what earlier generations have left."
     return Notice(Event.COMPLETE, application, f"Expansion of {application} is complete", message, next_step)
+
+
+def _verified(not_copied: Sequence[str], accepted: int) -> str:
+    told = f"all that was copied was verified. {told_not_copied(not_copied)}." if not_copied else ""
+    told = told or "its whole state was verified."
+    findings = "1 finding" if accepted == 1 else f"{accepted} findings"
+    return f"{told} A person had accepted {findings}, which `{STATUS}` names." if accepted else told
 
 
 def failed(application: str, task: str, error: object) -> Notice:
@@ -105,13 +121,13 @@ def gave_up(application: str, reason: str) -> Notice:
 
 
 def long_pause(application: str, seconds: float, phase: str, limit_seconds: float) -> Notice:
-    """Tell that the application is stopped for longer than declared.
+    """Tell that the pause of an application lasts longer than declared.
 
-    :param seconds: how long it has been stopped so far.
+    :param seconds: how long it has lasted so far.
     :param phase: phase of the journal.
     :param limit_seconds: the declared limit.
     """
-    subject = f"{application} is stopped for {seconds:.0f} s, longer than {limit_seconds:.0f} s"
+    subject = f"The pause of {application} has lasted {seconds:.0f} s, longer than {limit_seconds:.0f} s"
     message = f"Phase {phase}. `{STATUS}` shows how it goes on."
     return Notice(Event.LONG_PAUSE, application, subject, message, _way_on(application, phase))
 

@@ -1,8 +1,8 @@
 """Is an application stopped for longer than declared? The journal tells it to processes other than the cutover.
 
-The pause begins when the running generation is asked to stop. It ends with the first output of the next
-generation, or when the running generation has been started again. ``max_pause_seconds`` only ends the part before
-the promotion, and only if the cutover is alive.
+The pause begins when the running generation is asked to stop, or before, when producers of paused inputs are held.
+It ends with the first output of the next generation, or when the running generation has been started again.
+``max_pause_seconds`` only ends the part before the promotion, and only if the cutover is alive.
 """
 
 from __future__ import annotations

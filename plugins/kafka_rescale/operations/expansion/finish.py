@@ -36,8 +36,9 @@ def finish(
 
     :param owner: the run that holds the lease.
     :param airflow: the Airflow that the owner is a run of; empty if that is not known.
-    :returns: the report, the parts of the downtime, and the effect of pre-warming. Also what each copy that began
-        with a snapshot has read, and the row of this expansion in the history, which has what was predicted.
+    :returns: the report, the parts of the downtime, and the effect of pre-warming. Also the stores without a
+        changelog, how many findings a person has accepted, what each copy that began with a snapshot has read, and
+        the row of this expansion in the history, which has what was predicted.
     :raises Outage: green doesn't run.
     :raises UnsafeState: the cutover has not started green, verify has not passed, blue runs or has written after
         it was proven gone, records of a grown input lie in partitions of its old count, or
@@ -50,6 +51,8 @@ def finish(
     return {
         "green": journal.plan.green,
         "timings": dict(journal.timings),
+        "not_copied": list(journal.plan.not_copied),
+        "accepted": len(end.acceptances.of(journal.plan.fingerprint)),
         "prewarming": remark_on(journal),
         "copies": {job: r.detail for job, r in state.results.items() if r.run == owner and r.seeded},
         "history": _row(journal, end),
