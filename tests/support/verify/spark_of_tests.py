@@ -12,6 +12,7 @@ import kafka_rescale
 from kafka_rescale.operations.verify.prove import prove
 from kafka_rescale.spark.jobs.arguments import Arguments
 from kafka_rescale.spark.jobs.job import Job
+from kafka_rescale.spark.jobs.session import READING
 
 from testbed.expansion import Expansion
 from testbed.jars import ensure_jars
@@ -35,13 +36,13 @@ def session_of_tests() -> SparkSession:
         .appName("tests")
         .config("spark.jars", jars)
         .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         # The tests run dozens of queries, each once and on few rows. Compiling code for them takes longer than
         # running them. The tests that use spark-submit run the compiled code.
         .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.executorEnv.PYTHONPATH", str(package))
+        .config(map=dict(READING))
         .getOrCreate()
     )
     # Py4J logs when the interpreter ends, which is after pytest has closed the log.

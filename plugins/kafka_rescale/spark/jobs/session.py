@@ -31,6 +31,9 @@ READING: Mapping[str, str] = {
     "spark.sql.redaction.options.regex": REDACTED,
     # PySpark would record for each column where in Python it was made, which takes half of a large plan's time.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # Spark's default without ``kafka``. Its first kind of source makes objects of each record and takes them apart
+    # again, and generates the code for that once for each partition.
+    "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
 }
 """Settings of a session that reads topics by Spark's own Kafka source."""
 
