@@ -19,7 +19,7 @@ from tests.support.left_behind import print_left_behind
 from tests.support.live_expansion import live_application
 
 RATE = 8.0
-REPLACED_THREADS = {"FLIGHTS_OPTIONS": "--on-exception REPLACE_THREAD"}
+REPLACED_THREADS = {"FLIGHTS_OPTIONS": "--on-exception REPLACE_THREAD --commit-interval-ms 500"}
 """A frozen broker may end threads of Kafka Streams. Its default handler does not start them again."""
 
 
