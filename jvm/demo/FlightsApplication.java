@@ -42,10 +42,12 @@ import org.apache.kafka.streams.state.WindowStore;
 /**
  * An ordinary Kafka Streams application over flights and planes: it knows nothing of Kafka Rescale.
  *
- * <p>Three sub-topologies, and every common kind of store: the first re-keys flights by aircraft and by airport and keeps
- * no state; the second joins planes and keeps totals and sessions per aircraft; the third counts departures per airport
- * and hour. Every aggregate is commutative and nothing is ever late, so that one input has one final result, in whatever
- * order and on however many partitions it was processed.
+ * <p>It has three sub-topologies, and the common kinds of stores. The first sub-topology re-keys flights by
+ * aircraft and by airport, and keeps no state. The second joins planes, and keeps totals and sessions per
+ * aircraft. The third counts departures per airport and hour.
+ *
+ * <p>Every aggregate is commutative, and no record is ever late. So an input has one final result, in whatever
+ * order and on however many partitions it is processed.
  */
 public final class FlightsApplication {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -65,7 +67,8 @@ public final class FlightsApplication {
             System.out.print(topology.describe());
             return;
         }
-        // Stands for what other applications do before: a context, a registry, an image that is pulled.
+        // Other applications need this time before their start, for a context, a registry or an image that is
+        // pulled.
         Thread.sleep(Duration.ofSeconds(Integer.parseInt(options.getOrDefault("startup-seconds", "0"))).toMillis());
         System.exit(run(topology, config(options), onException(options)));
     }
@@ -73,9 +76,10 @@ public final class FlightsApplication {
     /**
      * Builds the topology.
      *
-     * @param partitions of the repartition topics; 0 leaves them to Kafka Streams
-     * @param global planes as a global table, which every instance has whole, so that their topic may keep its
-     *     partitions while those of the flights change
+     * @param partitions count of the repartition topics; 0 leaves it to Kafka Streams
+     * @param global whether the planes are a global table. Every instance has all of it, so the topic of the planes
+     *     may keep its partitions while those of the flights change.
+     * @param outputPrefix put before the names of the output topics
      */
     static Topology topology(final int partitions, final boolean global, final String outputPrefix) {
         final StreamsBuilder builder = new StreamsBuilder();

@@ -3,17 +3,17 @@
 #
 #   run.sh start|start-gated|start-held|stop|status|describe APPLICATION_ID
 #
-# start returns as soon as the JVM is launched, and does nothing if the application runs already; start-gated starts it
-# behind the warm-up gate, where it only restores its stores, into the directory that start goes on with; start-held
-# starts it behind the hold gate, where it waits for its start offsets; stop returns when the process is gone; status
-# exits 0 if it runs and 3 if not, as LSB has it. Settings come from the environment, or from the shell file that
-# FLIGHTS_ENV names, whose values win:
+# start returns as soon as the JVM is launched, and does nothing if the application runs already. start-gated starts
+# it behind the warm-up gate: there it only restores its stores, and start goes on with them. start-held starts it
+# behind the hold gate, where it waits for its start offsets. stop returns when the process is gone. status exits with
+# 0 if it runs, and with 3 if not, as the Linux Standard Base says. Settings come from the environment. If FLIGHTS_ENV
+# names a shell file, the values of that file win:
 #
 #   KAFKA_BOOTSTRAP_SERVERS     127.0.0.1:9092
 #   FLIGHTS_STATE_ROOT          directory of the state, log and pid file
 #   FLIGHTS_GUARANTEE           at_least_once | exactly_once_v2
 #   FLIGHTS_THREADS             stream threads
-#   FLIGHTS_PARTITIONS          count enforced on the repartition topics; unset: as Kafka Streams chooses
+#   FLIGHTS_PARTITIONS          count of the repartition topics; without it, Kafka Streams chooses the count
 #   FLIGHTS_OUTPUT_PREFIX       put before the names of the output topics
 #   FLIGHTS_CONFIG              properties file with further Kafka Streams configuration
 #   FLIGHTS_OPTIONS             further options of the application, split at spaces
@@ -44,14 +44,14 @@ mkdir -p "$root"
 pid_file=$root/$application.pid
 log_file=$root/$application.log
 
-# The command line tells the application from another process that has got its id since.
+# The process id may belong to another process by now, so the command line has to be that of the application.
 running_pid() {
     pid=$(cat "$pid_file" 2>/dev/null) || return 1
     tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -qF "FlightsApplication --application-id $application " || return 1
     echo "$pid"
 }
 
-# java with options that favour a fast start: it is a part of the downtime of a cutover.
+# Runs java with options for a fast start, because the start is a part of a cutover's pause.
 java_application() {
     if [ ! -f "$target/classes/FlightsApplication.class" ]; then
         echo "the application isn't compiled: python -m testbed.jars" >&2

@@ -6,7 +6,6 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.AbstractMap;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -14,6 +13,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.UUID;
+import java.util.function.BiPredicate;
 import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.streams.KafkaStreams;
@@ -27,11 +27,17 @@ import org.apache.kafka.streams.processor.internals.assignment.HighAvailabilityT
 import org.apache.kafka.streams.processor.internals.assignment.RackAwareTaskAssignor;
 
 /**
- * What Kafka Streams' own assignor decides, for tests that compare it with this project's: a JSON object per line in,
- * one out, with the time of the call. The first line out has the states of clients and threads, and their changes.
+ * Lets Kafka Streams' own assignor decide, for tests that compare it with the assignor of this project.
+ *
+ * <p>It first prints a line with a JSON object: to which states clients and threads may change from each state.
+ * Then it reads JSON objects, one per line, each with what an assignor gets. For each it prints a line with the
+ * decision, and with how long that took.
  */
 public final class Assignors {
     private static final ObjectMapper JSON = new ObjectMapper();
+
+    private Assignors() {
+    }
 
     public static void main(final String[] arguments) throws Exception {
         System.out.println(states());
@@ -51,7 +57,7 @@ public final class Assignors {
         final Map<ProcessId, ClientState> clients = new TreeMap<>();
         final Map<ProcessId, String> names = new TreeMap<>();
         for (final JsonNode client : scenario.get("clients")) {
-            // UUIDs are compared as numbers, so that small ones are in the order in which the clients are given.
+            // Kafka Streams orders clients by their UUIDs. So these are numbers in the order of the scenario.
             final ProcessId id = new ProcessId(new UUID(0, names.size()));
             names.put(id, client.get("id").asText());
             clients.put(id, new ClientState(Set.of(), Set.of(), new Lags(offsets(client.get("lags")), ends), Map.of(),
@@ -75,23 +81,21 @@ public final class Assignors {
 
     private static ObjectNode states() {
         final ObjectNode found = JSON.createObjectNode();
-        for (final KafkaStreams.State from : KafkaStreams.State.values()) {
-            final ArrayNode to = found.withObject("/client").putArray(from.name());
-            for (final KafkaStreams.State state : KafkaStreams.State.values()) {
-                if (from.isValidTransition(state)) {
-                    to.add(state.name());
-                }
-            }
-        }
-        for (final StreamThread.State from : StreamThread.State.values()) {
-            final ArrayNode to = found.withObject("/thread").putArray(from.name());
-            for (final StreamThread.State state : StreamThread.State.values()) {
-                if (from.isValidTransition(state)) {
-                    to.add(state.name());
-                }
-            }
-        }
+        write(found.putObject("client"), KafkaStreams.State.values(), KafkaStreams.State::isValidTransition);
+        write(found.putObject("thread"), StreamThread.State.values(), StreamThread.State::isValidTransition);
         return found;
+    }
+
+    private static <S extends Enum<S>> void write(
+            final ObjectNode node, final S[] states, final BiPredicate<S, S> mayChange) {
+        for (final S from : states) {
+            final ArrayNode to = node.putArray(from.name());
+            for (final S state : states) {
+                if (mayChange.test(from, state)) {
+                    to.add(state.name());
+                }
+            }
+        }
     }
 
     private static Map<TaskId, Long> offsets(final JsonNode node) {
@@ -101,10 +105,15 @@ public final class Assignors {
     }
 
     private static void write(final ArrayNode array, final Set<TaskId> tasks) {
-        new ArrayList<>(new TreeSet<>(tasks)).forEach(task -> array.add(task.toString()));
+        new TreeSet<>(tasks).forEach(task -> array.add(task.toString()));
     }
 
-    /** The lag of every stateful task, without a map of all of them for each client. */
+    /**
+     * The lag of every stateful task for a client. A task that the client does not have lags by the whole
+     * changelog.
+     *
+     * <p>With many tasks and clients, a full map for each client would need too much memory.
+     */
     private static final class Lags extends AbstractMap<TaskId, Long> {
         private final Map<TaskId, Long> own;
         private final Map<TaskId, Long> ends;

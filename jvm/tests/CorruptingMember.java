@@ -11,8 +11,9 @@ import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 
 /**
- * Passes each record of the input on to the output, as it is. In tasks of their own, the first record of
- * {@code <input>-spoiled} corrupts its task, as a record does that can't be sent in time.
+ * Passes each record of the input on to the output, as it is. Tasks of another sub-topology read
+ * {@code <input>-spoiled}. In each of these, the first record corrupts its task, as a record does that can't be
+ * sent in time.
  */
 public final class CorruptingMember {
     private static final Set<TaskId> CORRUPTED = ConcurrentHashMap.newKeySet();

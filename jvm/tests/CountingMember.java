@@ -10,9 +10,9 @@ import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * A stateful instance as small as can be: counts the records of a topic per key. With the setting
- * {@code counts.logging=false} its store has no changelog; with {@code pattern} it reads every topic whose name
- * matches it, instead of the input.
+ * A stateful instance that is as small as possible: it counts the records of a topic per key. With the setting
+ * {@code counts.logging=false}, its store has no changelog. With {@code pattern}, it reads every topic whose name
+ * matches that, instead of the input.
  */
 public final class CountingMember {
     private CountingMember() {

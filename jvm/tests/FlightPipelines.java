@@ -5,19 +5,21 @@ import java.util.Properties;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig.InternalConfig;
 
 /**
- * Runs the programs in {@link FlightPrograms} on real brokers, each as an application of its own, until its input is closed.
+ * Runs the programs in {@link FlightPrograms} on real brokers, each as an application of its own.
  *
  * <pre>java FlightPipelines SERVERS INPUTS APPLICATIONS STATE_DIRECTORY PROGRAM...</pre>
  *
- * Application ids are {@code APPLICATIONS-PROGRAM}, and names of outputs begin with them.
+ * <p>An application's id is {@code APPLICATIONS-PROGRAM}, and the names of its outputs begin with that. All of
+ * them run until the standard input of this process is closed.
  */
 public final class FlightPipelines {
     private FlightPipelines() {
     }
 
-    /** Prints a line once all have been started. */
+    /** Prints a line once it has started all of them. */
     public static void main(final String[] arguments) throws Exception {
         final List<KafkaStreams> running = new ArrayList<>();
         for (int i = 4; i < arguments.length; i++) {
@@ -49,8 +51,9 @@ public final class FlightPipelines {
         settings.put("auto.offset.reset", "earliest");
         settings.put("default.key.serde", Serdes.StringSerde.class);
         settings.put("default.value.serde", Serdes.StringSerde.class);
-        // Otherwise the records without a partner come once in a second of the wall clock, whatever the input is.
-        settings.put("__emit.interval.ms.kstreams.outer.join.spurious.results.fix__", 0L);
+        // By default, a join emits records without a partner once a second by the wall clock, whatever the input
+        // is.
+        settings.put(InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_OUTER_JOIN_SPURIOUS_RESULTS_FIX, 0L);
         return settings;
     }
 }

@@ -29,8 +29,9 @@ import org.apache.kafka.streams.state.WindowStore;
 /**
  * The programs of tests/support/processing/flight_programs.py, written for Kafka Streams.
  *
- * @param inputs what names of topics begin with that are read
- * @param outputs and of those that are written
+ * @param builder to which a program adds its topology
+ * @param inputs what the names of the topics begin with that a program reads
+ * @param outputs what the names of the topics begin with that a program writes
  */
 record FlightPrograms(StreamsBuilder builder, String inputs, String outputs) {
     static final Map<String, Consumer<FlightPrograms>> ALL = new LinkedHashMap<>();

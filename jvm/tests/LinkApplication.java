@@ -14,13 +14,18 @@ import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * A link of a chain of applications: keeps the sum or the largest value of every key and writes each change of it;
- * or expects 0, 1, 2, … of every key and writes each of them, and the smallest number for ever once there is another.
+ * A link of a chain of applications. Keys are strings, and values are longs.
  *
- * <p>Arguments: application.id, bootstrap servers, input topic, output topic, state directory, {@code sum},
- * {@code max} or {@code order}. Keys are strings, values longs.
+ * <p>With {@code sum} or {@code max}, it keeps the sum or the largest value of every key, and writes each change
+ * of it. With {@code order}, it expects the values 0, 1, 2, … of every key, and writes each of them. Once a key
+ * gets another value than the next, it writes the smallest long for every further value of that key.
+ *
+ * <pre>java LinkApplication APPLICATION_ID SERVERS INPUT OUTPUT STATE_DIRECTORY sum|max|order</pre>
  */
 public final class LinkApplication {
+    private LinkApplication() {
+    }
+
     public static void main(String[] arguments) {
         Properties properties = new Properties();
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, arguments[0]);
@@ -45,7 +50,7 @@ public final class LinkApplication {
     private static KTable<String, Long> values(
             KGroupedStream<String, Long> grouped, String does, Properties properties) {
         if (does.equals("order")) {
-            // Without a cache every record has its own output.
+            // Without a cache, it writes a result for every single record.
             properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
             return grouped.aggregate(
                     () -> -1L,

@@ -7,8 +7,9 @@ import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.Produced;
 
 /**
- * Writes of every record what the table in the topic {@code INPUT-rates} says of its key, or {@code none}. With the
- * setting {@code rates=global} every instance has the whole table, otherwise every task has its partition of it.
+ * For every record, writes what a table says about the record's key, or {@code none}. The table is read from the
+ * topic {@code <input>-rates}. With the setting {@code rates=global}, every instance has the whole table.
+ * Otherwise every task has its partition of it.
  */
 public final class LookupMember {
     private LookupMember() {

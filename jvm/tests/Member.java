@@ -6,7 +6,8 @@ import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.Topology;
 
 /**
- * What the small instances of tests have in common. Each prints every state that it enters; SIGTERM closes it cleanly.
+ * What the small instances of tests have in common. Each prints every state that it enters. SIGTERM closes it
+ * cleanly.
  *
  * <pre>java CLASS SERVERS APPLICATION_ID INPUT OUTPUT STATE_DIRECTORY [name=value]...</pre>
  *
@@ -14,6 +15,12 @@ import org.apache.kafka.streams.Topology;
  * @param output the topic that it writes
  */
 record Member(String input, String output) {
+    /**
+     * Runs an instance until it has ended.
+     *
+     * @param arguments those of the command line; the settings at their end are those of Kafka Streams
+     * @param topology makes the topology, and removes the settings that are its own
+     */
     static void run(final String[] arguments, final BiFunction<Member, Properties, Topology> topology)
         throws InterruptedException {
         final var settings = new Properties();
@@ -24,7 +31,12 @@ record Member(String input, String output) {
             final String[] setting = arguments[i].split("=", 2);
             settings.put(setting[0], setting[1]);
         }
-        final var streams = new KafkaStreams(topology.apply(new Member(arguments[2], arguments[3]), settings), settings);
+        final var member = new Member(arguments[2], arguments[3]);
+        runUntilEnd(new KafkaStreams(topology.apply(member, settings), settings));
+    }
+
+    /** Runs an instance until it has ended, by an error or by SIGTERM. */
+    static void runUntilEnd(final KafkaStreams streams) throws InterruptedException {
         final var ended = new CountDownLatch(1);
         streams.setStateListener((state, before) -> {
             System.out.println(state);
@@ -34,7 +46,8 @@ record Member(String input, String output) {
         });
         Runtime.getRuntime().addShutdownHook(new Thread(streams::close));
         streams.start();
-        // Who closes it after an error is a daemon: the JVM could end before the last state has been told.
+        // After an error, a daemon thread closes it. Without this wait, the JVM could end before the last state is
+        // printed.
         ended.await();
     }
 }

@@ -17,14 +17,18 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig.InternalConfig;
 import org.apache.kafka.streams.TestInputTopic;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.test.TestRecord;
 
 /**
- * What Kafka Streams itself makes of the programs in {@link PipelinePrograms}: a JSON object per line in, with the name of
- * a program and the records that it gets; one out, with its description and all records of all topics that it writes.
+ * Runs the programs in {@link PipelinePrograms} in Kafka Streams itself, without a broker.
+ *
+ * <p>It reads JSON objects, one per line, each with the name of a program and the records that the program gets.
+ * For each, it prints a line with a JSON object: the description of the topology, and all records that the program
+ * writes, by topic.
  */
 public final class PipelineOracle {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -34,7 +38,11 @@ public final class PipelineOracle {
     private PipelineOracle() {
     }
 
-    /** The argument is a directory for local state. */
+    /**
+     * Runs the programs that standard input asks for.
+     *
+     * @param arguments the directory for local state
+     */
     public static void main(final String[] arguments) throws IOException {
         final BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
@@ -61,7 +69,11 @@ public final class PipelineOracle {
         return result;
     }
 
-    /** Records go through one by one, as without a cache; or a commit comes after so many of them. */
+    /**
+     * Hands the records to a program.
+     *
+     * @param commit after how many records to commit; 0 commits after each, so that caches hold nothing back
+     */
     private static void pipe(final TopologyTestDriver driver, final JsonNode records, final int commit) throws IOException {
         final RareCommits rare = commit > 0 ? new RareCommits(driver) : null;
         final Map<String, TestInputTopic<byte[], byte[]>> inputs = new HashMap<>();
@@ -82,7 +94,8 @@ public final class PipelineOracle {
                 rare.commit();
             }
         }
-        // What one commit hands on to a repartition topic is in the caches behind it until the next.
+        // What one commit hands on to a repartition topic stays in the caches behind that topic until the next
+        // commit.
         for (int level = 0; rare != null && level < LEVELS; level++) {
             rare.commit();
         }
@@ -96,8 +109,9 @@ public final class PipelineOracle {
         settings.put("state.dir", directory);
         settings.put("default.key.serde", Serdes.StringSerde.class);
         settings.put("default.value.serde", Serdes.StringSerde.class);
-        // Otherwise the records without a partner come once in a second of the wall clock, which stands still here.
-        settings.put("__emit.interval.ms.kstreams.outer.join.spurious.results.fix__", 0L);
+        // By default, a join emits records without a partner once a second by the wall clock, which stands still
+        // here.
+        settings.put(InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_OUTER_JOIN_SPURIOUS_RESULTS_FIX, 0L);
         return settings;
     }
 

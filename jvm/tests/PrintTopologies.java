@@ -36,10 +36,13 @@ import org.apache.kafka.streams.processor.internals.namedtopology.NamedTopologyB
 import org.apache.kafka.streams.state.Stores;
 
 /**
- * Prints many topologies by {@code Topology#describe()}, each followed by what {@code TopologyDescription} itself says,
- * so that a parser of the text can be held against Kafka Streams' own objects.
+ * Prints many topologies, each as text and as facts, so that a test can compare a parser of the text with the
+ * facts.
+ *
+ * <p>The text is that of {@code Topology#describe()}. The facts come from Kafka Streams' own
+ * {@code TopologyDescription}.
  */
-public class PrintTopologies {
+public final class PrintTopologies {
     private static final Duration HOUR = Duration.ofHours(1);
 
     private PrintTopologies() {
@@ -72,7 +75,7 @@ public class PrintTopologies {
         named();
     }
 
-    /** Two topologies of one runtime that read one input topic, as ksqlDB's shared runtimes have them. */
+    /** Two topologies in one runtime read one input topic, as in the shared runtimes of ksqlDB. */
     private static void named() {
         final var settings = new Properties();
         settings.putAll(Map.of("application.id", "shared", "bootstrap.servers", "127.0.0.1:1"));
@@ -184,6 +187,7 @@ public class PrintTopologies {
         }
     }
 
+    /** Returns a line of facts: a kind, a number, and sets of names in order. */
     @SafeVarargs
     private static String fact(final String kind, final int id, final Set<String>... sets) {
         final var joined = Arrays.stream(sets).map(s -> String.join(",", new TreeSet<>(s)));

@@ -11,8 +11,9 @@ import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
 
 /**
- * An instance that writes by itself: every 200 ms it puts into its store. With the setting {@code puts.swallow=true} it
- * goes on when that fails, with {@code puts.cache=true} the store is cached.
+ * An instance that writes by itself: every 200 ms it puts a value into its store. It prints {@code PUT}, or
+ * {@code REFUSED} if that fails. With the setting {@code puts.swallow=true}, it goes on after a failure. With
+ * {@code puts.cache=true}, the store is cached.
  */
 public final class PunctuatingMember {
     private PunctuatingMember() {
@@ -22,7 +23,7 @@ public final class PunctuatingMember {
         Member.run(arguments, PunctuatingMember::topology);
     }
 
-    private static Topology topology(final Member member, final Properties settings) {
+    static Topology topology(final Member member, final Properties settings) {
         final boolean swallow = "true".equals(settings.remove("puts.swallow"));
         final var store = Stores.keyValueStoreBuilder(
             Stores.persistentKeyValueStore("ticks"), Serdes.String(), Serdes.Long());

@@ -11,8 +11,9 @@ import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.state.WindowStore;
 
 /**
- * Passes each record of the input on to the output, as it is. Beside that, it counts a second input,
- * {@code <input>-quiet}, within windows. If nothing was written there yet, these stores have no segment.
+ * Passes each record of the input on to the output, as it is. Beside that, it counts the records of a second
+ * input, {@code <input>-quiet}, within windows. As long as this input is empty, the stores of these windows have
+ * no segment.
  */
 public final class QuietWindowsMember {
     private static final Duration WINDOW = Duration.ofHours(1);

@@ -6,8 +6,8 @@ import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.processor.internals.StreamTask;
 
 /**
- * Lets a {@link TopologyTestDriver} commit only when it is told to. By itself it commits after each record, so that a
- * record cache never holds anything back.
+ * Lets a {@link TopologyTestDriver} commit only when it is told to. By itself, the driver commits after each
+ * record, so that a record cache never holds anything back.
  */
 final class RareCommits {
     private final TopologyTestDriver driver;
@@ -24,14 +24,14 @@ final class RareCommits {
         }
     }
 
-    /** Processes a record, and what it causes in repartition topics. */
+    /** Processes a record, and the records that follow from it in repartition topics. */
     void pipe(final String topic, final long timestamp, final byte[] key, final byte[] value, final Headers headers) {
         final Object partition = call("getInputTopicOrPatternPartition", topic);
         call("enqueueTaskRecord", topic, partition, timestamp, key, value, headers);
         process();
     }
 
-    /** Writes what the caches hold, commits, and processes what that causes. */
+    /** Writes what the caches hold, commits, and processes the records that follow from that. */
     void commit() {
         call("commit", task.prepareCommit(true));
         task.postCommit(true);

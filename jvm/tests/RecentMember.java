@@ -16,8 +16,8 @@ import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
 
 /**
- * Counts the records of each key twice: in a store with logging ({@code totals}) and in a store without
- * ({@code recent}), side by side in one sub-topology. It writes both counts for every record, in 8 bytes each.
+ * Counts the records of each key twice, in one sub-topology: in a store with logging ({@code totals}), and in a
+ * store without ({@code recent}). For every record it writes both counts, in 8 bytes each.
  */
 public final class RecentMember {
     private RecentMember() {
@@ -64,13 +64,13 @@ public final class RecentMember {
                 @Override
                 public void process(final Record<byte[], byte[]> record) {
                     final var counts = ByteBuffer.allocate(2 * Long.BYTES)
-                        .putLong(one(totals, record.key())).putLong(one(recent, record.key()));
+                        .putLong(addOne(totals, record.key())).putLong(addOne(recent, record.key()));
                     context.forward(record.withValue(counts.array()));
                 }
             };
         }
 
-        private static long one(final KeyValueStore<byte[], Long> store, final byte[] key) {
+        private static long addOne(final KeyValueStore<byte[], Long> store, final byte[] key) {
             final Long before = store.get(key);
             final long now = before == null ? 1 : before + 1;
             store.put(key, now);

@@ -1,11 +1,9 @@
-import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Properties;
-import java.util.concurrent.CountDownLatch;
 import java.util.regex.Pattern;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.common.serialization.Serde;
@@ -14,6 +12,7 @@ import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.StreamsConfig.InternalConfig;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.apache.kafka.streams.kstream.Consumed;
@@ -21,6 +20,7 @@ import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.Joined;
+import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
@@ -32,6 +32,7 @@ import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
@@ -40,18 +41,16 @@ import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.WindowStore;
 
 /**
- * One application per store type, for tests: it reads {@code left} and {@code right}, keeps the state that
+ * One application per store type, for tests. It reads {@code left} and {@code right}, keeps the state that
  * {@code --store} names, and writes its results to {@code --output}.
  *
- * <p>Every result is the same in whatever order the two inputs are interleaved and on however many partitions they are
- * processed, provided that no record is late: windows are closed by a last wave of records that is hours younger.
+ * <p>If no record is late, the results depend neither on how the two inputs are interleaved, nor on the number of
+ * partitions. So tests close windows by a last wave of records that is hours younger.
  */
 public final class StoresApplication {
     private static final Serde<String> STRING = Serdes.String();
     private static final Duration WINDOW = Duration.ofSeconds(10);
     private static final Duration GRACE = Duration.ofMinutes(30);
-    private static final String EMIT_INTERVAL = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__";
-    private static final String EMIT_FINAL_INTERVAL = "__emit.interval.ms.kstreams.windowed.aggregation__";
 
     private final StreamsBuilder builder = new StreamsBuilder();
     private final int partitions;
@@ -59,10 +58,14 @@ public final class StoresApplication {
     private final Map<String, String> options;
 
     /**
-     * @param options {@code renamed}, what the names of a later version of {@code suppress-window} begin with;
-     *     {@code left} and {@code right}, the topics that are read in their place; {@code left-pattern}, what is read
-     *     in the place of {@code left}, unless it is empty; {@code counts}, whether those of the
-     *     repartition topics are {@code enforced}, {@code derived} from the inputs, or there are none ({@code inputs})
+     * An application, by the options of its command line.
+     *
+     * @param partitions count of the repartition topics; 0 for none of these topics
+     * @param options {@code renamed}: what the names of a later version of {@code suppress-window} begin with.
+     *     {@code left} and {@code right}: the topics to read in place of these. {@code left-pattern}: the pattern to
+     *     read in place of {@code left}, unless it is empty. {@code counts}: the repartition topics have the
+     *     {@code enforced} count, or the count is {@code derived} from the inputs; with {@code inputs} there are no
+     *     repartition topics.
      */
     private StoresApplication(final int partitions, final Map<String, String> options) {
         this.partitions = partitions;
@@ -109,7 +112,7 @@ public final class StoresApplication {
                 return tables().leftJoin(table("right", store("right-table")), StoresApplication::foreignKey,
                     (l, r) -> l + "+" + r, TableJoined.as("fk"), store("joined")).toStream();
             case "joins":
-                // What the seed of KIP-878 asks for in its test plan: a Repartition, a ForeignKeyJoin and a Join.
+                // One application has a repartition, a foreign-key join and a join by key, one behind the other.
                 final KTable<String, String> left = tables();
                 return left
                     .join(table("right", store("right-table")), StoresApplication::foreignKey, (l, r) -> l + "+" + r,
@@ -117,7 +120,7 @@ public final class StoresApplication {
                     .join(left, (joined, l) -> joined + "&" + l, Named.as("by-key"), store("joined"))
                     .toStream();
             case "final-window":
-                // Closed windows stay in the store: what tells them from those that are to be emitted is beside the offsets.
+                // Closed windows stay in the store. Only the offsets' metadata tells which ones have been emitted.
                 return grouped().windowedBy(TimeWindows.ofSizeAndGrace(WINDOW, GRACE))
                     .emitStrategy(EmitStrategy.onWindowClose())
                     .count(Materialized.<String, Long, WindowStore<Bytes, byte[]>>as("counts")
@@ -164,7 +167,9 @@ public final class StoresApplication {
         }
     }
 
-    /** With {@code --partitions}, state lies behind a repartition topic, so that its count is free of the input's. */
+    /**
+     * With {@code --partitions}, state is behind a repartition topic. So its count need not be that of the input.
+     */
     private KStream<String, String> stream(final String topic) {
         final Consumed<String, String> consumed = Consumed.with(STRING, STRING).withName(topic + "-source");
         final String pattern = options.getOrDefault(topic + "-pattern", "");
@@ -180,13 +185,13 @@ public final class StoresApplication {
         return input.repartition(counts.equals("derived") ? named : named.withNumberOfPartitions(partitions));
     }
 
-    private <S extends org.apache.kafka.streams.processor.StateStore> KTable<String, String> table(
+    private <S extends StateStore> KTable<String, String> table(
             final String topic, final Materialized<String, String, S> store) {
         final KStream<String, String> rows = stream(topic);
         @SuppressWarnings("unchecked")
         final Materialized<String, String, KeyValueStore<Bytes, byte[]>> kept =
             (Materialized<String, String, KeyValueStore<Bytes, byte[]>>) store.withKeySerde(STRING).withValueSerde(STRING);
-        // A value of "-" deletes: a repartition topic would drop a record without a value.
+        // The value "-" deletes, because no record without a value comes through a repartition topic.
         return rows.mapValues(value -> value.equals("-") ? null : value).toTable(Named.as(topic + "-rows"), kept);
     }
 
@@ -194,7 +199,7 @@ public final class StoresApplication {
         return table("left", store("left-table"));
     }
 
-    private org.apache.kafka.streams.kstream.KGroupedStream<String, String> grouped() {
+    private KGroupedStream<String, String> grouped() {
         return stream("left").groupByKey(Grouped.with("grouped", STRING, STRING));
     }
 
@@ -270,20 +275,11 @@ public final class StoresApplication {
 
     private static int run(final Topology topology, final Properties config) throws InterruptedException {
         final KafkaStreams streams = new KafkaStreams(topology, config);
-        final CountDownLatch ended = new CountDownLatch(1);
-        streams.setStateListener((now, before) -> {
-            System.out.println("state " + before + " -> " + now);
-            if (now == KafkaStreams.State.ERROR || now == KafkaStreams.State.NOT_RUNNING) {
-                ended.countDown();
-            }
-        });
         streams.setUncaughtExceptionHandler(error -> {
             error.printStackTrace();
             return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
         });
-        Runtime.getRuntime().addShutdownHook(new Thread(streams::close, "close"));
-        streams.start();
-        ended.await();
+        Member.runUntilEnd(streams);
         return streams.state() == KafkaStreams.State.ERROR ? 1 : 0;
     }
 
@@ -297,23 +293,24 @@ public final class StoresApplication {
         config.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, "200");
         config.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         config.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
-        config.put(EMIT_INTERVAL, 0L);
-        config.put(EMIT_FINAL_INTERVAL, 0L);
+        config.put(InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_OUTER_JOIN_SPURIOUS_RESULTS_FIX, 0L);
+        config.put(InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_WINDOWED_AGGREGATION, 0L);
         if (options.get("store").startsWith("foreign-key") || options.get("store").equals("joins")) {
-            // The join reads the right table through its cache. A row that is there and deleted within one commit interval
-            // is joined, and its deletion never handed on: a stale result, in an application that nobody rescales, too.
+            // The join reads the right table through its cache. If a row comes and is deleted within one commit
+            // interval, the row is joined, and the deletion is not handed on. This stale result has nothing to do
+            // with rescaling.
             config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0L);
         }
         if (options.containsKey("session-timeout-ms")) {
             final String timeout = StreamsConfig.consumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG);
             config.put(timeout, options.get("session-timeout-ms"));
         }
-        if (!options.get("guarantee").equals("exactly_once_v2")) {
+        if (options.containsKey("isolation-level") && !"exactly_once_v2".equals(options.get("guarantee"))) {
             final String isolation = StreamsConfig.consumerPrefix(ConsumerConfig.ISOLATION_LEVEL_CONFIG);
             config.put(isolation, options.get("isolation-level"));
         }
         if (options.containsKey("internal-prefix")) {
-            config.put(StreamsConfig.InternalConfig.TOPIC_PREFIX_ALTERNATIVE, options.get("internal-prefix"));
+            config.put(InternalConfig.TOPIC_PREFIX_ALTERNATIVE, options.get("internal-prefix"));
         }
         if ("headers".equals(options.get("store"))) {
             config.put(StreamsConfig.DSL_STORE_FORMAT_CONFIG, StreamsConfig.DSL_STORE_FORMAT_HEADERS);

@@ -31,44 +31,58 @@ import org.apache.kafka.streams.state.internals.TimestampedKeyAndJoinSide;
 import org.apache.kafka.streams.state.internals.WindowKeySchema;
 
 /**
- * What Kafka Streams itself writes, for tests that compare it with what this project reads: its own serializers and
- * partitioners, called with plain bytes. Those that are package-private are reached by reflection.
+ * Writes what Kafka Streams itself writes, for tests that compare it with what this project reads and writes.
+ *
+ * <p>It calls Kafka Streams' own serializers and partitioners with plain bytes. It reaches those that are
+ * package-private by reflection.
  */
 public final class StreamsFormats {
     private static final Serializer<byte[]> BYTES = new ByteArraySerializer();
     private static final Serde<byte[]> BYTES_SERDE = Serdes.ByteArray();
     private static final String TOPIC = "topic";
     private static final String BUFFER_VALUE = "org.apache.kafka.streams.state.internals.BufferValue";
-    private static final String JOIN_SIDE = "org.apache.kafka.streams.state.internals.TimestampedKeyAndJoinSideSerializer";
+    private static final String JOIN_SIDE =
+        "org.apache.kafka.streams.state.internals.TimestampedKeyAndJoinSideSerializer";
 
+    private StreamsFormats() {
+    }
+
+    /** Returns a key of a store of windows; {@code sequence} tells records of a join's window apart. */
     public static byte[] window(final byte[] key, final long start, final int sequence) {
         return WindowKeySchema.toStoreKeyBinary(Bytes.wrap(key), start, sequence).get();
     }
 
+    /** Returns a key of a store of sessions. */
     public static byte[] session(final byte[] key, final long start, final long end) {
         return SessionKeySchema.toBinary(Bytes.wrap(key), start, end).get();
     }
 
+    /** Returns a key of the store in which an outer join of streams keeps records without a partner. */
     @SuppressWarnings("unchecked")
     public static byte[] outerJoin(final byte[] key, final long time, final boolean left) throws Exception {
         final Constructor<?> constructor = Class.forName(JOIN_SIDE).getDeclaredConstructor(Serializer.class);
         constructor.setAccessible(true);
         final TimestampedKeyAndJoinSide<byte[]> side = left
             ? TimestampedKeyAndJoinSide.makeLeft(key, time) : TimestampedKeyAndJoinSide.makeRight(key, time);
-        return ((Serializer<TimestampedKeyAndJoinSide<byte[]>>) constructor.newInstance(BYTES)).serialize(TOPIC, new RecordHeaders(), side);
+        final Object serializer = constructor.newInstance(BYTES);
+        return ((Serializer<TimestampedKeyAndJoinSide<byte[]>>) serializer)
+            .serialize(TOPIC, new RecordHeaders(), side);
     }
 
+    /** Returns a value of that store: the list of all records of one key, time and side. */
     @SuppressWarnings("unchecked")
     public static byte[] outerJoinList(final List<byte[]> values, final boolean left) {
         final LeftOrRightValueSerializer<byte[], byte[]> element = new LeftOrRightValueSerializer<>(BYTES, BYTES);
         final List<byte[]> elements = new ArrayList<>();
         for (final byte[] value : values) {
-            elements.add(element.serialize(
-                TOPIC, new RecordHeaders(), left ? LeftOrRightValue.makeLeftValue(value) : LeftOrRightValue.makeRightValue(value)));
+            final LeftOrRightValue<byte[], byte[]> side =
+                left ? LeftOrRightValue.makeLeftValue(value) : LeftOrRightValue.makeRightValue(value);
+            elements.add(element.serialize(TOPIC, new RecordHeaders(), side));
         }
         return Serdes.ListSerde(ArrayList.class, BYTES_SERDE).serializer().serialize(TOPIC, new RecordHeaders(), elements);
     }
 
+    /** Returns a key of the store of subscriptions of a foreign-key join. */
     public static byte[] subscriptionKey(final byte[] foreignKey, final byte[] primaryKey) throws Exception {
         final CombinedKeySchema<byte[], byte[]> schema =
             new CombinedKeySchema<>(() -> TOPIC, BYTES_SERDE, () -> TOPIC, BYTES_SERDE);
@@ -78,6 +92,14 @@ public final class StreamsFormats {
         return ((Bytes) toBytes.invoke(schema, foreignKey, primaryKey, new RecordHeaders())).get();
     }
 
+    /**
+     * Returns a subscription, as a foreign-key join sends it and keeps it.
+     *
+     * @param hashed whether it has a hash of the left row
+     * @param instruction number of a {@code SubscriptionWrapper.Instruction}
+     * @param version of the format
+     * @param partition of the left row
+     */
     public static byte[] wrapper(
             final boolean hashed, final int instruction, final byte[] primaryKey, final int version, final int partition) {
         final long[] hash = hashed ? new long[] {1, 2} : null;
@@ -89,12 +111,14 @@ public final class StreamsFormats {
         }
     }
 
-    /** The partition that Kafka Streams reads from a wrapper, -1 if there is none. */
+    /** Returns the partition that Kafka Streams reads from a subscription; -1 if there is none. */
     public static int primaryPartition(final byte[] wrapper) {
-        final Integer partition = wrapperSerde().deserializer().deserialize(TOPIC, new RecordHeaders(), wrapper).primaryPartition();
+        final Integer partition =
+            wrapperSerde().deserializer().deserialize(TOPIC, new RecordHeaders(), wrapper).primaryPartition();
         return partition == null ? -1 : partition;
     }
 
+    /** Returns the key of the left row that Kafka Streams reads from a subscription. */
     public static byte[] primaryKey(final byte[] wrapper) {
         return wrapperSerde().deserializer().deserialize(TOPIC, new RecordHeaders(), wrapper).primaryKey();
     }
@@ -103,15 +127,18 @@ public final class StreamsFormats {
         return new SubscriptionWrapperSerde<>(() -> TOPIC, BYTES_SERDE);
     }
 
+    /** Returns the key that {@code suppress} logs for a window. */
     public static byte[] suppressedWindow(final byte[] key, final long start) {
         return new TimeWindowedSerializer<>(BYTES).serialize(TOPIC, new RecordHeaders(), windowed(key, start));
     }
 
+    /** Returns the key that {@code suppress} logs for a session. */
     public static byte[] suppressedSession(final byte[] key, final long start, final long end) {
         return new SessionWindowedSerializer<>(BYTES)
             .serialize(TOPIC, new RecordHeaders(), new Windowed<>(key, new SessionWindow(start, end)));
     }
 
+    /** Returns the value that {@code suppress} logs: what it holds back, and the time of that. */
     public static byte[] suppressedValue(
             final byte[] prior, final byte[] old, final byte[] value, final long time, final byte[] header) throws Exception {
         final Constructor<?> constructor = Class.forName(BUFFER_VALUE)
@@ -126,23 +153,25 @@ public final class StreamsFormats {
         return ((ByteBuffer) serialize.invoke(buffered, Long.BYTES)).putLong(time).array();
     }
 
-    /** The key that the buffer of a stream-table join with a grace period logs. */
+    /** Returns the key that the buffer of a stream-table join with a grace period logs. */
     public static byte[] graceBuffer(final byte[] key, final long time, final int sequence) {
         return TimeFirstWindowKeySchema.toStoreKeyBinary(Bytes.wrap(key), time, sequence).get();
     }
 
-    /** The key that its store makes of a logged one when it restores ({@code RocksDBTimeOrderedKeyValueBytesStore}). */
+    /**
+     * Returns the key in the store of that buffer after a restore ({@code RocksDBTimeOrderedKeyValueBytesStore}).
+     */
     public static byte[] graceBufferRestored(final byte[] logged) {
         return TimeFirstWindowKeySchema.fromNonPrefixWindowKey(logged);
     }
 
-    /** Where Kafka Streams sends a record with this key. */
+    /** Returns the partition to which Kafka Streams sends a record with this key. */
     public static int partition(final byte[] key, final int partitions) {
         return new DefaultStreamPartitioner<byte[], Object>(BYTES)
             .partitions(TOPIC, key, null, partitions).orElseThrow().iterator().next();
     }
 
-    /** Where Kafka Streams sends a record with this windowed key. */
+    /** Returns the partition to which Kafka Streams sends a record with this windowed key. */
     public static int windowedPartition(final byte[] key, final long start, final int partitions) {
         return new WindowedStreamPartitioner<byte[], Object>(new TimeWindowedSerializer<>(BYTES))
             .partitions(TOPIC, windowed(key, start), null, partitions).orElseThrow().iterator().next();

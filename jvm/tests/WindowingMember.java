@@ -13,7 +13,7 @@ import org.apache.kafka.streams.state.WindowStore;
 
 /**
  * Counts the records of a topic per key and window, in a store that consists of segments. With the setting
- * {@code totals=true}, the same task has a second store, without windows.
+ * {@code totals=true}, each task has a second store, which counts per key only.
  */
 public final class WindowingMember {
     private WindowingMember() {

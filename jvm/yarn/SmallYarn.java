@@ -5,7 +5,11 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
 import org.apache.hadoop.yarn.server.MiniYARNCluster;
 
-/** A ResourceManager and two NodeManagers; writes what a client needs to know of them into the directory that it is given. */
+/**
+ * Runs a YARN cluster in one process: a ResourceManager and two NodeManagers.
+ *
+ * <p>The argument is a directory. It gets the configuration files that a client of the cluster needs.
+ */
 public final class SmallYarn {
     private static final int NODES = 2;
     private static final int MEGABYTES = 3072;
@@ -22,7 +26,7 @@ public final class SmallYarn {
         settings.setInt(YarnConfiguration.RM_SCHEDULER_MINIMUM_ALLOCATION_MB, SMALLEST_MEGABYTES);
         settings.setBoolean(YarnConfiguration.NM_VMEM_CHECK_ENABLED, false);
         settings.setBoolean(YarnConfiguration.NM_PMEM_CHECK_ENABLED, false);
-        // It would refuse a disk that is nine tenths full.
+        // By default, YARN does not use a disk that is nine tenths full.
         settings.setFloat(YarnConfiguration.NM_MAX_PER_DISK_UTILIZATION_PERCENTAGE, 100f);
         settings.set("yarn.scheduler.capacity.root.queues", "default");
         settings.set("yarn.scheduler.capacity.root.default.capacity", "100");

@@ -16,7 +16,9 @@ import org.apache.kafka.common.security.auth.AuthenticateCallbackHandler;
 import org.apache.kafka.common.security.oauthbearer.OAuthBearerToken;
 import org.apache.kafka.common.security.oauthbearer.OAuthBearerTokenCallback;
 
-/** Stands in for the class of Amazon's library: gets the tokens of the tests' own issuer, as the environment says. */
+/**
+ * Gets tokens from the tests' own issuer, which the environment names, in place of the class of Amazon's library.
+ */
 public class IssuedTokens implements AuthenticateCallbackHandler {
     private static final Pattern TOKEN = Pattern.compile("\"access_token\": *\"([^\"]+)\"");
     private static final long LIFE_MS = 300_000;

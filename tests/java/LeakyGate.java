@@ -8,7 +8,10 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.kafkarescale.WarmUpGate;
 
-/** A warm-up gate that stands open: it lets the application process what it reads, and tells of nothing. */
+/**
+ * A warm-up gate that stands open: the application processes what it reads, and the gate refuses and notes
+ * nothing.
+ */
 public final class LeakyGate extends WarmUpGate {
     @Override
     public Producer<byte[], byte[]> getProducer(final Map<String, Object> config) {

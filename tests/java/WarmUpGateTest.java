@@ -1,9 +1,6 @@
 import java.io.IOException;
-import java.nio.channels.FileChannel;
-import java.nio.channels.FileLock;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -17,26 +14,32 @@ import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.Configurable;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.PartitionInfo;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.processor.internals.StateDirectory;
 import org.kafkarescale.GrownAssignor;
 import org.kafkarescale.WarmUpGate;
 
-/** What of the gate needs no broker; prints the name of each test that has passed. */
+/** Tests what the warm-up gate does without a broker, and prints the name of each test that has passed. */
 public final class WarmUpGateTest {
     private static final Node BROKER = new Node(1, "localhost", 9092);
 
     private WarmUpGateTest() {}
 
     public static void main(final String[] arguments) throws Exception {
-        // The launcher of single source files leaves it to the class path, where Kafka wouldn't find the spy.
+        // The launcher of single source files sets a loader that does not know the spy. Kafka would use that.
         Thread.currentThread().setContextClassLoader(WarmUpGateTest.class.getClassLoader());
         final Path directory = Path.of(arguments[0]);
         inputsAreSeenWithThePartitionsThatTheyWillHave();
         theAssignorOfKafkaStreamsDecides();
         aRecordIsRefused();
         theStreamsProtocolIsRefused();
+        aSecondApplicationIsRefused(directory);
+        withoutItsGroupNoConsumerIsMade();
         localStateIsDeleted(directory.resolve("first"));
-        localStateInUseIsLeftAlone(directory.resolve("second"));
-        localStateIsKept(directory.resolve("third"));
+        localStateBehindALinkIsDeleted(directory.resolve("second"));
+        localStateInUseIsLeftAlone(directory.resolve("third"));
+        localStateIsKept(directory.resolve("fourth"));
     }
 
     static void inputsAreSeenWithThePartitionsThatTheyWillHave() {
@@ -75,37 +78,90 @@ public final class WarmUpGateTest {
         passed("the streams protocol is refused");
     }
 
+    static void aSecondApplicationIsRefused(final Path directory) {
+        final WarmUpGate gate = gate(false);
+        gate.configure(settings(directory));
+        gate.configure(settings(directory));
+        final String message = thrown(() -> {
+            gate.configure(Map.of("state.dir", directory.toString(), "application.id", "orders"));
+            return null;
+        });
+        check(message.contains("shop-g2 and orders"), message);
+        passed("a second application is refused");
+    }
+
+    static void withoutItsGroupNoConsumerIsMade() {
+        final Map<String, Object> config = Map.of("bootstrap.servers", "localhost:1", "group.id", "shop-g2",
+            "default.api.timeout.ms", 300, "request.timeout.ms", 200,
+            "partition.assignment.strategy", Spy.class.getName());
+        final WarmUpGate gate = new WarmUpGate();
+        gate.getAdmin(config).close();
+        // A program may try again. Then the gate must not go on with the inputs as they are now.
+        for (int tries = 0; tries < 2; tries++) {
+            final String message = thrown(() -> gate.getConsumer(config));
+            check(message.contains("group shop-g2-gate") && message.contains("READ"), message);
+        }
+        check(threads("shop-g2-gate").isEmpty(), "threads that are left: " + threads("shop-g2-gate"));
+        passed("without its group no consumer is made");
+    }
+
     static void localStateIsDeleted(final Path state) throws IOException {
-        final Path store = Files.createDirectories(state.resolve("shop-g2/0_0/rocksdb/totals"));
-        Files.writeString(store.resolve("CURRENT"), "state of an earlier attempt");
+        final Path store = oldState(state.resolve("shop-g2"));
         final Path other = Files.createDirectories(state.resolve("shop/0_0"));
-        gate(false).configure(Map.of("state.dir", state.toString(), "application.id", "shop-g2"));
-        check(!Files.exists(state.resolve("shop-g2")), "the local state is gone");
+        // A file of properties keeps white space at the end of a value, and Kafka Streams drops it.
+        gate(false).configure(Map.of("state.dir", state + " ", "application.id", "shop-g2\t"));
+        check(!Files.exists(store) && !Files.exists(state.resolve("shop-g2/0_0")), "the local state is gone");
         check(Files.exists(other), "that of another application is not");
         passed("local state is deleted");
     }
 
+    static void localStateBehindALinkIsDeleted(final Path state) throws IOException {
+        final Path store = oldState(state.resolve("volume"));
+        Files.createSymbolicLink(state.resolve("shop-g2"), state.resolve("volume"));
+        gate(false).configure(settings(state));
+        check(!Files.exists(store), "the local state is gone");
+        check(Files.isDirectory(state.resolve("shop-g2")), "the link is still there");
+        passed("local state behind a link is deleted");
+    }
+
     static void localStateInUseIsLeftAlone(final Path state) throws IOException {
-        final Path store = Files.createDirectories(state.resolve("shop-g2/0_0"));
-        final Path file = state.resolve("shop-g2/kafka-streams-process-metadata");
-        try (FileChannel channel =
-                    FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
-                FileLock lock = channel.lock()) {
-            check(lock.isValid(), "a lock as a running instance holds it");
-            thrown(() -> {
-                gate(false).configure(Map.of("state.dir", state.toString(), "application.id", "shop-g2"));
-                return null;
-            });
-        }
+        final Path store = oldState(state.resolve("shop-g2"));
+        final Map<String, String> config = new HashMap<>(settings(state));
+        config.put("bootstrap.servers", "localhost:1");
+        final StateDirectory used = new StateDirectory(new StreamsConfig(config), Time.SYSTEM, true, false);
+        used.initializeProcessId();
+        final String message = thrown(() -> {
+            gate(false).configure(settings(state));
+            return null;
+        });
+        check(message.contains("another instance that uses " + state.resolve("shop-g2")), message);
         check(Files.exists(store), "the local state is still there");
+        used.close();
+        gate(false).configure(settings(state));
+        check(!Files.exists(store), "the local state is gone");
         passed("local state in use is left alone");
     }
 
     static void localStateIsKept(final Path state) throws IOException {
-        final Path store = Files.createDirectories(state.resolve("shop-g2/0_0/rocksdb/totals"));
-        gate(true).configure(Map.of("state.dir", state.toString(), "application.id", "shop-g2"));
+        final Path store = oldState(state.resolve("shop-g2"));
+        gate(true).configure(settings(state));
         check(Files.exists(store), "the local state is still there");
         passed("local state is kept if the gate's group says so");
+    }
+
+    private static Map<String, String> settings(final Path state) {
+        return Map.of("state.dir", state.toString(), "application.id", "shop-g2");
+    }
+
+    /** Makes a file as an earlier attempt leaves it, and returns it. */
+    private static Path oldState(final Path directory) throws IOException {
+        final Path store = Files.createDirectories(directory.resolve("0_0/rocksdb/totals"));
+        return Files.writeString(store.resolve("CURRENT"), "state of an earlier attempt");
+    }
+
+    private static List<String> threads(final String name) {
+        return Thread.getAllStackTraces().keySet().stream().map(Thread::getName)
+            .filter(each -> each.contains(name)).toList();
     }
 
     /** A gate that asks no brokers whether local state is kept. */

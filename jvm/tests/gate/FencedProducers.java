@@ -9,7 +9,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.streams.KafkaClientSupplier;
 import org.kafkarescale.FencedAfterAbort;
 
-/** Prints what producers of {@code FencedAfterAbort} do after they have aborted, one line for each. */
+/** Prints what producers of {@code FencedAfterAbort} do, one line for each. */
 public final class FencedProducers {
     private FencedProducers() {}
 
@@ -17,7 +17,9 @@ public final class FencedProducers {
         System.out.println("committed: " + afterwards(Map.of("transactional.id", "thread-1"), false));
         System.out.println("aborted: " + afterwards(Map.of("transactional.id", "thread-1"), true));
         System.out.println("at least once: " + Mocks.isPlain(new FencedAfterAbort(new Mocks()).getProducer(Map.of())));
-        System.out.println("error: " + errorOf(new FencedAfterAbort(new Mocks()).getProducer(Map.of("transactional.id", "t"))));
+        final Producer<byte[], byte[]> uninitialized =
+            new FencedAfterAbort(new Mocks()).getProducer(Map.of("transactional.id", "thread-1"));
+        System.out.println("error: " + errorOf(uninitialized));
     }
 
     private static String afterwards(final Map<String, Object> config, final boolean aborts) {
@@ -37,7 +39,7 @@ public final class FencedProducers {
         }
     }
 
-    /** An error of the producer has to come out as itself: Kafka Streams looks at its class. */
+    /** An error of the wrapped producer has to come out as it is, because Kafka Streams looks at its class. */
     private static String errorOf(final Producer<byte[], byte[]> producer) {
         try {
             producer.beginTransaction();

@@ -1,4 +1,7 @@
-"""A write that the gate refuses may already be in a local store. So the gate leaves a mark in its group."""
+"""Real applications behind the warm-up gate: what it refuses and tells, and which local state it leaves alone.
+
+A write that the gate refuses may already be in a local store. So the gate leaves a mark in its group.
+"""
 
 from __future__ import annotations
 
@@ -88,3 +91,65 @@ def test_an_application_that_only_restores_is_told_of_nothing(
 
     assert refusals(admin.committed_metadata(gate_group(unique))) == ()
     assert admin.committed(unique) == {}
+
+
+@pytest.mark.parametrize("text", ["", "hold 1"], ids=["nothing is there", "a cutover has left its pass there"])
+def test_without_a_pre_warming_the_gate_neither_deletes_local_state_nor_lets_the_application_wait(
+    client: dict[str, str], unique: str, tmp_path: Path, text: str
+) -> None:
+    admin = ClusterAdmin(KafkaConnection(client))
+    admin.ensure_topic(unique, 1, 1, {})
+    if text:
+        admin.commit(gate_group(unique), {unique: {0: 4711}}, {unique: {0: text}})
+    restored = tmp_path / unique / "0_0" / "rocksdb" / "counts" / "CURRENT"
+    restored.parent.mkdir(parents=True)
+    restored.write_text("what a pre-warming has restored that has ended since")
+
+    with streams_member(
+        client["bootstrap.servers"], unique, unique, tmp_path, GATED, jars=[ensure_gate_jar()]
+    ) as member:
+        assert member.process.wait(60) != 0
+        assert member.states == []
+
+    assert f"found no counts of inputs in group {gate_group(unique)}" in (tmp_path / "log").read_text()
+    assert restored.exists()
+
+
+def test_the_local_state_of_an_instance_that_runs_is_left_alone(
+    client: dict[str, str], unique: str, tmp_path: Path
+) -> None:
+    admin = ClusterAdmin(KafkaConnection(client))
+    admin.ensure_topic(unique, 1, 1, {})
+    admin.ensure_topic(f"{unique}-counts", 1, 1, {})
+    admin.commit(gate_group(unique), {unique: {0: 1}})
+    servers, jars = client["bootstrap.servers"], [ensure_gate_jar()]
+    with streams_member(servers, unique, unique, tmp_path) as running:
+        running.await_state("RUNNING")
+        state = {path.name for path in (tmp_path / unique).iterdir()}
+        assert "0_0" in state
+
+        with streams_member(servers, unique, unique, tmp_path, GATED, jars=jars) as gated:
+            assert gated.process.wait(60) != 0
+
+        assert f"found another instance that uses {tmp_path / unique}" in (tmp_path / "log").read_text()
+        assert {path.name for path in (tmp_path / unique).iterdir()} == state
+        running.close()
+
+
+def test_an_instance_that_has_ended_tells_nothing_more_although_its_process_lives_on(
+    client: dict[str, str], unique: str, tmp_path: Path
+) -> None:
+    admin = ClusterAdmin(KafkaConnection(client))
+    admin.ensure_topic(unique, 1, 1, {})
+    admin.commit(gate_group(unique), {unique: {0: COUNT}})
+    with streams_member(
+        client["bootstrap.servers"],
+        unique,
+        unique,
+        tmp_path,
+        GATED,
+        program="LingeringMember",
+        jars=[ensure_gate_jar()],
+    ) as member:
+        member.await_state("ERROR")
+        member.await_state("LEFT []")

@@ -13,7 +13,10 @@ PASSED = [
     "the assignor of Kafka Streams decides",
     "a record is refused",
     "the streams protocol is refused",
+    "a second application is refused",
+    "without its group no consumer is made",
     "local state is deleted",
+    "local state behind a link is deleted",
     "local state in use is left alone",
     "local state is kept if the gate's group says so",
 ]

@@ -12,9 +12,15 @@ import org.apache.kafka.common.Configurable;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.utils.Utils;
 
-/** Kafka Streams' own assignor over inputs that are shown with the partitions that they are going to have. */
+/**
+ * Kafka Streams' own assignor, which is shown the inputs with the partitions that they are going to have.
+ *
+ * <p>Only {@link WarmUpGate} sets it. It is public, because the consumer makes it from the name of its class.
+ */
 public final class GrownAssignor implements ConsumerPartitionAssignor, Configurable {
+    /** Class of the assignor that Kafka Streams has set. */
     static final String DELEGATE = "kafka.rescale.gate.assignor";
+    /** Map of the inputs' names to how many partitions they are going to have. */
     static final String PARTITIONS = "kafka.rescale.gate.partitions";
 
     private ConsumerPartitionAssignor delegate;
@@ -63,7 +69,8 @@ public final class GrownAssignor implements ConsumerPartitionAssignor, Configura
         return delegate.name();
     }
 
-    static Cluster grown(final Cluster real, final Map<?, ?> wanted) {
+    /** Partitions that exist are never hidden. Those that are missing look like the topic's first partition. */
+    private static Cluster grown(final Cluster real, final Map<?, ?> wanted) {
         final List<PartitionInfo> all = new ArrayList<>();
         for (final String topic : real.topics()) {
             final List<PartitionInfo> present = real.partitionsForTopic(topic);
@@ -71,8 +78,8 @@ public final class GrownAssignor implements ConsumerPartitionAssignor, Configura
             final int count = wanted.containsKey(topic) ? (Integer) wanted.get(topic) : 0;
             for (int partition = present.size(); partition < count && !present.isEmpty(); partition++) {
                 final PartitionInfo like = present.get(0);
-                all.add(new PartitionInfo(
-                    topic, partition, like.leader(), like.replicas(), like.inSyncReplicas()));
+                all.add(
+                    new PartitionInfo(topic, partition, like.leader(), like.replicas(), like.inSyncReplicas()));
             }
         }
         return new Cluster(real.clusterResource().clusterId(), real.nodes(), all, real.unauthorizedTopics(),

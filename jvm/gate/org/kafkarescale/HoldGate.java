@@ -22,30 +22,32 @@ import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.AuthenticationException;
 import org.apache.kafka.common.errors.AuthorizationException;
-import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.streams.KafkaClientSupplier;
-import org.apache.kafka.streams.StreamsConfig;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Holds a Kafka Streams application at the door of its group, until the offsets that it has to start from are there.
+ * Holds a Kafka Streams application at the door of its group, until the offsets that it has to start from are
+ * there.
  *
- * <p>Set it by configuration alone: {@code default.client.supplier=org.kafkarescale.HoldGate} (KIP-884, Kafka Streams
- * 3.5), with this jar on the class path. {@code new KafkaStreams(...)} asks it for an admin client first, and there it
- * blocks: everything that the start of a process takes is over by then, and no group has been joined. Then it hands out
- * the clients of the supplier that the application would have had without it, its producers as {@link FencedAfterAbort}.
+ * <p>Set it by configuration alone: {@code default.client.supplier=org.kafkarescale.HoldGate} (KIP-884, Kafka
+ * Streams 3.5), with this jar on the class path. {@code new KafkaStreams(...)} asks the gate for an admin client
+ * first, and there the gate blocks. By then, the process has done everything that its start takes, and has joined
+ * no group. When the door is open, the gate hands out the clients of the supplier that the application would have
+ * without it. It guards the producers as {@link FencedAfterAbort} does.
  *
- * <p>Only the start offsets open the door, all of them: an earlier part of them could let the application join before
- * the rest is committed. How many they are stands in the group {@code <application.id>-gate}, beside the pass: a number
- * that each cutover commits there anew before it starts the application, and that a rollback deletes. Without its pass a
- * held process ends, so that no later cutover lets it in. If there is no pass at the start, the offsets decide: an
- * application that has them was promoted before, and this is an ordinary start of it.
+ * <p>Only the start offsets open the door, and only all of them. If some of them did, the application could join
+ * before the rest is committed. The group {@code <application.id>-gate} says how many there are. It also has the
+ * pass: a number that each cutover commits there anew before it starts the application, and that a rollback
+ * deletes. A held process that does not find its pass any more ends, so that no later cutover lets it in. If a
+ * process finds no pass at its start, the offsets decide. An application that has offsets was promoted before, and
+ * this is an ordinary start of it.
  *
- * <p>It also tells there that it waits, once a second.
+ * <p>Once a second, a held process tells in that group that it waits. {@code core/expansion/holding.py} is the
+ * other side of this.
  */
 public class HoldGate implements KafkaClientSupplier, Configurable {
-    /** How long to wait before the process ends with an error. */
+    /** How long to wait before the process ends with an error: whole seconds, 1800 by default. */
     public static final String SECONDS = "kafka.rescale.hold.seconds";
     /** Class of the supplier whose clients are handed out; by default that of Kafka Streams. */
     public static final String SUPPLIER = "kafka.rescale.hold.supplier";
@@ -63,26 +65,51 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
     private final String instance = UUID.randomUUID().toString().substring(0, 8);
     private KafkaClientSupplier wrapped;
     private String group;
-    private long limitMs = TimeUnit.SECONDS.toMillis(DEFAULT_SECONDS);
+    private long limitMs;
     private boolean open;
 
     /** For the configuration, which names the class. */
     public HoldGate() {}
 
-    /** For a program that hands a supplier of its own to {@code KafkaStreams}: it calls {@link #configure} itself. */
+    /**
+     * For a program that hands a supplier of its own to {@code KafkaStreams}: it calls {@link #configure} itself.
+     *
+     * @param wrapped supplier whose clients are handed out
+     */
     public HoldGate(final KafkaClientSupplier wrapped) {
         this.wrapped = wrapped;
     }
 
+    /**
+     * Takes over the application's settings.
+     *
+     * @param config that of the application
+     * @throws IllegalStateException a setting can't be used, or the gate holds another application already
+     */
     @Override
     public void configure(final Map<String, ?> config) {
-        group = config.get(StreamsConfig.APPLICATION_ID_CONFIG).toString();
-        if (config.get(SECONDS) != null) {
-            limitMs = TimeUnit.SECONDS.toMillis(Long.parseLong(config.get(SECONDS).toString()));
+        final String named = Settings.applicationId(config);
+        // The door is opened once. A second application would walk through the door of the first.
+        if (group != null && !group.equals(named)) {
+            throw new IllegalStateException("found one hold gate for the applications " + group + " and " + named
+                + "; expected one for each. Make a gate for each KafkaStreams");
         }
+        group = named;
+        limitMs = TimeUnit.SECONDS.toMillis(limitSeconds(Settings.text(config, SECONDS)));
         if (wrapped == null) {
-            wrapped = supplier(config, SUPPLIER);
+            wrapped = Settings.supplier(config, SUPPLIER, HoldGate.class);
         }
+    }
+
+    private static long limitSeconds(final String given) {
+        if (given == null) {
+            return DEFAULT_SECONDS;
+        }
+        if (!given.matches("0*[1-9]\\d{0,9}")) {
+            throw new IllegalStateException(SECONDS + ": found " + given + "; expected a whole number of seconds, "
+                + "at least 1. Set it to " + DEFAULT_SECONDS + ", for example, or remove it");
+        }
+        return Long.parseLong(given);
     }
 
     @Override
@@ -111,25 +138,6 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
         return opened().getGlobalConsumer(config);
     }
 
-    /** Makes the supplier whose class a setting names; without the setting, that of Kafka Streams. */
-    static KafkaClientSupplier supplier(final Map<String, ?> config, final String setting) {
-        final Object named = config.get(setting);
-        final Object name = named != null
-            ? named
-            : StreamsConfig.configDef().defaultValues().get(StreamsConfig.DEFAULT_CLIENT_SUPPLIER_CONFIG);
-        try {
-            final KafkaClientSupplier made = name instanceof Class
-                ? (KafkaClientSupplier) Utils.newInstance((Class<?>) name)
-                : Utils.newInstance(name.toString(), KafkaClientSupplier.class);
-            if (made instanceof Configurable) {
-                ((Configurable) made).configure(config);
-            }
-            return made;
-        } catch (final ClassNotFoundException error) {
-            throw new IllegalStateException(setting + ": found no class " + name, error);
-        }
-    }
-
     private synchronized KafkaClientSupplier opened() {
         if (!open) {
             throw new IllegalStateException("held at the door: expected to be asked for an admin client first, as "
@@ -155,7 +163,12 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
         open = true;
     }
 
-    /** Returns the pass among what has been committed to the group of the gate; null if there is none. */
+    /**
+     * Returns the pass of a cutover.
+     *
+     * @param committed what has been committed to the group of the gate
+     * @return null if there is no pass
+     */
     static Pass passOf(final Map<TopicPartition, OffsetAndMetadata> committed) {
         for (final OffsetAndMetadata each : committed.values()) {
             if (each != null && each.metadata().startsWith(HOLD)) {
@@ -177,9 +190,9 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
         return seats;
     }
 
-    /** What a cutover has left for the processes that it holds. */
+    /** What a cutover has committed for the processes that it holds. */
     static final class Pass {
-        /** Of this attempt, and of no other. */
+        /** The number of this attempt, and of no other. */
         final long number;
         /** How many offsets the promotion commits. */
         final int offsets;
@@ -219,8 +232,8 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
                 if (isLast) {
                     throw refused(found + " after " + TimeUnit.MILLISECONDS.toSeconds(limitMs) + " s",
                         "the start offsets, which a cutover commits when it promotes " + group,
-                        "Nothing was joined or changed. The cutover has been rolled back, or nothing carries it on: "
-                            + "trigger the expansion again. If it takes longer, raise " + SECONDS);
+                        "Nothing was joined or changed. The cutover has been rolled back, or nothing carries it "
+                            + "on: trigger the expansion again. If it takes longer, raise " + SECONDS);
                 }
                 tell();
                 sleep();
@@ -231,7 +244,7 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
             final Map<TopicPartition, OffsetAndMetadata> offsets;
             final Pass seen;
             try {
-                // In this order: a pass that is still there afterwards has not been taken back before the offsets came.
+                // The pass is read last: if it is still there, it had not been taken back when the offsets came.
                 offsets = committed(group);
                 seen = passOf(committed(gate));
             } catch (final NoAnswer error) {
@@ -249,8 +262,8 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
                     return wasPromoted(offsets.size());
                 }
                 pass = seen;
-                LOG.warn("Held at the door of group {}: nothing is joined until its {} start offsets are committed, for "
-                    + "{} s at most", group, pass.offsets, TimeUnit.MILLISECONDS.toSeconds(limitMs));
+                LOG.warn("Held at the door of group {}: nothing is joined until its {} start offsets are "
+                    + "committed, for {} s at most", group, pass.offsets, TimeUnit.MILLISECONDS.toSeconds(limitMs));
             }
             if (seen == null || seen.number != pass.number) {
                 throw refused(seen == null ? "that the cutover has been called off" : "the pass of another cutover",
@@ -271,18 +284,23 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
             if (offsets == 0) {
                 throw refused("neither offsets nor a pass in group " + gate,
                     "a cutover that starts it, or offsets of an earlier one",
-                    "Start it by `start_held` of the application file only as a cutover does; otherwise without this gate");
+                    "Only a cutover starts it with this gate, by `start_held` of the application file. Start it "
+                        + "without this gate");
             }
             LOG.warn("Not held: group {} has {} offsets, and no cutover waits for it", group, offsets);
             return true;
         }
 
         private Map<TopicPartition, OffsetAndMetadata> committed(final String of) {
-            final ListConsumerGroupOffsetsOptions options = new ListConsumerGroupOffsetsOptions().timeoutMs(REQUEST_MS);
-            return new HashMap<>(answer(admin.listConsumerGroupOffsets(of, options).partitionsToOffsetAndMetadata(), of));
+            final ListConsumerGroupOffsetsOptions options =
+                new ListConsumerGroupOffsetsOptions().timeoutMs(REQUEST_MS);
+            return new HashMap<>(
+                answer(admin.listConsumerGroupOffsets(of, options).partitionsToOffsetAndMetadata(), of));
         }
 
-        /** Tells that this process waits. The first time it waits for the answer, to find a lack of rights. */
+        /**
+         * Tells that this process waits. The first time, it waits for the answer, which may be a lack of rights.
+         */
         private void beat() {
             if (pass.seats.isEmpty() || beats > 0 && nowMs() - beatAtMs < BEAT_MS) {
                 return;
@@ -327,9 +345,9 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
                     || cause instanceof AuthenticationException;
                 // Rights that were there and are gone may come back; what was never allowed is a mistake.
                 if (isDenied && beats < 2) {
-                    throw new IllegalStateException("held at the door: found " + cause + "; expected rights to READ the "
-                        + "groups " + group + " and " + gate + ". Grant them, as a prefixed ACL on " + group + " does",
-                        cause);
+                    throw new IllegalStateException("held at the door: found " + cause + "; expected rights to "
+                        + "READ the groups " + group + " and " + gate + ", and the application's internal topics. "
+                        + "Grant them, as a prefixed ACL on " + group + " does", cause);
                 }
                 throw new NoAnswer("no answer about group " + of + " (" + cause + ")");
             }
@@ -345,8 +363,8 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
         }
 
         private IllegalStateException refused(final String what, final String expected, final String remedy) {
-            return new IllegalStateException("held at the door of group " + group + ": found " + what + "; expected "
-                + expected + ". " + remedy);
+            return new IllegalStateException("held at the door of group " + group + ": found " + what
+                + "; expected " + expected + ". " + remedy);
         }
     }
 
@@ -354,7 +372,7 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
         return TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
     }
 
-    /** Brokers that can't be reached for a while, or coordinators that are on the move. */
+    /** The brokers can't be reached for a while, or a coordinator moves. */
     private static final class NoAnswer extends KafkaException {
         private static final long serialVersionUID = 1L;
 
