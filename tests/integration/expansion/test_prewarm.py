@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.operations.cutover import copies
 from kafka_rescale.operations.cutover.cutover import run_cutover
 
 from benchmarks.process_starts import new_processes, process_starts
@@ -58,10 +59,12 @@ def test_what_a_killed_pre_warming_left_is_stopped_and_a_gate_that_leaks_is_foun
         expansion.begin()
         assert stack.run("status", GREEN) == 3
 
-        # Given another one, when a person cuts over, then this is refused, and the rollback stops green
+        # Given another one, when a person cuts over while nothing copies, then green is stopped first, and the
+        # rollback leaves nothing of it
         kill_prewarming(stack, expansion)
         expansion.prove_copies()
-        with pytest.raises(UnsafeState, match="a running instance"):
+        monkeypatch.setattr(copies, "READY_SECONDS", 5.0)
+        with pytest.raises(Outage, match="the catch_up job"):
             run_cutover(expansion.application, expansion.connection, owner=expansion.owner)
         assert journal_of(expansion).phase is Phase.ROLLED_BACK
         assert stack.run("status", GREEN) == 3
