@@ -228,7 +228,7 @@ def test_who_approves_the_cutover_reads_each_of_its_steps_with_the_names_that_it
     title, _, *steps = told.splitlines()
     assert title == "**What the cutover will do**"
     assert [line.partition(".")[0] for line in steps] == [str(n) for n in range(1, len(steps) + 1)]
-    assert "within 77 s of the stop" in told
+    assert "within 77 s of the begin of the pause" in told
     (grown,) = (line for line in steps if "Grow the application's own topics" in line)
     assert "`orders-app-per-region-changelog 4 -> 8`" in grown
     many = steps_markdown([CutoverStep(Moment.PAUSE, "Stop.", ("a", "b", "c", "d", "e", "f"))])
