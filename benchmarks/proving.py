@@ -63,10 +63,7 @@ def _session() -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.executorEnv.PYTHONPATH": str(ROOT / "plugins"),
     }
-    builder = SparkSession.builder.master("local[2]")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
 
 
 def _row(

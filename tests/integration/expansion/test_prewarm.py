@@ -16,9 +16,9 @@ from kafka_rescale.operations.cutover.cutover import run_cutover
 from benchmarks.process_starts import new_processes, process_starts
 from testbed.expansion import ROOT, Expansion
 from testbed.flights_stack import FlightsStack
-from testbed.jars import ensure_gate_jar, ensure_jars
 from testbed.processes import wait_until
 from tests.support.expansion.prewarmed import GREEN, logs_of, pre_warm_and_cut_over
+from tests.support.jvm_tests import gate_class_path
 from tests.support.kills import kill_session
 from tests.support.live_expansion import PROMPT, journal_of, live_application, operation_process
 
@@ -98,8 +98,7 @@ def kill_prewarming(stack: FlightsStack, expansion: Expansion) -> None:
 def leaking(directory: Path) -> dict[str, str]:
     """Compile a gate that stands open, and return the environment with which ``run.sh`` uses it."""
     source, classes = ROOT / "tests" / "java" / "LeakyGate.java", directory / "leaky"
-    class_path = f"{ensure_gate_jar()}:{ensure_jars('kafka')}/*"
-    subprocess.run(["javac", "-cp", class_path, "-d", str(classes), str(source)], check=True, timeout=60)
+    subprocess.run(["javac", "-cp", gate_class_path(), "-d", str(classes), str(source)], check=True, timeout=60)
     return {"FLIGHTS_GATE": "LeakyGate", "FLIGHTS_CLASSPATH": str(classes)}
 
 

@@ -16,11 +16,14 @@ from testbed.flights_stack import FlightsStack
 from testbed.processes import wait_until
 from tests.support.broker_faults import Faults, Harm
 from tests.support.left_behind import print_left_behind
-from tests.support.live_expansion import live_application
+from tests.support.live_expansion import PROMPT, live_application
 
 RATE = 8.0
-REPLACED_THREADS = {"FLIGHTS_OPTIONS": "--on-exception REPLACE_THREAD --commit-interval-ms 500"}
-"""A frozen broker may end threads of Kafka Streams. Its default handler does not start them again."""
+SETTINGS = {"FLIGHTS_OPTIONS": f"{PROMPT['FLIGHTS_OPTIONS']} --on-exception REPLACE_THREAD"}
+"""A frozen broker may end threads of Kafka Streams. Its default handler does not start them again.
+
+With exactly-once, its default of ten commits a second is most of the load of three brokers.
+"""
 
 
 @contextmanager
@@ -30,9 +33,10 @@ def live_cluster(
     """The flights application at work on three brokers."""
     with (
         EmbeddedCluster(directory / "cluster", lone_controller=lone_controller) as cluster,
-        live_application(
-            directory, rate=RATE, guarantee=guarantee, cluster=cluster, settings=REPLACED_THREADS
-        ) as (stack, expansion),
+        live_application(directory, rate=RATE, guarantee=guarantee, cluster=cluster, settings=SETTINGS) as (
+            stack,
+            expansion,
+        ),
     ):
         faults = Faults(cluster, expansion)
         try:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
-from testbed.jars import ensure_gate_jar, ensure_jars, require_java
+from tests.support.jvm_tests import run_gate_test
 
 TEST = Path(__file__).resolve().parents[2] / "java" / "WarmUpGateTest.java"
 PASSED = [
@@ -23,8 +22,4 @@ PASSED = [
 
 
 def test_the_gate_passes_its_own_test(tmp_path: Path) -> None:
-    class_path = f"{ensure_gate_jar()}:{ensure_jars('kafka')}/*"
-    command = [require_java(), "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", class_path, str(TEST)]
-    done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == PASSED
+    assert run_gate_test(TEST, str(tmp_path)) == PASSED

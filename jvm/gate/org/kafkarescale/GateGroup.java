@@ -113,11 +113,6 @@ final class GateGroup {
         }
     }
 
-    /** Returns the name of the group. */
-    String name() {
-        return name;
-    }
-
     /** Returns how many partitions each input is going to have. */
     Map<String, Integer> partitions() {
         return partitions;

@@ -13,7 +13,7 @@ from kafka_rescale.airflow.triggers.pause_alert import PauseAlertTrigger
 
 class PauseAlertSensor(BaseSensorOperator):
     """
-    Watch in the triggerer how long the application is stopped. End when the pause is too long, or over.
+    Watch in the triggerer how long the pause of an application lasts. End when it is too long, or over.
 
     Airflow's own deadlines count from the moment in which a run is made or queued. This deadline counts from the
     beginning of the pause, within the run. The task succeeds in both cases, and its callback decides whether to

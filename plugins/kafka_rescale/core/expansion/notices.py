@@ -80,8 +80,9 @@ def complete(
 
 
 def _verified(not_copied: Sequence[str], accepted: int) -> str:
-    told = f"all that was copied was verified. {told_not_copied(not_copied)}." if not_copied else ""
-    told = told or "its whole state was verified."
+    told = "its whole state was verified."
+    if not_copied:
+        told = f"all that was copied was verified. {told_not_copied(not_copied)}."
     findings = "1 finding" if accepted == 1 else f"{accepted} findings"
     return f"{told} A person had accepted {findings}, which `{STATUS}` names." if accepted else told
 

@@ -1,4 +1,4 @@
-"""Is an application stopped for longer than declared? The journal tells it to processes other than the cutover.
+"""Does a pause last longer than declared? The journal tells it to processes other than the cutover.
 
 The pause begins when the running generation is asked to stop, or before, when producers of paused inputs are held.
 It ends with the first output of the next generation, or when the running generation has been started again.

@@ -70,9 +70,7 @@ def reading_session(job: str, application: str, run: str, attempt: int) -> Spark
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(f"kafka-rescale {job} {application} ({run}, attempt {attempt})")
-    for name, value in READING.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return builder.config(map=dict(READING)).getOrCreate()
 
 
 def slots(context: SparkContext) -> int:
