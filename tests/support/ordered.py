@@ -25,6 +25,8 @@ from tests.support.links import DESCRIPTION, PACKAGE, PROGRAM
 NAME, OLD, SEEN = "ordered", "orders", "seen"
 BEFORE, AFTER = 4, 8
 PRODUCERS, KEYS = 8, 40
+PAUSE_SECONDS = 0.1
+"""Between two records of a producer. With a fifth of it, their requests are most of a broker's load."""
 # The clients' defaults, except that they never refresh metadata: so they never learn of new partitions.
 IGNORANT = {"topic.metadata.refresh.interval.ms": -1, "partitioner": "murmur2_random", "enable.idempotence": True}
 
@@ -147,7 +149,7 @@ class Ordered:
         while not self._stop_sending.is_set():
             producers = [Producer({**self.client, **IGNORANT}) for _ in range(PRODUCERS)]
             number = 0
-            while not (self._grow.is_set() or self._stop_sending.wait(0.02)):
+            while not (self._grow.is_set() or self._stop_sending.wait(PAUSE_SECONDS)):
                 self._send_one_each(producers, number % KEYS)
                 number += 1
             for producer in producers:
@@ -164,7 +166,7 @@ class Ordered:
             producer.poll(0)
 
     def _watch(self) -> None:
-        settings = {"group.id": "watch", "isolation.level": "read_committed", "fetch.wait.max.ms": 10}
+        settings = {"group.id": "watch", "isolation.level": "read_committed", "fetch.wait.max.ms": 100}
         consumer = Consumer({**self.client, **settings})
         consumer.assign([TopicPartition(SEEN, p, 0) for p in range(BEFORE)])
         last = 0.0

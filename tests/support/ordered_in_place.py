@@ -14,7 +14,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.support.hold import Hold
 from tests.support.links import DESCRIPTION, PACKAGE, PROGRAM
-from tests.support.ordered import BEFORE, KEYS, NAME, OLD, PRODUCERS, SEEN, Ordered
+from tests.support.ordered import BEFORE, KEYS, NAME, OLD, PAUSE_SECONDS, PRODUCERS, SEEN, Ordered
 
 LINEAR = f"linear-hashing:{BEFORE}"
 STATIC = "static:tests.support.user_partitioners:pinned"
@@ -73,7 +73,7 @@ class OrderedInPlace(Ordered):
         while not self._stop_sending.is_set():
             count = ClusterAdmin(KafkaConnection(self.client)).describe_topics([OLD])[OLD].partitions
             producer = Producer({**self.client, "enable.idempotence": True, "linger.ms": 5})
-            while not self._hold.is_asked(within=0.02):
+            while not self._hold.is_asked(within=PAUSE_SECONDS):
                 for index in range(PRODUCERS):
                     self._send_one(producer, f"{index}-{number % KEYS}", count)
                 number += 1

@@ -157,6 +157,8 @@ def test_an_expansion_in_progress_refuses_others_and_can_be_rolled_back(world: W
     wait_until(lambda: stack.sent() > before, timeout=60, what="the replay to go on")
 
 
+# In `make test`, I/test_expansion_in_place.py grows this application by the same steps, without Airflow.
+@pytest.mark.slow
 def test_an_application_grows_in_place_and_processes_every_record_once_and_in_order(
     world: World, ordered: OrderedInPlace
 ) -> None:

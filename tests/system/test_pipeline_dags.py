@@ -132,6 +132,9 @@ def kill_drivers(run_id: str) -> None:
     )
 
 
+# In `make test`, I/test_growing_pipeline.py adds processors, under load and beside kills, without Airflow. The
+# tests below run the pipeline in Airflow.
+@pytest.mark.slow
 def test_partitions_and_processors_grow_under_load_and_a_driver_is_killed(world: World) -> None:
     live, client = world.live, world.airflow.client
     with under_load(live.connection, (live.topic, world.control.topic), per_second=100) as sent:
@@ -154,9 +157,16 @@ def test_partitions_and_processors_grow_under_load_and_a_driver_is_killed(world:
     assert moved_between(live, {0, 1}) == set()
 
 
-def test_standbys_are_on_the_racks_that_the_users_class_allows(world: World) -> None:
-    if not world.asked.exists():
+@pytest.fixture(scope="module")
+def processed(world: World) -> None:
+    """Let it have processed records, if no test before has done so."""
+    if world.live.control.read().processing is None:
+        both(world.live, world.control, world.known, range(800))
         world.run()
+
+
+@pytest.mark.usefixtures("processed")
+def test_standbys_are_on_the_racks_that_the_users_class_allows(world: World) -> None:
     assert "0_0, 0_1" in world.asked.read_text()
     assert all(line.endswith(" on east, west") for line in world.asked.read_text().splitlines())
     clients = world.processing.clients
@@ -167,12 +177,9 @@ def test_standbys_are_on_the_racks_that_the_users_class_allows(world: World) -> 
 
 
 @pytest.fixture(scope="module")
-def warm(world: World) -> None:
+def warm(world: World, processed: None) -> None:
     """Wait until standbys have everything that was processed so far."""
     live, client = world.live, world.airflow.client
-    if live.control.read().processing is None:
-        both(live, world.control, world.known, range(100))
-        world.run()
     keep_warm = f"keep_warm_{live.application.application_id}"
     run_id = client.trigger(keep_warm)
     assert_success(client, keep_warm, run_id, RUN_SECONDS)
@@ -231,6 +238,7 @@ def results_of_interval(times: Sequence[int], start: int, end: int) -> int:
     return made
 
 
+@pytest.mark.usefixtures("processed")
 def test_a_past_interval_is_processed_once_more_and_nothing_else_is_touched(world: World) -> None:
     live = world.live
     outputs, state = live.outputs(), live.state()
@@ -281,7 +289,7 @@ def test_operators_wait_until_a_thread_has_started_or_is_gone(world: World) -> N
     world.assert_same_results()
 
 
-# In `make test`, the first test here adds processors in Airflow, and I/test_growing_pipeline by the operation.
+# In `make test`, I/test_growing_pipeline.py adds processors by the operation.
 @pytest.mark.slow
 def test_an_operator_adds_processors(world: World) -> None:
     live, client = world.live, world.airflow.client

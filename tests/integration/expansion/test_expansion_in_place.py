@@ -142,18 +142,16 @@ def test_a_stopped_application_grows_too_and_with_a_static_partitioner_nothing_i
     assert ordered.wrong() == {}
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "counts", [pytest.param((6,), id="once"), pytest.param((6, 8), id="and-again", marks=pytest.mark.slow)]
+)
 def test_linear_hashing_moves_the_keys_of_split_partitions_exactly_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    counts: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It grows from 4 to 6, with its move killed on the way.
+    """It grows from 4 partitions, with its move killed on the way.
 
-    Then it grows to 8, over what the first growth left behind.
-
-    `make test` grows this application in its DAG (``test_every_dag.py``), and kills a move without Spark
-    (``test_move_job.py``).
+    :param counts: partitions after each growth. A second one goes over what the first one left behind.
     """
-    counts = 6, 8
     with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
         ordered = OrderedInPlace(tmp_path / "ordered", broker.bootstrap_servers)
         ordered.prepare()
