@@ -47,15 +47,3 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let reruns hold for tests whose worker dies, too."""
     if not WORKER and (times := config.getoption("reruns", None)):
         config.pluginmanager.register(DeadWorkers(int(times)))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the random faults behind all other live tests.
-
-    They need three brokers, as the file of single faults does. Beside each other, both take twice as long.
-    """
-    late = [item for item in items if item.path.name == "test_random_faults.py"]
-    others = [item for item in items if item not in late]
-    units = ROOT / "tests" / "unit"
-    first = next((at for at, item in enumerate(others) if units in item.path.parents), len(others))
-    items[:] = [*others[:first], *late, *others[first:]]

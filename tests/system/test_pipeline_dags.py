@@ -261,6 +261,8 @@ def test_a_past_interval_is_processed_once_more_and_nothing_else_is_touched(worl
     assert (live.outputs(), live.state()) == (outputs, state)
 
 
+# In `make test`, I/test_process_job.py: adding blocks until the thread has started, removing until it is gone
+@pytest.mark.slow
 def test_operators_wait_until_a_thread_has_started_or_is_gone(world: World) -> None:
     world.run()
     client, before = world.airflow.client, world.threads

@@ -29,8 +29,6 @@ from tests.support.expansion.faulty import (
 
 pytestmark = pytest.mark.integration
 SEEDS, DRAWN = 200, 10
-PROMPT = {38}
-"""The seeds that run in `make test`: brokers are away only for some seconds."""
 PAUSE = (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED)
 MOMENTS = ("restore", "catch_up", *(phase.value for phase in PAUSE), "verify")
 TRIES = 3
@@ -61,10 +59,10 @@ SCHEDULES = st.builds(
 )
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [seed if seed in PROMPT else pytest.param(seed, marks=pytest.mark.slow) for seed in range(SEEDS)],
-)
+# In `make test`, the first case of test_broker_faults.py harms three brokers, one after another. Number 38 was
+# there, too, until CI had no time for it.
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_random_schedule_of_faults_loses_nothing(seed: int, tmp_path: Path) -> None:
     schedule = schedule_of(seed)
     print(f"SCHEDULE of seed {seed}: {schedule}", flush=True)

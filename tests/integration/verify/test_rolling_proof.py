@@ -341,11 +341,11 @@ def test_no_finding_is_false_beside_compaction_and_a_mistake_is_found(eager: Kaf
     admin, plan = ClusterAdmin(eager), plan_of(unique, move)
     for topic, count in ((move.source, 3), (move.target, 6)):
         admin.ensure_topic(topic, count, 1, {"cleanup.policy": "compact", **EAGER})
-    with busy(eager, plan) as blues:
+    with busy(eager, plan, rate=1_500) as blues:
         blue = blues[move.store]
         wait_until(lambda: len(blue.retired) > 60, timeout=120, what="keys that are written no more")
         before, records, touched = read_fences(eager, plan), 0, 0
-        for number in range(50):
+        for number in range(25):
             now = read_fences(eager, plan)
             (report,) = compared(eager, plan, Stretch(before, now))
             assert report.findings == (), (number, report.failures)

@@ -77,10 +77,16 @@ def follow(connection: KafkaConnection, plan: Plan, over: threading.Event) -> No
 
 
 @contextmanager
-def busy(connection: KafkaConnection, plan: Plan, seed: int = 1) -> Iterator[Mapping[str, BusyBlue]]:
-    """Write and copy every store of a plan during the block."""
+def busy(
+    connection: KafkaConnection, plan: Plan, seed: int = 1, rate: int = 4_000
+) -> Iterator[Mapping[str, BusyBlue]]:
+    """Write and copy every store of a plan during the block.
+
+    :param rate: records of each store per second. The copy shares a process with the writers. If it falls behind
+        so far that it may have missed deletions, it ends.
+    """
     over = threading.Event()
-    blues = {m.store: BusyBlue(connection, m, seed + n) for n, m in enumerate(plan.changelogs)}
+    blues = {m.store: BusyBlue(connection, m, seed + n, rate) for n, m in enumerate(plan.changelogs)}
     failures: list[BaseException] = []
 
     def kept(work: object, *arguments: object) -> None:
