@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -61,8 +63,16 @@ class Shop:
 def shop(client: Mapping[str, str], unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """The application. Instead of a wait, a measurement calls ``meanwhile``."""
     made = Shop(client, unique, tmp_path)
-    monkeypatch.setattr(sizing.time, "sleep", made.meanwhile)
+    measure_by(made.meanwhile, monkeypatch)
     return made
+
+
+def measure_by(wait: Callable[[float], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a measurement wait in another way.
+
+    Nothing else does: clients sleep, too, before they ask a second time.
+    """
+    monkeypatch.setattr(sizing, "time", SimpleNamespace(sleep=wait, monotonic=time.monotonic))
 
 
 def test_tasks_that_can_not_keep_up_get_a_multiple_and_the_plan_for_it(
@@ -97,7 +107,7 @@ def test_an_application_that_stands_still_is_not_measured(shop: Shop, capsys: py
 
 
 def test_a_recommendation_leaves_no_trace(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizing.time, "sleep", lambda _: None)
+    measure_by(lambda _: None, monkeypatch)
     before = picture(shop.client, shop.name)
     assert main(shop.plan()) == PASSED
     assert picture(shop.client, shop.name) == before

@@ -118,7 +118,7 @@ def test_a_transaction_that_was_open_for_too_long_is_not_told_to_be_fenced(
     found: str,
 ) -> None:
     times = iter([0.5, 0.5 + seconds])
-    monkeypatch.setattr(copy_producer.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(copy_producer, "time", SimpleNamespace(monotonic=lambda: next(times)))
 
     def write() -> None:
         with producer.transaction():

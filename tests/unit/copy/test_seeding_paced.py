@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,7 +48,7 @@ def test_it_rests_between_batches_with_everything_committed(monkeypatch: pytest.
         now[0] += seconds
         open_bytes.append(writer.pending_bytes)
 
-    monkeypatch.setattr(module.time, "sleep", sleep)
+    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=sleep))
     seed: Any = type("Seed", (), {"position": 7, "batches": lambda _: iter([["row"]] * ROWS)})()
     seeding = Seeding({UNIT.source: seed}, 0)
     nothing: Any = None

@@ -17,6 +17,9 @@ WRITTEN_BY_HAND = {".py", ".java", ".sh", ".md", ".yml", ".yaml", ".toml", ".xml
 LEFT_OVER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|Users)" + r"/\w|(?<![\w.])/home/(?!airflow\b)" + r"\w+")
 
+# `module.time` is the module itself: what replaces its functions replaces them for every thread and every client.
+CLOCK_OF_ALL = re.compile(r"\btime, \"(sleep|monotonic|time)\"|\"time\.(sleep|monotonic|time)\",")
+
 
 @cache
 def repository_files() -> tuple[Path, ...]:
@@ -60,6 +63,16 @@ def test_nothing_is_left_for_later() -> None:
 
 def test_no_path_of_a_single_machine_is_written_down() -> None:
     assert findings(MACHINE_PATH) == []
+
+
+def test_no_test_replaces_the_clock_of_every_client() -> None:
+    """A client that slept once more called what a test did instead of one wait of the product, twice."""
+    assert findings(CLOCK_OF_ALL) == []
+
+
+@pytest.mark.parametrize("line", ['setattr(sizing.time, "' + 'sleep", f)', 'setattr("time.' + 'monotonic", f)'])
+def test_the_search_for_replaced_clocks_finds_one(line: str) -> None:
+    assert CLOCK_OF_ALL.search(line)
 
 
 @pytest.mark.parametrize("path", ["/" + "home/jane/x", "cd /" + "root/x", '"/' + 'Users/jane"'])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from kafka_rescale.kafka.processing import batches
@@ -37,7 +38,7 @@ def test_no_batch_is_larger_than_asked_for() -> None:
 
 def test_records_that_are_slow_to_come_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     times: Iterator[float] = iter(range(100))
-    monkeypatch.setattr(batches.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(batches, "time", SimpleNamespace(monotonic=lambda: next(times)))
     records = iter(range(100))
     assert batch_of(records, 50, seconds=2) == [0, 1, 2]
     assert next(records) == 3, "none is lost"
