@@ -148,7 +148,7 @@ def test_the_next_attempt_moves_its_own_range_of_records_in_flight(
     assert per_key(found) == per_key(left)
 
 
-# In `make test`, I/test_copy_zombie, I/test_copy_loop and I/test_random_faults show how a copy goes on.
+# In `make test`, I/test_copy_zombie, I/test_copy_loop and I/test_broker_faults show how a copy goes on.
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["spark-submit", "driver"])
 def test_a_restore_that_was_killed_half_way_is_finished_by_the_next(

@@ -17,8 +17,8 @@ from tests.support.live_expansion import PROMPT, journal_of, live_application
 pytestmark = pytest.mark.integration
 
 
-# In `make test`, test_prewarm_instances.py and test_prewarm_streams_protocol.py pre-warm live applications, and
-# U/test_rewarm.py has the steps of the second restoring.
+# In `make test`, test_expansion_control_run.py pre-warms an application and cuts it over, and U/test_rewarm.py has
+# the steps of the second restoring.
 @pytest.mark.slow
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
 def test_what_was_copied_while_the_switch_was_waited_for_is_restored_ahead_of_the_pause(

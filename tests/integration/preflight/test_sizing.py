@@ -68,10 +68,7 @@ def shop(client: Mapping[str, str], unique: str, tmp_path: Path, monkeypatch: py
 
 
 def measure_by(wait: Callable[[float], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a measurement wait in another way.
-
-    Nothing else does: clients sleep, too, before they ask a second time.
-    """
+    """Let a measurement, and nothing else, wait in another way. Clients and other threads sleep, too."""
     monkeypatch.setattr(sizing, "time", SimpleNamespace(sleep=wait, monotonic=time.monotonic))
 
 

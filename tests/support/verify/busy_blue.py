@@ -28,7 +28,7 @@ class BusyBlue:
     :param rate: records per second.
     """
 
-    def __init__(self, connection: KafkaConnection, move: Move, seed: int = 1, rate: int = 4_000) -> None:
+    def __init__(self, connection: KafkaConnection, move: Move, seed: int, rate: int) -> None:
         self._connection, self._move, self._rate = connection, move, rate
         self._random = random.Random(seed)
         self._hot = [b"key-%d" % n for n in range(HOT)]
