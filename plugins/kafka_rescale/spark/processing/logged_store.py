@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 
 import pyarrow as pa
 
 from kafka_rescale.core.pipeline.task import Headers
 from kafka_rescale.core.processing.expiry import Expiry
-from kafka_rescale.core.processing.task_state import Changelog, SavedState, newest
+from kafka_rescale.core.processing.task_state import Changelog, SavedState, newest, objection
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.spark.processing.state_files import StateFiles
-from kafka_rescale.spark.processing.state_store import TaskStore
+from kafka_rescale.spark.processing.state_store import SCHEMA, TaskStore
 
 log = logging.getLogger(__name__)
 
@@ -65,18 +66,30 @@ class LoggedStore:
         :param goes_on: called again and again as records are read.
         :raises Outage: the changelog can't be read to its end.
         """
-        began_ms, here = self._clock(), self._changelog
+        began_ms, began = self._clock(), monotonic()
         self._saved = self._loaded(began_ms)
+        records = self._read(goes_on)
+        read_ms = began_ms + int((monotonic() - began) * 1000)
+        # While the rest was read, a deletion in it may have become old enough to be compacted away.
+        if self._saved is not None and (why := objection(self._saved, self._changelog, read_ms)):
+            log.warning("%s is restored from its changelog alone: %s", self._files.owner, why)
+            self._saved = None
+            self.store.load(SCHEMA.empty_table(), [])
+            records += self._read(goes_on)
+        self._as_of_ms = began_ms
+        return Restored(records, is_full=self._saved is None)
+
+    def _read(self, goes_on: Callable[[], None]) -> int:
+        """Take over the changelog from the saved state's position on; return the number of records read."""
+        here, records = self._changelog, 0
         start = self._saved.position if self._saved else here.begin
-        records = 0
         ranges = {here.partition: (max(start, here.begin), here.end)}
         for message in read_ranges(self._connection, here.topic, ranges, may_be_deleted=True):
             self.store.restore(message.key(), message.value(), message.timestamp()[1])
             records += 1
             if records % SIGN_RECORDS == 0:
                 goes_on()
-        self._as_of_ms = began_ms
-        return Restored(records, is_full=self._saved is None)
+        return records
 
     def save(self, *, anew: bool = False) -> None:
         """Save the state of the last commit. If saving fails, the next run only takes longer.
