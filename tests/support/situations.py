@@ -105,6 +105,7 @@ def situation_of(
         "samples": (),
         "visible": frozenset(),
         "green_records": {},
+        "emptied": frozenset(),
         "bridged_ends": {},
         "green_group": GroupDescription(f"{declared.application_id}-g2", "Dead"),
         "compression": "",

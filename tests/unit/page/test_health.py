@@ -6,12 +6,16 @@ from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.cluster import GroupDescription
-from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.bridge import Bridge
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.page.health import Level, State, health_of
 from kafka_rescale.core.page.summary import unknown
 
 from tests.support.page.page_contents import NOW_MS, complete, control, copying, paused, quiet
+from tests.unit.plan.test_repartitioned import plan as repartitioned_plan
 
 LIVE, EMPTY = GroupDescription("x", "Stable", ("i",)), GroupDescription("x", "Empty")
 
@@ -64,6 +68,35 @@ def test_a_pause_before_the_promotion_that_no_cutover_has_ended_needs_a_person(
     assert ("expand_orders/marked is not at work, trigger rollback_orders" in health.reason) == (
         level is Level.ATTENTION
     )
+
+
+@pytest.mark.parametrize(
+    ("state", "left", "ended_at_ms", "level"),
+    [
+        ("carrying", 90, 0, Level.GOOD),
+        ("failed", 90, 0, Level.ATTENTION),
+        ("not_at_work", 0, 0, Level.ATTENTION),
+        ("done", 0, NOW_MS, Level.GOOD),
+        ("done", 3, NOW_MS, Level.ATTENTION),
+    ],
+)
+def test_a_bridge_that_is_not_at_work_needs_a_person(
+    state: str, left: int, ended_at_ms: int, level: Level
+) -> None:
+    """Green's own lag is 0 meanwhile, and no task of Airflow fails if the DAG of the bridge is paused."""
+    plan = repartitioned_plan(4, 6)
+    (bridge,) = plan.bridges
+    progress = PartitionProgress(topic=bridge.source, partition=0, position=100 - left, end=100)
+    result = JobResult(job="bridge", run="r", attempt=1, state=state, detail="why", partitions=(progress,))
+    found = ControlState(
+        journal=Journal(plan=plan, phase=Phase.COMPLETE, attempt=1, owner="r"),
+        results={"bridge": result},
+        bridge=Bridge(plan=plan.fingerprint, begun=True, ended_at_ms=ended_at_ms),
+    )
+    health = health_of(found, LIVE)
+    assert health.level is level
+    waits = f"The bridge is not at work ({state}: why), and {left} records wait in {bridge.source}"
+    assert health.reason.startswith(waits) == (level is Level.ATTENTION)
 
 
 def test_an_application_without_members_needs_a_person() -> None:

@@ -162,6 +162,12 @@ class TestPreflight:
         made = {SUCCESSOR: TopicDescription(SUCCESSOR, 8, 1)}
         assert found(situation(8, inputs=SHOP, topics=made, green_records={SUCCESSOR: 0})) == []
 
+    def test_a_topic_that_retention_has_emptied_is_refused(self) -> None:
+        made = {SUCCESSOR: TopicDescription(SUCCESSOR, 8, 1)}
+        emptied = situation(8, inputs=SHOP, topics=made, green_records={SUCCESSOR: 0}, emptied={SUCCESSOR})
+        (finding,) = found(emptied)
+        assert "found a topic whose records were deleted, and that is to follow shop-customers" in finding
+
     def test_an_empty_topic_of_another_count_is_refused(self) -> None:
         made = {SUCCESSOR: TopicDescription(SUCCESSOR, 6, 1)}
         (finding,) = found(situation(8, inputs=SHOP, topics=made, green_records={SUCCESSOR: 0}))

@@ -6,8 +6,10 @@ import math
 from enum import StrEnum
 
 from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB
 from kafka_rescale.core.values import Value
 from kafka_rescale.core.verify.report import is_about, remedy_beside_copies
 
@@ -106,7 +108,25 @@ def _wrong(control: ControlState, now_ms: int, max_pause_seconds: float) -> tupl
     seconds = (now_ms - journal.pause_started_ms) / 1000
     if journal.phase in BLUE_STOPPED and seconds > max_pause_seconds:
         return Level.ATTENTION, _overdue(journal, seconds, max_pause_seconds)
-    return _stuck(control, journal) if journal.in_progress else None
+    return _stuck(control, journal) if journal.in_progress else _bridge_away(control)
+
+
+def _bridge_away(control: ControlState) -> tuple[Level, str] | None:
+    """Return what to do if records wait for a bridge that is not at work. Green's own lag does not show them."""
+    journal, result = control.bridging, control.results.get(JOB)
+    if journal is None or not journal.plan.bridges or result is None or result.state in AT_WORK:
+        return None
+    has_ended = Bridge.of(journal.plan, control.bridge_of(journal)).ended_at_ms
+    left = sum(each.left for each in result.partitions)
+    if has_ended and not left:
+        return None
+    old = ", ".join(move.source for move in journal.plan.bridges)
+    why = f": {result.detail}" if result.detail else ""
+    return (
+        Level.ATTENTION,
+        f"The bridge is not at work ({result.state}{why}), and {left:,} records wait in {old}: look at "
+        f"bridge_{journal.plan.application}, which may be paused. Retention deletes them some day.",
+    )
 
 
 def _overdue(journal: Journal, seconds: float, limit: float) -> str:

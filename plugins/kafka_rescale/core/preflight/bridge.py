@@ -29,6 +29,13 @@ def successor_topics(situation: Situation) -> Iterator[Finding]:
                 f"Stop whatever writes to it, and delete it (`kafka-topics.sh --delete --topic {name}`), or give "
                 "another name as `successor:`.",
             )
+        elif name in situation.emptied:
+            yield Finding(
+                f"topic {name!r}",
+                f"a topic whose records were deleted, and that is to follow {situation.full_name(declared)}",
+                "a topic that has never had a record, or no such topic: green reads it from offset 0 on",
+                f"Delete it (`kafka-topics.sh --delete --topic {name}`), or give another name as `successor:`.",
+            )
         elif found is not None and found.partitions != situation.target:
             yield Finding(
                 f"topic {name!r}",

@@ -26,6 +26,7 @@ class Situation(Described):
     :param samples: records of the topics whose keys decide partitions.
     :param visible: names of the cluster's topics, as far as the connection may see them.
     :param green_records: number of records in each topic whose name green will need.
+    :param emptied: those of these topics that have no record any more, but had some.
     :param bridged_ends: ends of the topics that bridges of the last expansion read, open transactions included.
     :param green_group: the group of the generation to build.
     :param compression: ``compression.type`` of the connection, which replaces the topics' codecs; empty if it is
@@ -39,6 +40,7 @@ class Situation(Described):
     samples: tuple[Sample, ...]
     visible: frozenset[str]
     green_records: Mapping[str, int]
+    emptied: frozenset[str]
     bridged_ends: PartitionOffsets
     green_group: GroupDescription
     compression: str

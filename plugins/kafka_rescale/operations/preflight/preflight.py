@@ -160,6 +160,8 @@ def look_around(
     disks = read_disks(connection, {name: topics[name].partitions for name in _on_disk(known) if name in topics})
     seen = replace(cluster, topics=topics, habits=habits, disks=disks, abilities=read_abilities(connection))
     known = replace(known, cluster=seen)
+    ends = admin.end_offsets(green, read_committed=False)
+    records = record_counts(admin.begin_offsets(green), ends)
     situation = Situation(
         application=known.application,
         topology=known.topology,
@@ -169,7 +171,8 @@ def look_around(
         compression=compression,
         samples=sampled.samples,
         visible=frozenset(admin.list_topics()),
-        green_records=record_counts(admin.begin_offsets(green), admin.end_offsets(green, read_committed=False)),
+        green_records=records,
+        emptied=frozenset(topic for topic, of in ends.items() if any(of.values()) and not records[topic]),
         bridged_ends=ends_of_bridged(admin, known.control.bridging),
         green_group=admin.describe_group(known.green),
         expected=expected,
