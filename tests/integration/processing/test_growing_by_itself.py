@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.control.autoscaling import Autoscaling, Parallelism
-from kafka_rescale.core.errors import Refused, UnsafeState
+from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.processing.autoscaling import call_back
+from kafka_rescale.operations.processing.processors import expand_processors
 
 from testbed.broker import EmbeddedBroker
 from tests.support.processing.growing import Growing
@@ -65,6 +66,16 @@ def record(live: Growing) -> Autoscaling:
     return live.control.read().autoscaling or Autoscaling()
 
 
+def partitions(live: Growing) -> int:
+    """The number of partitions of the changelog."""
+    return live.admin.describe_topics([live.changelog])[live.changelog].partitions
+
+
+def too_late(*_: object) -> None:
+    """Fail as an update does if other controllers kept changing the control topic."""
+    raise Fenced("control topic", found="another controller", expected="none", remedy="Run again.")
+
+
 def run_until(live: Growing, count: int) -> list[str]:
     """Run until there are so many processors, and return what each run said."""
     said: list[str] = []
@@ -114,6 +125,41 @@ def test_switched_off_nothing_is_added_and_the_run_says_how(grown: tuple[Growing
     assert live.counts.expanding_to == 0
 
 
+def test_a_run_that_ends_between_growing_topics_and_recording_it_is_followed_by_one_that_goes_on(
+    grown: tuple[Growing, Growing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, control = grown
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_rescale.operations.processing.autoscaling.update_despite_races", too_late)
+        with pytest.raises(Fenced):
+            live.run()
+    assert (live.counts.count, live.counts.expanding_to, partitions(live)) == (2, 0, 4)
+    run_until(live, 4)
+    control.run()
+    same_results(live, control, processors=4)
+
+
+def test_a_request_that_ends_between_growing_topics_and_recording_it_stops_no_run_and_may_be_repeated(
+    grown: tuple[Growing, Growing], connection: KafkaConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, control = grown
+    live.scaling = {}
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_rescale.operations.processing.processors.update_despite_races", too_late)
+        with pytest.raises(Fenced):
+            expand_processors(live.application, connection, 3)
+    assert (live.counts.count, live.counts.expanding_to, partitions(live)) == (2, 0, 3)
+    live.run()
+    control.run()
+    same_results(live, control, processors=2)
+    expand_processors(live.application, connection, 4)
+    run_until(live, 4)
+    same_results(live, control, processors=4)
+    live.admin.grow_topic(live.changelog, 6)
+    with pytest.raises(UnsafeState, match=r"found 6 partitions; expected 4"):
+        live.run()
+
+
 def test_a_growth_that_tears_keys_from_their_state_is_an_error_on_or_off(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:
@@ -128,7 +174,7 @@ def test_a_growth_that_tears_keys_from_their_state_is_an_error_on_or_off(
             Refused, match=r"\(INCOMPLETE_SOURCE_TOPIC_METADATA\): found 4 partitions instead of 2"
         ):
             live.run()
-    assert live.admin.describe_topics([live.changelog])[live.changelog].partitions == 2
+    assert partitions(live) == 2
 
 
 @pytest.mark.parametrize("scaling", [{}, ON], ids=["off", "on"])
@@ -190,10 +236,17 @@ class TestAFailure:
         assert (record(live).given_up, record(live).failures) == (True, 1), "nothing has succeeded since"
         control.run()
         assert live.counts.expanding_to == 0
+        live.scaling = {}
+        for number in (300, 350, 400):
+            both(live, control, 4, range(number, number + 50))
+            live.run()
+            control.run()
+            same_results(live, control, processors=2)
+        live.scaling = dict(ON)
         refused[0] = False
-        live.admin.grow_topic(live.changelog, 4)
-        both(live, control, 4, range(300, 400))
         run_until(live, 4)
+        both(live, control, 4, range(450, 500))
+        live.run()
         control.run()
         same_results(live, control, processors=4)
 
@@ -215,6 +268,22 @@ class TestAFailure:
         write(live.connection, live.topic, 8, range(300, 400))
         live.assign()
         assert live.counts.expanding_to == 8, "another count is tried anew"
+
+    def test_of_a_request_for_processors_reaches_who_has_asked_and_stops_no_run(
+        self, grown: tuple[Growing, Growing], connection: KafkaConnection, refused: list[bool]
+    ) -> None:
+        live, control = grown
+        live.scaling = {}
+        with pytest.raises(UnsafeState, match="POLICY_VIOLATION"):
+            expand_processors(live.application, connection, 4)
+        assert live.counts.expanding_to == 0
+        live.run()
+        control.run()
+        same_results(live, control, processors=2)
+        refused[0] = False
+        expand_processors(live.application, connection, 4)
+        run_until(live, 4)
+        same_results(live, control, processors=4)
 
 
 @pytest.mark.parametrize("name", ["fails", "note_once"])

@@ -6,7 +6,7 @@ processors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pydantic import Field
 
@@ -49,6 +49,8 @@ class ProcessorCounts(Value):
     :param expanding_to: number that an expansion in progress aims at; 0 without an expansion.
     :param switched_in: the run that gave the latest processors their partitions.
     :param copied: number of changelog records that were copied to the latest processors.
+    :param growing_to: number of partitions that changelogs may have ahead of the processors, because their growth
+        has begun; 0 if no changelog is ahead.
     """
 
     initial: int
@@ -56,6 +58,7 @@ class ProcessorCounts(Value):
     expanding_to: int = 0
     switched_in: str = ""
     copied: int = 0
+    growing_to: int = Field(default=0, exclude_if=lambda count: not count)
 
     @property
     def largest(self) -> int:
@@ -115,6 +118,21 @@ class PipelineProcessors(Value):
         """Return the record with a sub-topology changed."""
         changed = self.sub_topologies[number].model_copy(update=changes)
         return self.model_copy(update={"sub_topologies": {**self.sub_topologies, number: changed}})
+
+    def growing(self, targets: Mapping[int, int]) -> PipelineProcessors:
+        """Return the record while changelogs are grown. No changelog can shrink, so no such number falls.
+
+        :param targets: by sub-topology, the number of partitions that its changelogs get.
+        """
+        found = self
+        for number, target in targets.items():
+            found = found.with_counts(number, growing_to=max(target, self.sub_topologies[number].growing_to))
+        return found
+
+    def asked_for(self, number: int, target: int) -> PipelineProcessors:
+        """Return the record after processors of a sub-topology were asked for. Changelogs have grown by now."""
+        ahead = self.sub_topologies[number].growing_to
+        return self.with_counts(number, expanding_to=target, growing_to=ahead if ahead > target else 0)
 
     def with_settled(self, topic: str, ends: dict[int, int]) -> PipelineProcessors:
         """Return the record with a topic that all its producers know."""

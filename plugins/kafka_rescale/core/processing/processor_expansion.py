@@ -48,5 +48,5 @@ def expanded(
                 remedy="Wait until it has switched, then expand again.",
             )
         if target > now.count:
-            known = known.with_counts(number, expanding_to=target)
+            known = known.asked_for(number, target)
     return known

@@ -15,17 +15,16 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, RescaleError
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.named import pipeline_named
-from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.autoscaling import Scaling, parallelism_of, scaling
 from kafka_rescale.core.processing.processor_expansion import expanded
 from kafka_rescale.core.topology.partition_counts import partition_counts
-from kafka_rescale.core.topology.topology import internal_topic
 from kafka_rescale.core.values import Value
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.control.lease import update_despite_races
+from kafka_rescale.operations.processing.internal_growth import grow_internal_topics, internal_partitions
 from kafka_rescale.operations.processing.topics import external_counts
 
 log = logging.getLogger(__name__)
@@ -44,11 +43,12 @@ def follow_inputs(application: PipelineApplication, pipeline: Pipeline, connecti
     parallelism = _parallelism(pipeline, counts, state.processors)
     known = state.autoscaling or Autoscaling()
     is_short = any(p.current < p.expected for p in parallelism)
-    partitions = sum(_internal_partitions(application, pipeline, admin).values()) if is_short else 0
+    group = application.application_id
+    partitions = sum(internal_partitions(group, pipeline, admin).values()) if is_short else 0
     found = scaling(application, state.processors, parallelism, known, partitions, now_ms())
     if found.targets:
         try:
-            _grow(application, pipeline, admin, found.targets)
+            grow_internal_topics(group, pipeline, admin, control, found.targets)
         except Fenced:
             raise
         except RescaleError as error:
@@ -137,37 +137,3 @@ def _parallelism(
     derived = partition_counts(pipeline.topology, inputs, pipeline.enforced_partitions)
     parts = pipeline.sub_topologies()
     return parallelism_of(parts, processors, {**inputs, **derived}, pipeline.topology.repartitions)
-
-
-def _grow(
-    application: PipelineApplication, pipeline: Pipeline, admin: ClusterAdmin, targets: Mapping[int, int]
-) -> None:
-    """Grow changelogs and repartition topics before the targets are recorded, so that a refusal changes nothing.
-
-    :raises RescaleError: a topic could not be grown.
-    """
-    found = _internal_partitions(application, pipeline, admin)
-    wanted = {
-        name: target
-        for part in pipeline.sub_topologies()
-        if (target := targets.get(part.id))
-        for name in _internal_topics(application, pipeline, part)
-        if name in found and found[name] < target
-    }
-    admin.grow_topics(wanted)
-
-
-def _internal_partitions(
-    application: PipelineApplication, pipeline: Pipeline, admin: ClusterAdmin
-) -> dict[str, int]:
-    """Return the partitions of changelogs and repartition topics that exist."""
-    parts = pipeline.sub_topologies()
-    names = {name for part in parts for name in _internal_topics(application, pipeline, part)}
-    return {name: topic.partitions for name, topic in admin.describe_topics(names).items()}
-
-
-def _internal_topics(application: PipelineApplication, pipeline: Pipeline, part: SubTopology) -> list[str]:
-    """Return the changelogs of a sub-topology, and the repartition topics that it reads."""
-    group, own = application.application_id, pipeline.topology.repartitions
-    changelogs = [f"{group}-{store.changelog_topic}" for store in part.stores if store.is_logged]
-    return [*changelogs, *(internal_topic(group, topic) for topic in part.sources if topic in own)]

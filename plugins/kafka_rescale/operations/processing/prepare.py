@@ -87,7 +87,8 @@ def prepare(
     :raises Refused: a topic that the pipeline reads or writes doesn't exist, or has grown in a way that would tear
         keys from their state; what the interval needs is gone; or no client can take part.
     :raises Outage: a thread that shall be removed is still at work when its timeout is over.
-    :raises UnsafeState: an internal topic has another number of partitions than its tasks.
+    :raises UnsafeState: an internal topic has another number of partitions than its tasks; or brokers refuse to
+        grow one for the processors that the trigger form asks for.
     :raises Fenced: an old run has interfered while processors were given their partitions; run again.
     """
     pipeline, control = pipeline_named(application.pipeline), ControlTopic(connection, application.application_id)

@@ -29,6 +29,7 @@ from kafka_rescale.kafka.processing.hand_over import HandOver
 from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer, read_committed
 from kafka_rescale.kafka.reading.sampling import sample
 from kafka_rescale.operations.processing.backfills import require_interval
+from kafka_rescale.operations.processing.internal_growth import grow_internal_topics
 from kafka_rescale.operations.processing.topics import PipelineTopics, external_counts
 from kafka_rescale.spark.processing.work import expansion_of
 
@@ -57,23 +58,31 @@ def expand_processors(
 ) -> PipelineProcessors:
     """Ask for more processors, and return their record. The new processors warm up from the next run on.
 
-    This is idempotent. It grows repartition topics as far as needed, but no inputs.
+    This is idempotent. First it grows changelogs and repartition topics as far as needed, but no inputs. If
+    brokers refuse that, nothing is asked for, and runs go on with the processors that there are.
 
     :param target: number of processors for each of the sub-topologies.
     :param chosen: sub-topologies by number; if empty, all of them.
     :raises InvalidInput: there is no such sub-topology, or the pipeline has never run.
     :raises Refused: an input has fewer partitions, or there are more processors already.
+    :raises RescaleError: a changelog or a repartition topic could not be grown.
     """
     pipeline, admin = pipeline_named(application.pipeline), ClusterAdmin(connection)
+    control = ControlTopic(connection, application.application_id)
     repartitions = pipeline.topology.repartitions
     counts = external_counts(pipeline, admin)
 
-    def asked(state: ControlState) -> Mapping[str, PipelineProcessors]:
-        parts = pipeline.sub_topologies()
-        after = expanded(state.processors, parts, counts, repartitions, target, chosen)
-        return {} if after == state.processors else {Concern.PROCESSORS: after}
+    def after(known: PipelineProcessors) -> PipelineProcessors:
+        return expanded(known, pipeline.sub_topologies(), counts, repartitions, target, chosen)
 
-    return update_despite_races(ControlTopic(connection, application.application_id), asked).processors
+    def asked(state: ControlState) -> Mapping[str, PipelineProcessors]:
+        wanted = after(state.processors)
+        return {} if wanted == state.processors else {Concern.PROCESSORS: wanted}
+
+    before = control.read().processors
+    if more := set(after(before).expanding) - set(before.expanding):
+        grow_internal_topics(application.application_id, pipeline, admin, control, dict.fromkeys(more, target))
+    return update_despite_races(control, asked).processors
 
 
 def is_split(application_id: str, connection: KafkaConnection, client_id: str) -> bool:
@@ -123,7 +132,7 @@ def remember(
         counted = {now.names[topic]: known.partitions for topic, known in found.topics.items()}
         admin.await_growth(counted, outside)
         return remember(application, pipeline, connection, control, backfill)
-    created = now.ensure(found, before.autoscaling.target if before.autoscaling else 0)
+    created = now.ensure(found)
 
     def noted(state: ControlState) -> Mapping[str, PipelineProcessors]:
         record = _settled(application, admin, now, now.record(state.processors))

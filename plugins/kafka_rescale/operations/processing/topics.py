@@ -141,14 +141,14 @@ class PipelineTopics:
                 wanted[topic] = max(least, self._existing.get(self.names[topic], 0))
         return wanted
 
-    def ensure(self, record: PipelineProcessors, aimed_at: int = 0) -> tuple[str, ...]:
-        """Create missing internal topics, and grow those that need more partitions.
-
-        :param aimed_at: number of partitions that autoscaling tries to reach; some changelogs may have it already.
-        """
+    def ensure(self, record: PipelineProcessors) -> tuple[str, ...]:
+        """Create missing internal topics, and grow those that need more partitions."""
         factor = min(3, self._admin.broker_count())
         counts = {topic: found.partitions for topic, found in record.topics.items()}
         changelogs = {number: found.largest for number, found in record.sub_topologies.items()}
+        ahead = {
+            n: record.sub_topologies[part.id].growing_to for part in self.parts for n in self._changelogs(part)
+        }
         created = []
         grows = {self.names[t] for t in self.pipeline.topology.repartitions} | {
             name for part in self.parts if part.id in record.expanding for name in self._changelogs(part)
@@ -156,7 +156,8 @@ class PipelineTopics:
         for topic in internal_topics(self.group, self.pipeline.topology, self.parts, counts, changelogs):
             if topic.name in grows and 0 < self._existing.get(topic.name, 0) < topic.partitions:
                 self._admin.grow_topic(topic.name, topic.partitions)
-            count = max(topic.partitions, min(aimed_at, self._existing.get(topic.name, 0)))
+            # Growth is not atomic: some changelogs may have grown for processors that are not recorded yet.
+            count = max(topic.partitions, min(ahead.get(topic.name, 0), self._existing.get(topic.name, 0)))
             if self._admin.ensure_topic(topic.name, count, factor, {**topic.configs, **self._kept}):
                 created.append(topic.name)
         return tuple(created)
