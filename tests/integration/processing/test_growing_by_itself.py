@@ -125,6 +125,34 @@ def test_switched_off_nothing_is_added_and_the_run_says_how(grown: tuple[Growing
     assert live.counts.expanding_to == 0
 
 
+def test_switched_off_a_growth_by_hand_is_told_once_it_follows(
+    grown: tuple[Growing, Growing], connection: KafkaConnection
+) -> None:
+    live, control = grown
+    live.scaling = {"on_partition_expansion": f"{__name__}:note"}
+    live.run()
+    assert call_back(live.application, connection) == "not yet at 4 processors"
+    expand_processors(live.application, connection, 4)
+    run_until(live, 4)
+    assert call_back(live.application, connection) == f"called {__name__}:note(2, 4)"
+    assert call_back(live.application, connection) == "no input has grown since the last call"
+    assert CALLED == [(2, 4)]
+    control.run()
+    same_results(live, control, processors=4)
+
+
+def test_switched_off_while_processors_warm_up_the_growth_is_told_all_the_same(
+    grown: tuple[Growing, Growing], connection: KafkaConnection
+) -> None:
+    live, _ = grown
+    live.scaling["on_partition_expansion"] = f"{__name__}:note"
+    live.assign()
+    assert (live.counts.count, live.counts.expanding_to) == (2, 4)
+    live.scaling["partition.autoscaling.enabled"] = False
+    run_until(live, 4)
+    assert call_back(live.application, connection) == f"called {__name__}:note(2, 4)"
+
+
 def test_a_run_that_ends_between_growing_topics_and_recording_it_is_followed_by_one_that_goes_on(
     grown: tuple[Growing, Growing], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,11 +283,12 @@ class TestAFailure:
     ) -> None:
         live, _ = grown
         live.scaling["partition.autoscaling.timeout.ms"] = 0
-        live.run()
-        for _ in range(2):
-            prepared = live.assign()
-            assert prepared.scaled.warns
-            assert "gave up growing" in str(prepared)
+        assert "the next run tries again" in live.run()
+        prepared = live.assign()
+        assert "found POLICY_VIOLATION" in str(prepared), "the run behind the timeout tries once more"
+        for again in (prepared, live.assign()):
+            assert again.scaled.warns
+            assert "gave up growing" in str(again)
         assert record(live).failures == 1
         refused[0] = False
         live.assign()

@@ -29,7 +29,8 @@ class Autoscaling(Value):
     """The record of an application in the control topic: of its watch, or of the runs of a pipeline.
 
     :param target: number of partitions that it tries to reach; 0 if there is nothing to do.
-    :param attempts: number of expansions that it has ever asked for; the last one's number is in its run id.
+    :param attempts: number of expansions that it has ever asked for; the last one's number is in its run id. Of a
+        pipeline: number of targets that it has had.
     :param run: ``<dag_id>/<run_id>`` of an expansion that it has asked for and whose end it has not seen yet.
     :param first_failure_ms: wall clock of the first failure since the last success; 0 for no failure. The time in
         which a bound was in the way is added, because the timeout does not run meanwhile.
@@ -107,6 +108,10 @@ class Autoscaling(Value):
         more = 0 if run == self.run else 1
         changes = {"run": run, "by": by, "attempts": self.attempts + more, "succeeded_ms": 0, "said": ""}
         return self.model_copy(update=changes)
+
+    def pardoned(self) -> Autoscaling:
+        """Return the record of the same target as if no attempt had failed. It may be tried again."""
+        return self.model_copy(update={"first_failure_ms": 0, "given_up": False})
 
     def gave_up(self) -> Autoscaling:
         """Return the record once the timeout is over; counted once."""

@@ -29,13 +29,20 @@ class Scaling:
     messages: tuple[str, ...] = ()
     warns: bool = False
 
-    def failed(self, error: RescaleError, now_ms: int) -> Scaling:
+    def failed(self, application: PipelineApplication, error: RescaleError, now_ms: int) -> Scaling:
         """Return the decision after the brokers have refused to grow the internal topics.
 
-        The run goes on with the processors that it has.
+        The run goes on with the processors that it has. It gives up if it has tried after the timeout was over.
+        Runs may be further apart than the timeout, so the timeout alone does not tell that anything was retried.
+
+        :param now_ms: wall clock, in ms since the epoch.
         """
+        record = self.record.failed(now_ms)
         told = f"the internal topics could not be grown, and the next run tries again: {error}"
-        return replace(self, record=self.record.failed(now_ms), targets={}, messages=(told,), warns=True)
+        if self.record.is_exceeded(now_ms, application.autoscaling_timeout_ms):
+            record = record.gave_up()
+            told = f"the internal topics could not be grown: {error}; {_gave_up(application, record.target)}"
+        return replace(self, record=record, targets={}, messages=(told,), warns=True)
 
 
 NOT_LOOKED = Scaling(Autoscaling())
@@ -70,32 +77,49 @@ def scaling(
     parallelism: tuple[Parallelism, ...],
     known: Autoscaling,
     partitions: int,
-    now_ms: int,
 ) -> Scaling:
     """Decide how many processors a run asks for.
+
+    If autoscaling is switched off, this notes the growth all the same and asks for nothing: a person may add the
+    processors, or switch it on, and then the growth is told once.
 
     :param known: the record of earlier runs.
     :param partitions: the number of partitions of all internal topics together. An attempt that the brokers have
         refused may have grown some of these topics.
-    :param now_ms: wall clock, in ms since the epoch.
     """
     short = {p.subtopology: p.expected for p in parallelism if p.current < p.expected}
     if not short:
         return Scaling(known, parallelism)
-    if not application.autoscaling_enabled:
-        return Scaling(known.settled(), parallelism, messages=(_switched_off(application, parallelism),))
-    target = max(short.values())
     reached = partitions + sum(counts.largest for counts in processors.sub_topologies.values())
-    record = known.seen(reached).aimed_at(target, reached)
-    if record.target != known.target:
-        before = max(p.current for p in parallelism if p.subtopology in short)
-        record = record.model_copy(update={"grown_from": before, "attempts": record.attempts + 1})
+    record = _aimed(known, parallelism, reached)
+    if not application.autoscaling_enabled:
+        record = record.pardoned()
     wanted = {number: count for number, count in short.items() if number not in processors.expanding}
     if not wanted:
         return Scaling(record, parallelism)  # The new processors are warming up. Another message says so.
-    if record.given_up or record.is_exceeded(now_ms, application.autoscaling_timeout_ms):
-        return Scaling(record.gave_up(), parallelism, messages=(_gave_up(application, target),), warns=True)
+    if not application.autoscaling_enabled:
+        return Scaling(record, parallelism, messages=(_switched_off(application, parallelism),))
+    if record.given_up:
+        return Scaling(record, parallelism, messages=(_gave_up(application, record.target),), warns=True)
     return Scaling(record, parallelism, wanted)
+
+
+def _aimed(known: Autoscaling, parallelism: Collection[Parallelism], reached: int) -> Autoscaling:
+    """Return the record while some sub-topology has too few processors.
+
+    The target is that of the largest sub-topology, also once it has switched and only smaller ones are left. So
+    one growth is told once, with the counts of the largest.
+    """
+    short = [p for p in parallelism if p.current < p.expected]
+    # A pipeline that has begun anew may have less to reach.
+    pending = min(known.target, max(p.expected for p in parallelism))
+    target = max(pending, *(p.expected for p in short))
+    record = known.seen(reached).aimed_at(target, reached)
+    if target == known.target:
+        return record
+    goes_on = 0 < known.target < target and not known.callback_begun_ms
+    before = known.grown_from if goes_on else max(p.current for p in short)
+    return record.model_copy(update={"grown_from": before, "attempts": record.attempts + 1})
 
 
 def _described(parallelism: Iterable[Parallelism]) -> str:

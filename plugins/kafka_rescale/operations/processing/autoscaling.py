@@ -45,14 +45,14 @@ def follow_inputs(application: PipelineApplication, pipeline: Pipeline, connecti
     is_short = any(p.current < p.expected for p in parallelism)
     group = application.application_id
     partitions = sum(internal_partitions(group, pipeline, admin).values()) if is_short else 0
-    found = scaling(application, state.processors, parallelism, known, partitions, now_ms())
+    found = scaling(application, state.processors, parallelism, known, partitions)
     if found.targets:
         try:
             grow_internal_topics(group, pipeline, admin, control, found.targets)
         except Fenced:
             raise
         except RescaleError as error:
-            found = found.failed(error, now_ms())
+            found = found.failed(application, error, now_ms())
 
     def asked(state: ControlState) -> Mapping[str, Value]:
         after = state.processors
