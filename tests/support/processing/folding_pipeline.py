@@ -1,6 +1,8 @@
 """A pipeline whose results reveal every lost, doubled or reordered record: each hashes all records before it.
 
 ``tests.support.processing.folding_pipeline:of_<name>`` reads ``<name>`` and writes ``<name>-folded``.
+``behind_another_of_<name>`` is the same program after an edit: another stream, which is counted, stands in front.
+``stateless_of_<name>`` is a program before its first store.
 """
 
 from __future__ import annotations
@@ -18,15 +20,21 @@ def fold(key: bytes, value: bytes, folded: bytes) -> bytes:
     return b"%d:%08x" % (int(count) + 1, zlib.crc32(value, int(digest, 16)))
 
 
-def pipeline_of(topic: str) -> Pipeline:
+def pipeline_of(topic: str, program: str = "") -> Pipeline:
     builder = StreamsBuilder()
+    if program == "behind_another_":
+        builder.stream(f"{topic}-another", key=BYTES, value=BYTES).group_by_key().count(store="others")
     moves = builder.stream(topic, key=BYTES, value=BYTES)
+    if program == "stateless_":
+        moves.to(f"{topic}-folded")
+        return builder.build()
     folded = moves.group_by_key().aggregate(lambda: b"0:0", fold, store=STORE, value=BYTES)
     folded.to_stream().to(f"{topic}-folded")
     return builder.build()
 
 
 def __getattr__(name: str) -> Pipeline:
-    if not name.startswith("of_"):
+    program, found, topic = name.partition("of_")
+    if not found or program not in {"", "behind_another_", "stateless_"}:
         raise AttributeError(name)
-    return pipeline_of(name.removeprefix("of_"))
+    return pipeline_of(topic, program)

@@ -47,6 +47,7 @@ class Growing:
     :param follows: whether warm-ups last until the threads of their run have ended.
     :param scaling: what the file says of autoscaling.
     :param static: the input's static partitioner, if it has one.
+    :param program: the beginning of the name of its program.
     :param clients: ids of clients. Without ids, the file has no `clients` and therefore only one client.
     """
 
@@ -61,6 +62,7 @@ class Growing:
     clients: tuple[str, ...] = ()
     follows: bool = False
     static: str = ""
+    program: str = "of"
     scaling: dict[str, Any] = field(default_factory=dict)
     runs: int = 0
     kills: int = 0
@@ -78,7 +80,7 @@ class Growing:
         return {
             "application_id": f"{self.topic}-app",
             "runtime": "spark",
-            "pipeline": f"tests.support.processing.folding_pipeline:of_{self.topic}",
+            "pipeline": f"tests.support.processing.folding_pipeline:{self.program}_{self.topic}",
             "num.stream.threads": 1 if clients else 2,
             **places,
             "linear_hashing": linear,

@@ -51,6 +51,8 @@ class ProcessorCounts(Value):
     :param copied: number of changelog records that were copied to the latest processors.
     :param growing_to: number of partitions that changelogs may have ahead of the processors, because their growth
         has begun; 0 if no changelog is ahead.
+    :param sources: the topics that it read in the last run, by the pipeline's own names; empty if an earlier
+        version wrote the record.
     """
 
     initial: int
@@ -59,6 +61,7 @@ class ProcessorCounts(Value):
     switched_in: str = ""
     copied: int = 0
     growing_to: int = Field(default=0, exclude_if=lambda count: not count)
+    sources: tuple[str, ...] = Field(default=(), exclude_if=lambda topics: not topics)
 
     @property
     def largest(self) -> int:

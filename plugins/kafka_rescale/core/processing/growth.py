@@ -96,7 +96,7 @@ def observed(
         if before is None:
             initial = declared.initial_of(part, counts)
             before = ProcessorCounts(initial=initial, count=initial)
-        sub_topologies[part.id] = before
+        sub_topologies[part.id] = before.model_copy(update={"sources": tuple(part.sources)})
         for topic in part.sources:
             last = None if part.id in anew else known.topics.get(topic)
             topics[topic] = _observed(part, topic, counts[topic], last, before, declared, at_ms)

@@ -19,6 +19,7 @@ from kafka_rescale.core.processing.growth import grown_static_topics, grown_topi
 from kafka_rescale.core.processing.growth_checks import require_order
 from kafka_rescale.core.processing.lost_offsets import positions_of, require_offsets, with_begun
 from kafka_rescale.core.processing.processor_expansion import expanded
+from kafka_rescale.core.processing.renumbered import left_tasks, require_as_run
 from kafka_rescale.core.processing.static_topic import StaticTopic
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -26,11 +27,13 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.control.lease import update_despite_races
 from kafka_rescale.kafka.processing.hand_over import HandOver
+from kafka_rescale.kafka.processing.task_producer import fence
 from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer, read_committed
 from kafka_rescale.kafka.reading.sampling import sample
 from kafka_rescale.operations.processing.backfills import require_interval
 from kafka_rescale.operations.processing.internal_growth import grow_internal_topics
 from kafka_rescale.operations.processing.topics import PipelineTopics, external_counts
+from kafka_rescale.spark.processing.task_work import transactional_id
 from kafka_rescale.spark.processing.work import expansion_of
 
 
@@ -64,16 +67,18 @@ def expand_processors(
     :param target: number of processors for each of the sub-topologies.
     :param chosen: sub-topologies by number; if empty, all of them.
     :raises InvalidInput: there is no such sub-topology, or the pipeline has never run.
-    :raises Refused: an input has fewer partitions, or there are more processors already.
+    :raises Refused: an input has fewer partitions, or there are more processors already, or the program was edited
+        since the last run.
     :raises RescaleError: a changelog or a repartition topic could not be grown.
     """
     pipeline, admin = pipeline_named(application.pipeline), ClusterAdmin(connection)
     control = ControlTopic(connection, application.application_id)
-    repartitions = pipeline.topology.repartitions
+    repartitions, parts = pipeline.topology.repartitions, pipeline.sub_topologies()
     counts = external_counts(pipeline, admin)
 
     def after(known: PipelineProcessors) -> PipelineProcessors:
-        return expanded(known, pipeline.sub_topologies(), counts, repartitions, target, chosen)
+        require_as_run(known, parts)
+        return expanded(known, parts, counts, repartitions, target, chosen)
 
     def asked(state: ControlState) -> Mapping[str, PipelineProcessors]:
         wanted = after(state.processors)
@@ -132,6 +137,9 @@ def remember(
         counted = {now.names[topic]: known.partitions for topic, known in found.topics.items()}
         admin.await_growth(counted, outside)
         return remember(application, pipeline, connection, control, backfill)
+    # The tasks have other ids now, and would not fence an old job that is still at work.
+    for task in left_tasks(before.processors, now.parts):
+        fence(connection, transactional_id(application.application_id, task))
     created = now.ensure(found)
 
     def noted(state: ControlState) -> Mapping[str, PipelineProcessors]:

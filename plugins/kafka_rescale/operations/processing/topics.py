@@ -16,6 +16,7 @@ from kafka_rescale.core.processing.growth_checks import require_copartitioned
 from kafka_rescale.core.processing.internal_topics import KEEP_ALL, internal_topics
 from kafka_rescale.core.processing.linear_topics import require_linear_topics
 from kafka_rescale.core.processing.lost_offsets import require_changelogs, require_names
+from kafka_rescale.core.processing.renumbered import renumbered
 from kafka_rescale.core.processing.static_topic import require_static_topics
 from kafka_rescale.core.topology.partition_counts import partition_counts
 from kafka_rescale.core.topology.topic_names import LONGEST_NAME, too_long
@@ -90,9 +91,9 @@ class PipelineTopics:
         """Return the record as of now.
 
         :raises Refused: a topic has changed in a way that would separate keys from their state, or joined topics
-            have different counts.
+            have different counts, or the program was edited while processors are being added.
         """
-        known = self._with_those_of_older_versions(known)
+        known = self._with_those_of_older_versions(renumbered(known, self.parts))
         anew = {part.id for part in self.parts if self._begins_anew(part, known)}
         counts = self.counts(known, anew)
         found = observed(known, self.parts, counts, self.declared, anew, self._at_ms)
@@ -165,13 +166,14 @@ class PipelineTopics:
     def _begins_anew(self, part: SubTopology, known: PipelineProcessors) -> bool:
         """Return whether no state of a sub-topology is left.
 
-        That is so if none of its changelogs exists. A sub-topology without changelogs begins anew if one of its
-        topics has fewer partitions than were recorded.
+        That is so if it had changelogs, and none of them exists. A sub-topology that had no changelogs begins anew
+        if one of its topics has fewer partitions than were recorded; its first store does not change that.
         """
         if part.id not in known.sub_topologies:
             return True
-        if changelogs := self._changelogs(part):
-            return not any(name in self._existing for name in changelogs)
+        changelogs = self._changelogs(part)
+        if had := [name for name in changelogs if name in known.changelogs or name in self._existing]:
+            return not any(name in self._existing for name in had)
         counts = self.counts(known, ())
         return any(
             topic in known.topics and counts[topic] < known.topics[topic].partitions for topic in part.sources
