@@ -247,3 +247,21 @@ def test_the_handler_can_shut_down_the_application() -> None:
     with pytest.raises(Refused, match="a: ERROR; b: ERROR"):
         rebalanced(after, A, B)
     assert rebalanced(clients_started(after, {"a", "b"}), A, B).running == FIRST.running
+
+
+def test_an_absent_client_does_not_go_on_alone_after_the_application_was_shut_down() -> None:
+    away = rebalanced(FIRST, having(A, "0_0 0_1 0_2 0_3"), gone(B))
+    after = thread_died(away, record(away, "a").threads[0].name, Decision.SHUTDOWN_APPLICATION)
+    assert record(after, "b").state is State.ERROR
+    with pytest.raises(Refused, match="a: ERROR; b: ERROR"):
+        rebalanced(after, A, having(B, "0_1 0_3"))
+    started = rebalanced(clients_started(after, {"b"}), A, B)
+    assert places(started) == {"a": ("", ""), "b": ("0_0 0_1 0_2 0_3 1_0 1_1", "")}
+
+
+def test_a_client_that_was_started_again_within_the_run_is_shut_down_as_well() -> None:
+    ended = rebalanced(clients_removed(FIRST, {"b"}), A, B)
+    starts = clients_started(ended, {"b"})
+    after = thread_died(starts, record(starts, "a").threads[0].name, Decision.SHUTDOWN_APPLICATION)
+    with pytest.raises(Refused, match="a: ERROR; b: ERROR"):
+        rebalanced(after, A, B)
