@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
@@ -25,6 +26,8 @@ from kafka_rescale.core.processing.adjustments import (
 )
 from kafka_rescale.core.processing.dead_threads import thread_died
 from kafka_rescale.core.processing.rebalance import Member, Rebalance
+
+from tests.support.processing.rack_rule import WestOnly
 
 END = 100
 STATEFUL = [TaskId(0, p) for p in range(4)]
@@ -317,3 +320,21 @@ def test_a_client_that_would_begin_with_this_run_can_be_given_up() -> None:
     assert record(rebalanced(done, A, B, C), "c").state is State.NOT_RUNNING
     with pytest.raises(Refused, match="all that are left"):
         adjusted(Processing(), "run", Adjustments(remove="a"), ["a"])
+
+
+def test_standbys_that_are_missing_are_kept_with_the_assignment() -> None:
+    assert "missing" not in FIRST.model_dump(), "the record of an earlier version has no such field"
+    alone = rebalanced(FIRST, having(A, "0_0 0_1 0_2 0_3"), gone(B))
+    assert alone.missing == {"0_0": 1, "0_1": 1, "0_2": 1, "0_3": 1}
+    kept = Processing.model_validate_json(alone.model_dump_json())
+    assert kept == alone
+    assert list(kept.assignment.missing_rows()) == [(task, 1) for task in ("0_0", "0_1", "0_2", "0_3")]
+
+
+def test_a_rule_for_racks_may_name_the_rack_of_an_absent_client() -> None:
+    members = [Member(name, 1, f"/{name}", {"rack": rack}) for name, rack in (("a", "east"), ("b", "west"))]
+    lost = replace(members[1], absent="no such directory")
+    after = Rebalance("run", 0, TASKS, [members[0], lost], CONFIGS, WestOnly()).of(None)
+    assert set(after.missing.values()) == {1}
+    with pytest.raises(InvalidInput, match="rack 'west', which no client has"):
+        Rebalance("run", 0, TASKS, members[:1], CONFIGS, WestOnly()).of(None)

@@ -93,6 +93,7 @@ class Rebalance:
             movements=tuple(movements),
             revoked=tuple(sorted({str(task) for tasks in step.revoke.values() for task in tasks})),
             adjusted_by=before.adjusted_by,
+            missing={str(task): lacks for task, lacks in sorted(target.missing.items())},
         )
 
     def _target(self, records: Mapping[str, ClientRecord]) -> Assignment:
@@ -106,7 +107,10 @@ class Rebalance:
             return Assignment({})
         standbys = None
         if self.rack_assignor is not None:
-            standbys = RackStandbys({client.id: client.tags[RACK] for client in clients}, self.rack_assignor)
+            racks = {client.id: client.tags[RACK] for client in clients}
+            # The user's rule may name racks of the file whose clients are all absent now.
+            declared = {member.tags[RACK] for member in self.members if RACK in member.tags}
+            standbys = RackStandbys(racks, self.rack_assignor, declared)
         assignment = assign(self.tasks, clients, self.configs, standbys)
         require_valid(assignment, self.tasks, [client.id for client in clients])
         return assignment
