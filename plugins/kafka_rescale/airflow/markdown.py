@@ -54,15 +54,16 @@ def remarks_markdown(messages: Iterable[str]) -> str:
 
 
 def assignment_markdown(processing: Processing) -> str:
-    """Return two tables: the tasks of each client, and the tasks that will still move."""
+    """Return tables: the tasks of each client, those that will still move, and those that lack standbys."""
     assignment = processing.assignment
     states = {c.client_id: f"absent: {c.absent}" if c.absent else str(c.state) for c in processing.clients}
     rows = [(client, states[client], *has) for client, *has in assignment.rows()]
     text = table(("client", "state", "active", "standbys"), rows)
-    to_come = list(assignment.movement_rows())
-    if not to_come:
-        return text
-    return f"{text}\n\n{table(('task', 'role', 'runs on', 'goes to', 'waits for'), to_come)}"
+    if to_come := list(assignment.movement_rows()):
+        text = f"{text}\n\n{table(('task', 'role', 'runs on', 'goes to', 'waits for'), to_come)}"
+    if missing := list(assignment.missing_rows()):
+        text = f"{text}\n\n{table(('task', 'missing standbys'), missing)}"
+    return text
 
 
 def plan_brief(plan: Plan) -> str:

@@ -138,6 +138,7 @@ def pipeline_status(file: Path, config: Path | None, picture: Path | None) -> Do
             Rows("Jobs of the run", JOB, jobs),
             Rows("Assignment", ("client", "active", "standbys"), list(assignment.rows())),
             Rows("To come", ("task", "role", "runs on", "goes to", "waits for"), list(assignment.movement_rows())),
+            Rows("Missing standbys", ("task", "missing"), list(assignment.missing_rows())),
         ),
     )
 

@@ -46,7 +46,9 @@ def test_its_tasks_go_to_the_other_client_in_the_next_run(
     assert app.counts() == app.expected()
     config = tmp_path / "config.json"
     config.write_text(json.dumps(dict(kafka.config)))
-    (a, b) = pipeline_status(app.file, config, None).tables[0].rows
+    tables = pipeline_status(app.file, config, None).tables
+    (a, b), missing = tables[0].rows, tables[-1]
+    assert (missing.title, set(missing.rows)) == ("Missing standbys", {(task, 1) for task in following})
     assert (a[:3], b[:3]) == (("a", "ERROR", 1), ("b", "RUNNING", 0))
     assert f"its Spark has begun no task in run {RUN}" in str(a[4])
 

@@ -20,7 +20,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.application.load import load_pipeline_application
-from kafka_rescale.operations.processing.prepare import is_idle, prepare
+from kafka_rescale.operations.processing.prepare import MADE_BEFORE, is_idle, prepare
 from kafka_rescale.operations.processing.stream_threads import add_stream_thread, remove_stream_thread
 
 from testbed.broker import EmbeddedBroker
@@ -184,8 +184,15 @@ def test_an_older_run_that_is_cleared_repeats_nothing_that_was_asked_for(
     for topic in ("lines", "counted"):
         admin.ensure_topic(topic, 2, 1, {"retention.ms": "-1"})
     asked = Adjustments(add_to=unique)
-    prepare(application, connection, "process/1")
-    assert len(prepare(application, connection, "process/2", asked).processing.running) == 2
+    first = prepare(application, connection, "process/1", asked)
+    assert first.adjustments == (
+        f"no thread added: {unique} starts with this run, with as many threads as the file gives it",
+    )
+    assert len(first.processing.running) == 1
+    second = prepare(application, connection, "process/2", asked)
+    assert (second.adjustments, len(second.processing.running)) == ((f"added {unique}-StreamThread-2",), 2)
+    assert f"added {unique}-StreamThread-2" in str(second)
     assert len(prepare(application, connection, "process/3").processing.running) == 2
-    cleared = prepare(application, connection, "process/2", asked).processing
-    assert (cleared.run, len(cleared.running)) == ("process/2", 2)
+    cleared = prepare(application, connection, "process/2", asked)
+    assert cleared.adjustments == (MADE_BEFORE,)
+    assert (cleared.processing.run, len(cleared.processing.running)) == ("process/2", 2)

@@ -6,18 +6,21 @@ import json
 import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
 from kafka_rescale.cli.pipelines import begin_clients, give_up_clients, pipeline_status
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.assignment.thread_states import State
-from kafka_rescale.core.errors import Fenced, InvalidInput, Refused
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.errors import Fenced, InvalidInput, Refused, TimedOut
 from kafka_rescale.core.processing.request import KeepWarmRequest
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.client.waiting import now_ms, poll_until
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.committed import copy_consumer
 from kafka_rescale.operations.processing.dead_threads import Attempt, handle_failure, take_over
@@ -341,6 +344,37 @@ def test_threads_that_die_at_once_are_all_buried(connection: KafkaConnection, un
     assert state.processing is not None
     assert [c.state for c in state.processing.clients] == [State.ERROR] * 4
     assert sum(c.failed_stream_threads for c in state.processing.clients) == 4
+
+
+def test_a_client_that_restores_is_left_out_and_the_other_is_kept_warm(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    app = made(connection, unique, tmp_path, TWO)
+    app.write(5)
+    app.run("run/1")
+    job, is_over = ControlTopic(connection, unique), Event()
+
+    def restores() -> None:
+        for seconds in count():
+            job.put_result(
+                JobResult(job="keep_warm/a", run="keep_warm/1", attempt=1, state="running", seconds=seconds)
+            )
+            if is_over.wait(0.2):
+                return
+
+    with ThreadPoolExecutor(1) as pool:
+        restoring = pool.submit(restores)
+        try:
+            poll_until(
+                lambda: "keep_warm/a" in app.control.read().results,
+                seconds=60,
+                otherwise=lambda: TimedOut("the job to begin", 60, "See its error."),
+            )
+            assert due_clients(app.application, connection) == ["b"]
+        finally:
+            is_over.set()
+        restoring.result()
+    assert due_clients(app.application, connection, silent_seconds=2.0) == ["a", "b"], "it was killed"
 
 
 # In `make test`, S/test_pipeline_dags.py::test_standbys_are_kept_warm has the same job by `spark-submit`, in

@@ -85,6 +85,8 @@ def test_in_place_no_expansion_creates_or_deletes_anything() -> None:
     assert allowed(Role.ADMIN, TOPIC, internal, acls) == {"Read", "Alter", "AlterConfigs"}
     assert allowed(Role.COPY, GROUP, "shop", acls) == {"Describe"}
     assert not [a for a in acls if a.operation is Operation.DELETE]
+    watch = "kafka-rescale-shop/result/watch"
+    assert allowed(Role.ADMIN, TRANSACTIONAL_ID, watch, acls) == {"Write"}
 
 
 def test_in_place_only_retiring_earlier_generations_deletes_something() -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from kafka_rescale.airflow.dags.watch import EVERY_IF_OFF, watch_dag
 from kafka_rescale.airflow.markdown import plan_markdown
 from kafka_rescale.cli.views import plan_view, status_view
 from kafka_rescale.core.control.journal import Journal, Phase
@@ -35,9 +36,21 @@ def dag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DAG:
     write_application(tmp_path, mode="in_place")
     bag = DagBag(ROOT / "dags")
     assert bag.import_errors == {}
-    kinds = ("expand", "rollback", "switch", "pace", "accept", "retire", "bridge")
+    kinds = ("expand", "rollback", "switch", "pace", "accept", "retire", "bridge", "watch")
     assert set(bag.dags) == {f"{kind}_orders-app" for kind in kinds}
     return bag.dags["expand_orders-app"]
+
+
+def test_the_watch_looks_in_place_as_well_and_tells_of_a_growth(
+    dag: DAG, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = watch_dag(load_application(tmp_path / "orders-app.yaml"), tmp_path / "orders-app.yaml")
+    assert (watch.dag_id, watch.schedule, watch.is_paused_upon_creation) == (
+        "watch_orders-app",
+        EVERY_IF_OFF,
+        False,
+    )
+    assert "grown by hand" in str(watch.doc_md)
 
 
 def test_everything_before_is_one_chain_from_the_most_downstream_stage_upstream(dag: DAG) -> None:

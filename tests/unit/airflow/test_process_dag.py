@@ -16,6 +16,7 @@ from kafka_rescale.airflow.markdown import assignment_markdown
 from kafka_rescale.airflow.operators.keep_warm import KeepWarmOperator
 from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOperator, alive
 from kafka_rescale.airflow.operators.processors import WarmUpProcessorsOperator
+from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.assignment.stream_threads import Decision
 from kafka_rescale.core.assignment.tasks import TaskId, Tasks
 from kafka_rescale.core.control.autoscaling import Autoscaling, Parallelism
@@ -136,6 +137,25 @@ def test_the_job_is_told_its_thread_and_level(tmp_path: Path) -> None:
     assert request.key == "process/2/words-StreamThread-1"
 
 
+def test_standbys_that_are_missing_are_a_warning_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every, configs = Tasks({TaskId(0, 1): 0}), AssignmentConfigs(num_standby_replicas=1)
+    alone = Rebalance("run", 0, every, [Member("words", 1)], configs).of(None)
+    done = SimpleNamespace(processing=alone, scaled=NOT_LOOKED)
+    monkeypatch.setattr(AssignOperator, "connection", lambda *_: KafkaConnection({"bootstrap.servers": "h:9"}))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
+    monkeypatch.setattr(processing, "prepare", lambda *_: done)
+    file = write_pipeline(tmp_path, **{"num.standby.replicas": 1})
+    assign = AssignOperator(task_id="assign", application_file=str(file))
+    warnings: list[str] = []
+    monkeypatch.setattr(assign.log, "warning", lambda text, *args: warnings.append(text % args))
+    assign.execute({**CONTEXT, "params": {}})
+    (warning,) = (text for text in warnings if "standbys" in text)
+    assert warning.startswith("1 of 1 standbys of 0_1 has no client: ")
+    assert "| 0_1 | 1 |" in assignment_markdown(alone)
+
+
 def test_no_driver_is_started_where_no_processor_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 
@@ -211,7 +231,8 @@ def test_several_clients_have_a_dag_that_keeps_their_standbys_warm(
     dags = parsed(tmp_path, monkeypatch, **SEVERAL, keep_warm_schedule="*/7 * * * *")
     assert set(dags) == {"process_words", "keep_warm_words"}
     dag = dags["keep_warm_words"]
-    assert (dag.schedule, dag.max_active_runs, dag.catchup) == ("*/7 * * * *", 1, False)
+    assert (dag.schedule, dag.catchup) == ("*/7 * * * *", False)
+    assert dag.max_active_runs == len(CLIENTS) + 1, "a run in which every client restores holds up no probe"
     assert dag.get_task("standbys").downstream_task_ids == {"keep_warm"}
     assert dag.get_task("keep_warm").is_mapped
     assert dag.get_task("probe").downstream_task_ids == {"rebalance"}

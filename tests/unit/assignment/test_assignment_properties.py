@@ -12,6 +12,7 @@ from kafka_rescale.core.assignment.assignment import Assignment, ClientTasks
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.assignment.high_availability import assign
 from kafka_rescale.core.assignment.lags import LATEST_OFFSET, UNKNOWN_OFFSET_SUM, Lags, task_lag
+from kafka_rescale.core.assignment.picture import svg
 from kafka_rescale.core.assignment.tasks import Client, Role, TaskId, Tasks
 from kafka_rescale.core.assignment.validation import AssignmentError, flaws, require_valid
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
@@ -133,6 +134,34 @@ def test_a_table_shows_who_has_what_and_what_is_still_to_come() -> None:
         ("0_1", "active", "c1", "c2", "its warm-up to catch up"),
         ("0_3", "active", "c1", "c2", "a free warm-up"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "names", "missing", "told"),
+    [
+        (1, "c1 c2", {}, []),
+        (3, "c1 c2", {"0_0": 2, "0_1": 2}, ["2 of 3 standbys of 0_0, 0_1 have no client."]),
+        (1, "c1", {"0_0": 1, "0_1": 1}, ["1 of 1 standbys of 0_0, 0_1 has no client."]),
+    ],
+)
+def test_standbys_for_which_there_is_no_client_are_told(
+    replicas: int, names: str, missing: dict[str, int], told: list[str]
+) -> None:
+    configs = AssignmentConfigs(num_standby_replicas=replicas)
+    assignment = assign(tasks("0_0 0_1", "1_0"), [client(name) for name in names.split()], configs)
+    assert {str(task): lacks for task, lacks in assignment.missing.items()} == missing
+    assert list(assignment.missing_rows()) == list(missing.items())
+    said = list(assignment.told_missing(replicas))
+    assert [text.split(":")[0] + "." for text in said] == told
+    assert all("num.standby.replicas" in text for text in said)
+    assert ("no client for a standby:" in svg(assignment)) is bool(missing)
+
+
+def test_tasks_that_lack_as_many_standbys_are_told_together() -> None:
+    assignment = Assignment({}, missing={TaskId(0, 0): 1, TaskId(0, 1): 2, TaskId(0, 2): 1})
+    one, two = assignment.told_missing(2)
+    assert one.startswith("1 of 2 standbys of 0_0, 0_2 has no client: ")
+    assert two.startswith("2 of 2 standbys of 0_1 have no client: ")
 
 
 GOOD = Assignment({"c1": ClientTasks(ids("0_0 1_0"), ids("0_1")), "c2": ClientTasks(ids("0_1"), ids("0_0"))})

@@ -81,6 +81,44 @@ def test_a_class_that_answers_something_else_is_told_by_its_name(answer: Any) ->
         standbys(Own())
 
 
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ({EAST: {"0_0"}}, r"for rack 'east' the tasks '0_0', which are no keys of source_tasks"),
+        ({EAST: {TWO[0], TaskId(7, 7)}}, r"for rack 'east' the tasks 7_7, which are"),
+        ({EAST: "0_0"}, r"for rack 'east' the tasks '0', '_', which are"),
+        ({"north": {TWO[0]}}, r"the rack 'north', which no client has"),
+        ({EAST: {TWO[0]}, None: set()}, r"the rack None, which no client has"),
+    ],
+)
+def test_a_class_that_answers_with_unknown_tasks_or_racks_is_refused(answer: Any, found: str) -> None:
+    class Own:
+        def assign_standby_task_to_racks(self, source_tasks: Any, client_rack_ids: Any) -> Any:
+            return answer
+
+    with pytest.raises(
+        InvalidInput, match=rf"rack\.standby\.task\.assignor 'Own': found {found}.*; expected .*Correct"
+    ):
+        standbys(Own())
+
+
+def test_a_class_may_name_a_rack_whose_clients_are_all_absent() -> None:
+    draft = Draft([Client("c1")])
+    draft.assign("c1", TWO[0], Role.ACTIVE)
+    placed = RackStandbys({"c1": WEST}, Everywhere(), declared=[WEST, EAST])
+    assert placed.assign(draft, TWO, AssignmentConfigs(num_standby_replicas=1)) == {TWO[0]: 1}
+
+
+class Everywhere:
+    """Names two racks, whatever racks there are."""
+
+    def assign_standby_task_to_racks(
+        self, source_tasks: Mapping[TaskId, str], client_rack_ids: AbstractSet[str]
+    ) -> Mapping[str, AbstractSet[TaskId]]:
+        """Let every rack have standbys of every task that is active elsewhere."""
+        return {rack: {t for t, active in source_tasks.items() if active != rack} for rack in (WEST, EAST)}
+
+
 def test_the_draft_loses_what_a_rack_had_when_it_meets_a_task_of_that_rack() -> None:
     racks = frozenset(RACKS.values())
     assert AsDrafted().assign_standby_task_to_racks(SOURCE, racks) == {WEST: {TWO[1]}, EAST: set()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
@@ -14,6 +15,7 @@ from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.processing.adjustments import (
     NOTHING_ASKED,
     REMEMBERED,
+    Adjusted,
     Adjustments,
     adjusted,
     clients_removed,
@@ -24,6 +26,8 @@ from kafka_rescale.core.processing.adjustments import (
 )
 from kafka_rescale.core.processing.dead_threads import thread_died
 from kafka_rescale.core.processing.rebalance import Member, Rebalance
+
+from tests.support.processing.rack_rule import WestOnly
 
 END = 100
 STATEFUL = [TaskId(0, p) for p in range(4)]
@@ -161,8 +165,9 @@ def test_a_client_that_was_given_up_takes_part_again_only_when_it_is_started() -
     again = rebalanced(clients_started(after, {"b"}), A, B)
     assert record(again, "b").state is State.RUNNING
     assert places(again)["b"][0]
-    assert adjusted(FIRST, "r", Adjustments(remove="b")).clients == given_up.clients
-    assert adjusted(after, "r", Adjustments(start="b")).clients == clients_started(after, {"b"}).clients
+    assert adjusted(FIRST, "r", Adjustments(remove="b")).processing.clients == given_up.clients
+    started = adjusted(after, "r", Adjustments(start="b")).processing
+    assert started.clients == clients_started(after, {"b"}).clients
     with pytest.raises(Refused, match="all that are left"):
         clients_removed(after, {"a"})
 
@@ -203,17 +208,17 @@ def test_names_that_are_used_again_mean_the_thread_of_the_beginning_of_the_run()
 
 def test_what_a_run_asks_for_is_done_once_however_often_it_is_cleared() -> None:
     asked = Adjustments(add_to="a", processors=8)
-    once = rebalanced(adjusted(FIRST, "run-7", asked), A, B)
+    once = rebalanced(adjusted(FIRST, "run-7", asked).processing, A, B)
     assert len(record(once, "a").running) == 3
-    later = rebalanced(adjusted(once, "run-8", Adjustments(remove_from="a")), A, B)
-    assert adjusted(later, "run-7", asked) == later
+    later = rebalanced(adjusted(once, "run-8", Adjustments(remove_from="a")).processing, A, B)
+    assert adjusted(later, "run-7", asked) == Adjusted(later)
     assert still_asked(later, "run-7", asked) == NOTHING_ASKED, "nor are processors asked for again"
     assert still_asked(later, "run-9", asked) == asked
     assert Processing.model_validate_json(later.model_dump_json()).adjusted_by == ("run-7", "run-8")
     for number in range(REMEMBERED):
-        later = adjusted(later, f"another-{number}", Adjustments(start="b"))
+        later = adjusted(later, f"another-{number}", Adjustments(start="b")).processing
     assert len(later.adjusted_by) == REMEMBERED
-    assert adjusted(later, "quiet", NOTHING_ASKED) == later
+    assert adjusted(later, "quiet", NOTHING_ASKED) == Adjusted(later)
 
 
 def test_a_thread_that_was_asked_to_end_has_its_tasks_until_the_run_has_ended() -> None:
@@ -247,3 +252,89 @@ def test_the_handler_can_shut_down_the_application() -> None:
     with pytest.raises(Refused, match="a: ERROR; b: ERROR"):
         rebalanced(after, A, B)
     assert rebalanced(clients_started(after, {"a", "b"}), A, B).running == FIRST.running
+
+
+def test_an_absent_client_does_not_go_on_alone_after_the_application_was_shut_down() -> None:
+    away = rebalanced(FIRST, having(A, "0_0 0_1 0_2 0_3"), gone(B))
+    after = thread_died(away, record(away, "a").threads[0].name, Decision.SHUTDOWN_APPLICATION)
+    assert record(after, "b").state is State.ERROR
+    with pytest.raises(Refused, match="a: ERROR; b: ERROR"):
+        rebalanced(after, A, having(B, "0_1 0_3"))
+    started = rebalanced(clients_started(after, {"b"}), A, B)
+    assert places(started) == {"a": ("", ""), "b": ("0_0 0_1 0_2 0_3 1_0 1_1", "")}
+
+
+def test_a_client_that_was_started_again_within_the_run_is_shut_down_as_well() -> None:
+    ended = rebalanced(clients_removed(FIRST, {"b"}), A, B)
+    starts = clients_started(ended, {"b"})
+    after = thread_died(starts, record(starts, "a").threads[0].name, Decision.SHUTDOWN_APPLICATION)
+    with pytest.raises(Refused, match="a: ERROR; b: ERROR"):
+        rebalanced(after, A, B)
+
+
+def told(before: Processing, asked: Adjustments, *members: Member) -> list[str]:
+    """What a run says of the threads that it was asked for."""
+    done = adjusted(before, "run", asked, [member.client_id for member in members])
+    return list(done.told(rebalanced(done.processing, *members)))
+
+
+def test_a_run_names_the_threads_that_were_added_and_removed() -> None:
+    assert told(FIRST, Adjustments(add_to="a", remove_from="b"), A, B) == [
+        "added a-StreamThread-3",
+        "removed b-StreamThread-1",
+    ]
+    assert told(FIRST, NOTHING_ASKED, A, B) == []
+
+
+def test_a_run_says_that_a_client_in_error_gets_no_thread() -> None:
+    died = thread_died(FIRST, FIRST.threads[0].name, Decision.SHUTDOWN_CLIENT)
+    after = rebalanced(died, A, B)
+    assert record(after, "a").state is State.ERROR
+    assert told(after, Adjustments(add_to="a", remove_from="a"), A, B) == [
+        "no thread added: a is ERROR (see start-client)",
+        "no thread removed: a is ERROR (see start-client)",
+    ]
+
+
+def test_a_client_that_begins_with_this_run_has_the_threads_of_the_file() -> None:
+    begins = "starts with this run, with as many threads as the file gives it"
+    assert told(Processing(), Adjustments(add_to="b"), A, B) == [f"no thread added: b {begins}"]
+    assert told(FIRST, Adjustments(add_to="c", remove_from="c"), A, B, C) == [
+        f"no thread added: c {begins}",
+        f"no thread removed: c {begins}",
+    ]
+    one = Member("b", 1, "/b")
+    assert told(FIRST, Adjustments(add_to="b"), A, one) == [f"no thread added: b {begins}"]
+    with pytest.raises(InvalidInput, match="no client 'd'"):
+        told(Processing(), Adjustments(add_to="d"), A, B)
+
+
+def test_a_thread_that_an_absent_client_would_have_got_is_not_told_as_added() -> None:
+    assert told(FIRST, Adjustments(add_to="b"), A, gone(B)) == ["no thread added: b is absent (no such directory)"]
+    none_left = thread_removed(thread_removed(FIRST, "b")[0], "b")[0]
+    assert told(none_left, Adjustments(remove_from="b"), A, B) == ["no thread removed: b has no thread"]
+
+
+def test_a_client_that_would_begin_with_this_run_can_be_given_up() -> None:
+    done = adjusted(FIRST, "run", Adjustments(remove="c"), ["a", "b", "c"]).processing
+    assert record(rebalanced(done, A, B, C), "c").state is State.NOT_RUNNING
+    with pytest.raises(Refused, match="all that are left"):
+        adjusted(Processing(), "run", Adjustments(remove="a"), ["a"])
+
+
+def test_standbys_that_are_missing_are_kept_with_the_assignment() -> None:
+    assert "missing" not in FIRST.model_dump(), "the record of an earlier version has no such field"
+    alone = rebalanced(FIRST, having(A, "0_0 0_1 0_2 0_3"), gone(B))
+    assert alone.missing == {"0_0": 1, "0_1": 1, "0_2": 1, "0_3": 1}
+    kept = Processing.model_validate_json(alone.model_dump_json())
+    assert kept == alone
+    assert list(kept.assignment.missing_rows()) == [(task, 1) for task in ("0_0", "0_1", "0_2", "0_3")]
+
+
+def test_a_rule_for_racks_may_name_the_rack_of_an_absent_client() -> None:
+    members = [Member(name, 1, f"/{name}", {"rack": rack}) for name, rack in (("a", "east"), ("b", "west"))]
+    lost = replace(members[1], absent="no such directory")
+    after = Rebalance("run", 0, TASKS, [members[0], lost], CONFIGS, WestOnly()).of(None)
+    assert set(after.missing.values()) == {1}
+    with pytest.raises(InvalidInput, match="rack 'west', which no client has"):
+        Rebalance("run", 0, TASKS, members[:1], CONFIGS, WestOnly()).of(None)

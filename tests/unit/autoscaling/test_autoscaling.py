@@ -31,6 +31,22 @@ class TestOff:
         ):
             assert part in str(decision.error)
 
+    def test_in_place_the_error_names_the_mode_that_can_go_on(self) -> None:
+        """``grown_by_hand_in_place`` refuses such an input, so no expansion in place is a way on."""
+        watch = Watch(declared(enabled=False, mode="in_place"))
+        decision = watch.look()
+        assert decision.outcome is Outcome.ERROR
+        for part in (
+            "INCOMPLETE_SOURCE_TOPIC_METADATA",
+            "shop-orders has 8 partitions, 4 known",
+            "Mode in_place refuses inputs that were grown by hand",
+            "Declare `mode: blue_green`, and trigger expand_shop with target 8",
+        ):
+            assert part in str(decision.error)
+        assert "partition.autoscaling.enabled" not in str(decision.error)
+        again = watch.look()
+        assert (again.error, again.trigger) == (None, None), "it is said once"
+
     def test_it_is_said_once(self) -> None:
         watch = Watch(declared(enabled=False))
         assert watch.look().error is not None

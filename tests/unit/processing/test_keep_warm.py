@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kafka_rescale.core.assignment.tasks import TaskId, Tasks
+from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.processing.replicas import is_due, saved_lag
+from kafka_rescale.core.processing.request import KeepWarmRequest
 from kafka_rescale.core.processing.task_state import Changelog, SavedState
 from kafka_rescale.kafka.processing.changelogs import KnownState
 from kafka_rescale.operations.application.load import load_pipeline_application
 from kafka_rescale.operations.processing import keep_warm
 from kafka_rescale.operations.processing.members import members_of
+from kafka_rescale.spark.processing import keep_warm as keep_warm_job
 from kafka_rescale.spark.processing.standby_task import works_due
 from kafka_rescale.spark.processing.state_files import StateFiles
 from kafka_rescale.spark.processing.state_store import TaskStore
@@ -144,3 +150,84 @@ def test_a_rebalance_is_triggered_as_long_as_something_warms_up(
     found = keep_warm.probe(load_pipeline_application(write_pipeline(tmp_path)), connection)
     assert found.run_id == run_id
     assert reason in found.reason
+
+
+class Read:
+    """A control topic with the results of jobs. Jobs that are at work leave another one before each read."""
+
+    def __init__(self, states: Mapping[str, str], at_work: Collection[str]) -> None:
+        self._states, self._at_work, self._reads = states, at_work, 0
+
+    def read(self) -> ControlState:
+        self._reads += 1
+        clients = tuple(ClientRecord(client_id=name, standbys=("0_0",)) for name in "ab")
+        results = {
+            f"keep_warm/{name}": JobResult(
+                job=f"keep_warm/{name}",
+                run="keep_warm_words/1",
+                attempt=1,
+                state=state,
+                seconds=float(self._reads if name in self._at_work else 0),
+            )
+            for name, state in self._states.items()
+        }
+        return ControlState(processing=Processing(clients=clients), results=results)
+
+
+@pytest.mark.parametrize(
+    ("states", "at_work", "due"),
+    [
+        ({}, "", ["a", "b"]),
+        ({"a": "done", "b": "failed"}, "", ["a", "b"]),
+        ({"a": "running", "b": "done"}, "a", ["b"]),
+        ({"a": "running", "b": "running"}, "ab", []),
+        pytest.param({"a": "running", "b": "done"}, "", ["a", "b"], id="the job was killed"),
+        pytest.param({"a": "running", "b": "running"}, "a", ["b"], id="one of two was killed"),
+    ],
+)
+def test_a_client_whose_job_is_at_work_is_left_out_and_the_others_go_on(
+    states: Mapping[str, str], at_work: str, due: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    control = Read(states, at_work)
+    monkeypatch.setattr(keep_warm, "ControlTopic", lambda *_: control)
+    monkeypatch.setattr(keep_warm, "ClusterAdmin", lambda *_: None)
+    monkeypatch.setattr(keep_warm, "known_state", lambda *_: KnownState(Tasks({}, frozenset()), {}, {}))
+    monkeypatch.setattr(keep_warm, "works_due", lambda *_: ["something to read"])
+    monkeypatch.setattr(keep_warm, "PAUSE_SECONDS", 0.001)
+    clients = [{"client.id": name, "state.dir": f"/{name}"} for name in "ab"]
+    file = write_pipeline(tmp_path, clients=clients, **{"state.dir": None})
+    connection: Any = None
+    found = keep_warm.due_clients(load_pipeline_application(file), connection, silent_seconds=0.02)
+    assert found == due
+
+
+def test_the_job_gives_signs_of_life_while_it_restores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise nothing tells a restore of hours from a job that was killed."""
+    written: list[tuple[str, Any]] = []
+
+    class Beating:
+        """A job whose standbys take two beats."""
+
+        arguments = SimpleNamespace(
+            request=KeepWarmRequest(pipeline="p", state_dir="/a", client_id="a").model_dump_json()
+        )
+        connection = None
+
+        def put(self, state: str, snapshot: Any = None) -> None:
+            written.append((state, snapshot))
+
+        def on_partitions(self, _items: Any, _action: Any, beat: Callable[[], None]) -> list[Any]:
+            beat()
+            beat()
+            return []
+
+        def finish(self, **_: Any) -> None:
+            written.append(("done", None))
+
+    clock = itertools.count()
+    monkeypatch.setattr(keep_warm_job, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    monkeypatch.setattr(keep_warm_job, "_works", lambda *_: [])
+    job: Any = Beating()
+    keep_warm_job.keep_warm(job)
+    assert [state for state, _ in written] == ["running", "running", "running", "done"]
+    assert written[1][1].seconds < written[2][1].seconds, "each sign is another record"

@@ -17,6 +17,7 @@ from kafka_rescale.core.processing.adjustments import thread_added, thread_remov
 from kafka_rescale.core.processing.internal_topics import changelog_configs, internal_topics, levels
 from kafka_rescale.core.processing.rebalance import Member, Rebalance
 from kafka_rescale.operations.application.load import application_files, load_pipeline_application
+from kafka_rescale.operations.processing.prepare import Prepared
 
 from tests.support.words_pipeline import words, write_pipeline
 
@@ -180,3 +181,13 @@ def test_without_threads_nobody_runs_anything_and_the_client_stays_running() -> 
 def test_the_record_survives_json() -> None:
     first = run(None, "run-1")
     assert Processing.model_validate_json(first.model_dump_json()) == first
+
+
+def test_the_log_of_a_run_says_what_became_of_the_threads_that_were_asked_for() -> None:
+    first = Rebalance("run", 0, Tasks({TaskId(0, 0): 0}), [Member("words", 1)]).of(None)
+    assert str(Prepared(first, ("words-counts-changelog",), adjustments=("added words-StreamThread-3",))) == (
+        "created words-counts-changelog; added words-StreamThread-3; words-StreamThread-1: 0_0"
+    )
+    assert str(Prepared(first, (), adjustments=("no thread added: words is ERROR",))) == (
+        "no thread added: words is ERROR; words-StreamThread-1: 0_0"
+    )

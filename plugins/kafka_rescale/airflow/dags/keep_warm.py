@@ -19,9 +19,12 @@ Keeps the standbys and warm-ups of `{application_id}` close behind its tasks, so
 a task without a pause.
 
 `standbys` finds the clients that have something to read. For each of them, one `spark-submit` reads changelogs
-into the client's `state.dir`. It writes nothing to Kafka and fences no other process, so it may run beside
-`process_{application_id}`. If a warm-up is in progress and the last rebalance was at least {seconds} s ago,
-`probe` triggers a run of that DAG. In this run, the tasks whose warm-up has caught up move to their new clients.
+into the client's `state.dir`. It writes nothing to Kafka but its result, so it may run beside
+`process_{application_id}`. A client whose job of an earlier run is still at work is left out. So a restore of
+hours holds up no other client, and no probe.
+
+If a warm-up is in progress and the last rebalance was at least {seconds} s ago, `probe` triggers a run of
+`process_{application_id}`. In this run, the tasks whose warm-up has caught up move to their new clients.
 """
 
 
@@ -40,7 +43,9 @@ def keep_warm_dag(application: PipelineApplication, file: Path) -> DAG | None:
         schedule=application.keep_warm_schedule,
         start_date=START,
         catchup=False,
-        max_active_runs=1,
+        # A run lasts as long as its longest restore. `standbys` leaves out the clients whose jobs are at work. So
+        # even if all clients restore, each in a run of its own, one more run looks and probes.
+        max_active_runs=len(application.clients) + 1,
         default_args=DEFAULT_ARGS,
         doc_md=DOC.format(application_id=name, seconds=seconds),
         tags=["kafka-rescale", "keep-warm", *application.tags],

@@ -11,7 +11,7 @@ from airflow.sdk import DAG
 from kafka_rescale.airflow.dags.factory import START
 from kafka_rescale.airflow.operators.watch import WatchOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
-from kafka_rescale.core.application.streams import Application, Mode
+from kafka_rescale.core.application.streams import Application
 
 EVERY = timedelta(minutes=2)
 """In KIP-878, Kafka Streams notices a growth within ``metadata.max.age.ms``: five minutes by default."""
@@ -25,14 +25,13 @@ Compares the partition counts of the inputs of `{application_id}` with those of 
 With `partition.autoscaling.enabled` (here: {enabled}), `watch` triggers an expansion when an input has grown,
 within `autoscaling_bounds`. It triggers a failed expansion again. It gives up when no expansion has succeeded
 within `partition.autoscaling.timeout.ms` after the first failure. Without autoscaling, `watch` fails once, and
-says what to do. Most runs end at `watch`. Its log says what it has found.
+says what to do. With `mode: in_place` it is always off, because that mode refuses inputs that were grown by hand.
+Most runs end at `watch`. Its log says what it has found.
 """
 
 
-def watch_dag(application: Application, file: Path) -> DAG | None:
-    """Return the watch DAG of one application, or None in place: that mode refuses inputs that have grown."""
-    if application.mode is Mode.IN_PLACE:
-        return None
+def watch_dag(application: Application, file: Path) -> DAG:
+    """Return the watch DAG of one application. In place it only reports, because autoscaling can't be declared."""
     name, enabled = application.application_id, application.autoscaling_enabled
     with DAG(
         dag_id=f"watch_{name}",

@@ -64,6 +64,8 @@ class AssignOperator(RescaleOperator):
         for client in processing.clients:
             if client.put_out:
                 self.log.warning("%s: %s; see start-client", client.client_id, client.put_out)
+        for lack in processing.assignment.told_missing(application.num_standby_replicas):
+            self.log.warning("%s", lack)
         if backfill is None:
             report(application, prepared.scaled.parallelism, prepared.scaled.record)
         if prepared.scaled.warns:

@@ -215,10 +215,8 @@ def _admin(of: Patterns) -> Permissions:
         yield Pattern(Resource.TOPIC, f"{neighbour}-", prefixed=True), SEEN
     yield of.controller, (WRITE,)
     yield of.copies, (WRITE,)
-    if not of.in_place:
-        # The watch has its own transactional id, so that it and the writer of lease and journal never fence each
-        # other.
-        yield of.of_job("result/watch"), (WRITE,)
+    # The watch has a transactional id of its own: it and the writer of lease and journal never fence each other.
+    yield of.of_job("result/watch"), (WRITE,)
 
 
 def _verify(of: Patterns) -> Permissions:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kafka_rescale.core.assignment.draft import Draft
 from kafka_rescale.core.assignment.tasks import Role, TaskId
+from kafka_rescale.core.values import listed
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,12 @@ class Assignment:
 
     :param clients: tasks by client id. Every client of the application has an entry.
     :param movements: the tasks that are not yet where they should be.
+    :param missing: the number of missing standbys, for each task that lacks some because no client may have them.
     """
 
     clients: Mapping[str, ClientTasks]
     movements: tuple[Movement, ...] = ()
+    missing: Mapping[TaskId, int] = field(default_factory=dict)
 
     @property
     def is_probing_rebalance_needed(self) -> bool:
@@ -106,16 +109,38 @@ class Assignment:
             waits_for = f"its {kind} to catch up" if is_there else "a free warm-up"
             yield str(m.task), str(m.role), m.runs_on, m.goes_to, waits_for
 
+    def missing_rows(self) -> Iterator[tuple[str, int]]:
+        """Yield the rows of a table: a task, and how many of its standbys are missing."""
+        for task, lacks in sorted(self.missing.items()):
+            yield str(task), lacks
 
-def assignment_of(draft: Draft, movements: Iterable[Movement]) -> Assignment:
-    """Return the assignment that a finished draft stands for."""
+    def told_missing(self, replicas: int) -> Iterator[str]:
+        """Yield sentences about the missing standbys, and what to do about them.
+
+        :param replicas: how many standbys each task shall have, ``num.standby.replicas``.
+        """
+        for lacks in sorted(set(self.missing.values())):
+            names = [str(task) for task, number in sorted(self.missing.items()) if number == lacks]
+            has = "has" if lacks == 1 else "have"
+            yield (
+                f"{lacks} of {replicas} standbys of {listed(names)} {has} no client: a client has no task twice, "
+                "and client tags or racks may keep standbys away. Declare more clients, bring absent ones back, "
+                "or lower num.standby.replicas"
+            )
+
+
+def assignment_of(draft: Draft, movements: Iterable[Movement], missing: Mapping[TaskId, int]) -> Assignment:
+    """Return the assignment that a finished draft stands for.
+
+    :param missing: the standbys that could not be placed, as a standby assignor returns them.
+    """
     clients = {
         client: ClientTasks(
             tuple(sorted(draft.tasks(client, Role.ACTIVE))), tuple(sorted(draft.tasks(client, Role.STANDBY)))
         )
         for client in draft
     }
-    return Assignment(clients, tuple(movements))
+    return Assignment(clients, tuple(movements), missing)
 
 
 def _joined(tasks: Iterable[object]) -> str:

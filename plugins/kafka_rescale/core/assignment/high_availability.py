@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from itertools import cycle
 
 from kafka_rescale.core.assignment.assignment import Assignment, assignment_of
@@ -37,9 +37,10 @@ def assign(
     _check(clients)
     draft = Draft(clients)
     _assign_active(draft, tasks.stateful)
+    missing: Mapping[TaskId, int] = {}
     if configs.num_standby_replicas:
         standbys = standby_assignor or standby_task_assignor(configs)
-        standbys.assign(draft, tasks.stateful, configs)
+        missing = standbys.assign(draft, tasks.stateful, configs)
         balance(
             draft,
             Role.STANDBY,
@@ -50,7 +51,7 @@ def assign(
     moved = movements.move_active()
     moved += movements.move_standby(moved)
     _assign_stateless(draft, tasks.stateless)
-    return assignment_of(draft, moved)
+    return assignment_of(draft, moved, missing)
 
 
 def _assign_active(draft: Draft, stateful: Collection[TaskId]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from kafka_rescale.core.assignment.assignment import Assignment, Movement
 from kafka_rescale.core.assignment.tasks import Role, TaskId
+from kafka_rescale.core.values import listed
 
 COLUMN, GAP, ROW, TOP, EDGE = 120, 60, 26, 40, 10
+NAMED = 3
+"""How many tasks that lack a standby the picture names. A picture of two clients has no room for more."""
 LOOKS = {
     "active": 'fill="#2e7d32" stroke="#2e7d32"',
     "standby": 'fill="#eceff1" stroke="#78909c"',
@@ -30,6 +33,8 @@ def svg(assignment: Assignment) -> str:
     columns = {client: EDGE + number * (COLUMN + GAP) for number, client in enumerate(assignment.clients)}
     rows = max((len(has.all) for has in assignment.clients.values()), default=0)
     width, height = 2 * EDGE + len(columns) * (COLUMN + GAP) - GAP, TOP + (rows + 2) * ROW
+    lacking = [task for task, _ in assignment.missing_rows()]
+    height += ROW if lacking else 0
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         'font-family="sans-serif" font-size="13">',
@@ -40,9 +45,16 @@ def svg(assignment: Assignment) -> str:
         *(f'<text x="{x}" y="{TOP - 14}" font-weight="bold">{escape(c)}</text>' for c, x in columns.items()),
         *(_box(assignment, place, columns, row) for place, row in places.items()),
         *(_arrow(move, columns, places) for move in assignment.to_come()),
+        *_lacking(lacking, height),
         "</svg>\n",
     ]
     return "\n".join(parts)
+
+
+def _lacking(tasks: Sequence[str], height: int) -> Iterator[str]:
+    if tasks:
+        text = f"no client for a standby: {listed(tasks, NAMED)}"
+        yield f'<text x="{EDGE}" y="{height - ROW - 11}" fill="#ef6c00">{text}</text>'
 
 
 def _legend(height: int) -> Iterator[str]:

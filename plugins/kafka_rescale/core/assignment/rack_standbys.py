@@ -7,7 +7,7 @@ places the standbys by that rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
@@ -16,11 +16,12 @@ from kafka_rescale.core.assignment.draft import Draft, LeastLoaded
 from kafka_rescale.core.assignment.tasks import Client, Role, TaskId
 from kafka_rescale.core.callables import named
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.values import listed
 
 SETTING = "rack.standby.task.assignor"
 EXPECTED = (
     "a class that takes no arguments and has a method assign_standby_task_to_racks(source_tasks, client_rack_ids) "
-    "that returns sets of tasks by rack"
+    "that returns sets of tasks by rack: keys of source_tasks, and racks of client_rack_ids"
 )
 
 
@@ -58,17 +59,27 @@ class RackStandbys:
     """Places standbys where a :class:`RackStandbyTaskAssignor` allows them, on the least loaded clients.
 
     :param racks: rack by client id.
+    :param declared: further racks that the assignor may name, because clients that are absent now belong to them.
     """
 
-    def __init__(self, racks: Mapping[str, str], assignor: RackStandbyTaskAssignor | None = None) -> None:
-        self._racks = racks
+    def __init__(
+        self,
+        racks: Mapping[str, str],
+        assignor: RackStandbyTaskAssignor | None = None,
+        declared: Collection[str] = (),
+    ) -> None:
+        self._racks, self._declared = racks, declared
         self._assignor = assignor or DefaultRackStandbyTaskAssignor()
 
     def assign(self, draft: Draft, stateful: Iterable[TaskId], configs: AssignmentConfigs) -> Mapping[TaskId, int]:
-        """Place the standbys. If no allowed rack has room for a standby, leave the standby out."""
+        """Place the standbys. If no allowed rack has room for a standby, leave the standby out.
+
+        :raises InvalidInput: the user's class has failed, or its answer has unknown tasks or racks.
+        """
         source = {task: self._racks[client] for client in draft for task in draft.tasks(client, Role.ACTIVE)}
         source = {task: source[task] for task in sorted(stateful) if task in source}
-        allowed = _allowed(self._assignor, source, frozenset(self._racks[c] for c in draft))
+        racks_now = frozenset(self._racks[c] for c in draft)
+        allowed = _allowed(self._assignor, source, racks_now, racks_now.union(self._declared))
         clients = LeastLoaded(draft, draft.load)
         missing = {}
         for task in source:
@@ -104,17 +115,34 @@ def rack_standby_task_assignor(name: str) -> RackStandbyTaskAssignor:
 
 
 def _allowed(
-    assignor: RackStandbyTaskAssignor, source: Mapping[TaskId, str], racks: AbstractSet[str]
+    assignor: RackStandbyTaskAssignor,
+    source: Mapping[TaskId, str],
+    racks: AbstractSet[str],
+    known: AbstractSet[str],
 ) -> dict[str, AbstractSet[TaskId]]:
     """Return the answer of the user's class, as sets.
 
+    :param known: the racks that the answer may have.
     :raises InvalidInput: the class has failed, or has returned something else.
     """
+    name = type(assignor).__name__
     try:
-        found = assignor.assign_standby_task_to_racks(source, racks)
-        return {rack: set(tasks) for rack, tasks in found.items()}
+        answer = assignor.assign_standby_task_to_racks(source, racks)
+        allowed: dict[str, AbstractSet[TaskId]] = {rack: set(tasks) for rack, tasks in answer.items()}
     except Exception as error:
-        raise _invalid(type(assignor).__name__, f"{type(error).__name__}: {error}") from error
+        raise _invalid(name, f"{type(error).__name__}: {error}") from error
+    for rack, tasks in allowed.items():
+        if rack not in known:
+            raise _invalid(name, f"the rack {rack!r}, which no client has")
+        # An unknown task would only be a standby that is missing: "0_1" is no TaskId, and equals none.
+        if unknown := sorted(_shown(task) for task in tasks - source.keys()):
+            found = f"for rack {rack!r} the tasks {listed(unknown)}, which are no keys of source_tasks"
+            raise _invalid(name, found)
+    return allowed
+
+
+def _shown(task: object) -> str:
+    return str(task) if isinstance(task, TaskId) else repr(task)
 
 
 def _invalid(name: str, found: str) -> InvalidInput:

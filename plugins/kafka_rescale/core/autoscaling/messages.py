@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.application.streams import Application, Mode
 from kafka_rescale.core.autoscaling.parallelism import Observed
 from kafka_rescale.core.errors import Refused
 
@@ -14,15 +14,28 @@ def described(observed: Observed) -> str:
 
 
 def switched_off(application: Application, observed: Observed) -> Refused:
-    """Return the error of an application that has to grow and that isn't scaled automatically."""
+    """Return the error of an application that has to grow and that isn't scaled automatically.
+
+    Kafka Streams logs this error and shuts down, if the feature is off (KIP-878). An expansion in place refuses
+    inputs that have grown, so in this mode the remedy is the other mode.
+    """
     name = application.application_id
     target = observed.target or max(m.expected for m in observed.too_few)
+    way_on = (
+        f"Trigger expand_{name} with target {target}, or declare `partition.autoscaling.enabled: true` "
+        "to have that done."
+    )
+    if application.mode is Mode.IN_PLACE:
+        way_on = (
+            f"Mode {application.mode} refuses inputs that were grown by hand. Declare `mode: blue_green`, and "
+            f"trigger expand_{name} with target {target}: preflight says if that needs another policy of the "
+            "input. In place, let the expansion itself grow the inputs."
+        )
     return Refused(
         f"application {observed.running} (INCOMPLETE_SOURCE_TOPIC_METADATA)",
         found=described(observed),
         expected="internal topics that follow from the inputs: Kafka Streams shuts down at its next rebalance",
-        remedy=f"Trigger expand_{name} with target {target}, or declare `partition.autoscaling.enabled: true` "
-        "to have that done. This is said once.",
+        remedy=f"{way_on} This is said once.",
     )
 
 

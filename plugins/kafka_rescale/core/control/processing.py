@@ -134,6 +134,7 @@ class Processing(Value):
         there are such tasks, a second rebalance follows.
     :param adjusted_by: the latest runs whose changes have been made. They are made once, however often a run's
         ``assign`` is cleared.
+    :param missing: number of standbys that no client may have, by the id of the task that lacks them.
     """
 
     run: str = ""
@@ -143,6 +144,7 @@ class Processing(Value):
     movements: tuple[MovementRecord, ...] = ()
     revoked: tuple[str, ...] = ()
     adjusted_by: tuple[str, ...] = ()
+    missing: dict[str, int] = Field(default_factory=dict, exclude_if=lambda of: not of)
 
     @property
     def threads(self) -> tuple[ThreadRecord, ...]:
@@ -163,10 +165,11 @@ class Processing(Value):
 
     @property
     def assignment(self) -> Assignment:
-        """Which client has which tasks, and which movements are still to come."""
+        """Which client has which tasks, which movements are still to come, and which standbys are missing."""
         return Assignment(
             {c.client_id: ClientTasks(c.active, tuple(map(TaskId.parse, c.standbys))) for c in self.clients},
             tuple(Movement(**{**m.model_dump(), "task": TaskId.parse(m.task)}) for m in self.movements),
+            {TaskId.parse(task): lacks for task, lacks in self.missing.items()},
         )
 
     def client(self, client_id: str) -> ClientRecord | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from kafka_rescale.core.assignment.thread_states import State
 from kafka_rescale.core.control.processing import ClientRecord, Processing
 from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.processing.rebalance import CAN_JOIN
 
 ADD_STREAM_THREAD = "add_stream_thread"
 REMOVE_STREAM_THREAD = "remove_stream_thread"
@@ -60,31 +62,78 @@ def still_asked(processing: Processing | None, run: str, asked: Adjustments) -> 
     return NOTHING_ASKED if processing is not None and run in processing.adjusted_by else asked
 
 
-def adjusted(processing: Processing, run: str, asked: Adjustments) -> Processing:
+@dataclass(frozen=True)
+class Adjusted:
+    """The clients after the changes of a run, before the rebalance.
+
+    :param asked: the changes. If an earlier attempt at the run has made them, none are left.
+    :param added: the added stream thread. None if there is none, because the client's state allowed no new thread.
+    :param removed: the stream thread that was asked to end. None if the client had none to lose.
+    """
+
+    processing: Processing
+    asked: Adjustments = NOTHING_ASKED
+    added: str | None = None
+    removed: str | None = None
+
+    def told(self, after: Processing) -> Iterator[str]:
+        """Yield what has become of the threads, for the person who has asked (KIP-663, ``addStreamThread``).
+
+        :param after: the record after the rebalance. A client that it has started anew has lost the added thread.
+        """
+        if (client := self.asked.add_to) is not None:
+            stays = self.added in {thread.name for thread in after.threads}
+            yield (
+                f"added {self.added}" if stays else f"no thread added: {self._why_not(client, self.added, after)}"
+            )
+        if (client := self.asked.remove_from) is not None:
+            why = self._why_not(client, self.removed, after)
+            yield f"removed {self.removed}" if self.removed else f"no thread removed: {why}"
+
+    def _why_not(self, client_id: str, changed: str | None, after: Processing) -> str:
+        client = self.processing.the_client(client_id)
+        absent = next((each.absent for each in after.clients if each.client_id == client_id and each.absent), "")
+        if absent:
+            return f"{client_id} is absent ({absent})"
+        if changed is not None or client.state is State.CREATED:
+            return f"{client_id} starts with this run, with as many threads as the file gives it"
+        if client.state.is_running_or_rebalancing:
+            return f"{client_id} has no thread"
+        return f"{client_id} is {client.state} (see start-client)"
+
+
+def adjusted(processing: Processing, run: str, asked: Adjustments, declared: Collection[str] = ()) -> Adjusted:
     """Return the clients after the changes of a run. If an attempt at the run has made them, change nothing.
 
     The next rebalance begins with the result.
 
+    :param declared: ids of the clients of the application file. The record may not know some of them yet.
     :raises InvalidInput: there is no such client.
     :raises Refused: no client would be left.
     """
     asked = still_asked(processing, run, asked)
     if asked == NOTHING_ASKED:
-        return processing
-    done = (*processing.adjusted_by, run)[-REMEMBERED:]
-    return _adjusted(processing, asked).model_copy(update={"adjusted_by": done})
-
-
-def _adjusted(processing: Processing, asked: Adjustments) -> Processing:
+        return Adjusted(processing)
+    processing, added, removed = with_declared(processing, declared), None, None
     if asked.start is not None:
         processing = clients_started(processing, {processing.the_client(asked.start).client_id})
     if asked.remove is not None:
         processing = clients_removed(processing, {processing.the_client(asked.remove).client_id})
     if asked.add_to is not None:
-        processing = thread_added(processing, asked.add_to)[0]
+        processing, added = thread_added(processing, asked.add_to)
     if asked.remove_from is not None:
-        processing = thread_removed(processing, asked.remove_from)[0]
-    return processing
+        processing, removed = thread_removed(processing, asked.remove_from)
+    done = (*processing.adjusted_by, run)[-REMEMBERED:]
+    return Adjusted(processing.model_copy(update={"adjusted_by": done}), asked, added, removed)
+
+
+def with_declared(processing: Processing, declared: Collection[str]) -> Processing:
+    """Return the record with the clients of the file that have not taken part in a run yet.
+
+    :param declared: ids of the clients of the file.
+    """
+    new = (ClientRecord(client_id=each) for each in declared if processing.client(each) is None)
+    return processing.model_copy(update={"clients": (*processing.clients, *new)})
 
 
 def thread_added(processing: Processing, client_id: str | None) -> tuple[Processing, str | None]:
@@ -110,11 +159,11 @@ def thread_removed(processing: Processing, client_id: str | None) -> tuple[Proce
 
 
 def clients_removed(processing: Processing, ids: Collection[str]) -> Processing:
-    """Shut clients down. Clients that have already ended stay as they are.
+    """Shut clients down, also those that would start with the next run. Clients that have ended stay as they are.
 
     :raises Refused: no client would be left.
     """
-    going_on = {c.client_id for c in processing.clients if c.state.is_running_or_rebalancing}
+    going_on = {c.client_id for c in processing.clients if c.state in CAN_JOIN and not c.absent}
     ended = going_on & set(ids)
     if ended and ended == going_on:
         raise Refused(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kafka_rescale.core.assignment.stream_threads import Decision, StreamsClient, client_of
-from kafka_rescale.core.assignment.thread_states import ThreadState
+from kafka_rescale.core.assignment.thread_states import State, ThreadState
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.processing import ClientRecord, Processing, ThreadRecord
 from kafka_rescale.core.errors import RescaleError
@@ -37,7 +37,17 @@ def thread_died(processing: Processing, name: str, decision: Decision) -> Proces
     if decision is not Decision.SHUTDOWN_APPLICATION:
         return after
     others = (other for other in processing.clients if other.client_id != record.client_id)
-    return after.with_clients(*(other.with_client(other.client.close_to_error()) for other in others))
+    return after.with_clients(*map(_shut_down, others))
+
+
+def _shut_down(client: ClientRecord) -> ClientRecord:
+    """Return the record of another client after the application was shut down (``SHUTDOWN_APPLICATION``)."""
+    if client.state is State.CREATED:
+        # Kafka Streams has no way from CREATED to ERROR, because a process that has not started receives no
+        # request to shut down. But an absent client, or one that a person has just started, is of this
+        # application: in the next run it would process everything alone.
+        return client.model_copy(update={"state": State.ERROR})
+    return client.with_client(client.client.close_to_error())
 
 
 def has_lost_its_spark(

@@ -93,6 +93,7 @@ class Rebalance:
             movements=tuple(movements),
             revoked=tuple(sorted({str(task) for tasks in step.revoke.values() for task in tasks})),
             adjusted_by=before.adjusted_by,
+            missing={str(task): lacks for task, lacks in sorted(target.missing.items())},
         )
 
     def _target(self, records: Mapping[str, ClientRecord]) -> Assignment:
@@ -106,13 +107,16 @@ class Rebalance:
             return Assignment({})
         standbys = None
         if self.rack_assignor is not None:
-            standbys = RackStandbys({client.id: client.tags[RACK] for client in clients}, self.rack_assignor)
+            racks = {client.id: client.tags[RACK] for client in clients}
+            # The user's rule may name racks of the file whose clients are all absent now.
+            declared = {member.tags[RACK] for member in self.members if RACK in member.tags}
+            standbys = RackStandbys(racks, self.rack_assignor, declared)
         assignment = assign(self.tasks, clients, self.configs, standbys)
         require_valid(assignment, self.tasks, [client.id for client in clients])
         return assignment
 
 
-_CAN_JOIN = frozenset({State.CREATED, State.REBALANCING, State.RUNNING})
+CAN_JOIN = frozenset({State.CREATED, State.REBALANCING, State.RUNNING})
 """Clients in other states have ended. They take part again only after a user has started them again."""
 
 
@@ -123,12 +127,12 @@ def _is_member(record: ClientRecord) -> bool:
 def _joined(before: ClientRecord | None, member: Member) -> ClientRecord:
     """Return the record of a client at the start of a rebalance."""
     known = before or ClientRecord(client_id=member.client_id)
-    if member.absent and known.state in _CAN_JOIN:
+    if member.absent and known.state in CAN_JOIN:
         # An absent client keeps its state_dir in the record. This identifies the client when it comes back.
         gone = {"state": State.CREATED, "threads": (), "standbys": (), "absent": member.absent}
         return known.model_copy(update=gone)
     client, threads = known.client, known.num_stream_threads
-    if known.state is State.CREATED or (known.state in _CAN_JOIN and threads != member.num_stream_threads):
+    if known.state is State.CREATED or (known.state in CAN_JOIN and threads != member.num_stream_threads):
         threads = member.num_stream_threads
         client = StreamsClient(member.client_id).start(threads)
     said = {"state_dir": member.state_dir, "tags": dict(member.tags), "absent": "", "num_stream_threads": threads}

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.pipeline.named import pipeline_named
+from kafka_rescale.core.processing.request import KeepWarmRequest
+from kafka_rescale.core.processing.run_end import SILENT_SECONDS
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.client.waiting import now_ms, within
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.processing.changelogs import known_state
 from kafka_rescale.spark.processing.standby_task import works_due
 
 log = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 1.0
+"""Time between two looks for a sign of life. A job at work gives one every few seconds (``Job.run_beside``)."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +37,17 @@ class Probe:
     reason: str
 
 
-def due_clients(application: PipelineApplication, connection: KafkaConnection) -> list[str]:
-    """Return the clients whose standbys and warm-ups have records to read.
+def due_clients(
+    application: PipelineApplication, connection: KafkaConnection, silent_seconds: float = SILENT_SECONDS
+) -> list[str]:
+    """Return the clients whose standbys and warm-ups have records to read, and for which no job is at work.
 
     A client whose ``state.dir`` can't be reached is left out: the next rebalance finds it absent.
+
+    :param silent_seconds: a job that gives no sign of life for so long counts as killed.
     """
-    processing = ControlTopic(connection, application.application_id).read().processing
+    control = ControlTopic(connection, application.application_id)
+    processing = control.read().processing
     if processing is None:
         return []
     as_of_ms, pipeline = now_ms(), pipeline_named(application.pipeline)
@@ -50,7 +62,27 @@ def due_clients(application: PipelineApplication, connection: KafkaConnection) -
             log.warning("client %s: %s", client.client_id, error)
             continue
         found += [client.client_id] if works else []
-    return found
+    at_work = _at_work(control, found, silent_seconds)
+    if at_work:
+        log.info("left out, as their jobs are at work: %s", ", ".join(sorted(at_work)))
+    return [client for client in found if client not in at_work]
+
+
+def _at_work(control: ControlTopic, clients: Collection[str], silent_seconds: float) -> set[str]:
+    """Return the clients whose jobs give a sign of life while this looks.
+
+    The times in a result are those of its driver. This measures with its own clock only, because clocks of two
+    machines are never compared.
+    """
+    jobs = {client: f"{KeepWarmRequest.job}/{client}" for client in clients}
+    before, left = control.read().results, within(silent_seconds)
+    running = {client for client, job in jobs.items() if job in before and before[job].state == "running"}
+    at_work = set[str]()
+    while running - at_work and left() > 0:
+        time.sleep(PAUSE_SECONDS)
+        now = control.read().results
+        at_work |= {client for client in running if now.get(jobs[client]) != before[jobs[client]]}
+    return at_work
 
 
 def probe(application: PipelineApplication, connection: KafkaConnection) -> Probe:

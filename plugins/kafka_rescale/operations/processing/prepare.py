@@ -14,10 +14,12 @@ from kafka_rescale.core.errors import Outage, TimedOut
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.adjustments import (
     NOTHING_ASKED,
+    Adjusted,
     Adjustments,
     adjusted,
     still_asked,
     thread_removed,
+    with_declared,
 )
 from kafka_rescale.core.processing.autoscaling import NOT_LOOKED, Scaling
 from kafka_rescale.core.processing.backfill import Backfill
@@ -41,6 +43,8 @@ from kafka_rescale.operations.processing.stream_threads import LONGEST_PAUSE_SEC
 from kafka_rescale.spark.processing.task_work import RENEW_MS, transactional_id
 from kafka_rescale.spark.processing.work import works_of
 
+MADE_BEFORE = "the changes of this run were made by an earlier attempt"
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -50,6 +54,7 @@ class Prepared:
     :param revoked: tasks that were taken from a client that may still have been processing them.
     :param expansions: messages about processors that were asked for.
     :param scaled: what a growth of inputs asks for.
+    :param adjustments: messages about the threads that were asked for.
     """
 
     processing: Processing
@@ -57,12 +62,14 @@ class Prepared:
     revoked: tuple[str, ...] = ()
     expansions: tuple[str, ...] = ()
     scaled: Scaling = NOT_LOOKED
+    adjustments: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         made = (f"created {', '.join(self.created)}",) if self.created else ()
         taken = (f"revoked {', '.join(self.revoked)}",) if self.revoked else ()
         threads = (f"{t.name}: {', '.join(t.tasks) or 'no task'}" for t in self.processing.threads)
-        return "; ".join((*made, *self.scaled.messages, *self.expansions, *taken, *threads))
+        said = (*self.adjustments, *self.scaled.messages, *self.expansions)
+        return "; ".join((*made, *said, *taken, *threads))
 
 
 def prepare(
@@ -95,7 +102,8 @@ def prepare(
     # Import both now, as long as no task has begun.
     exception_handler(application.uncaught_exception_handler)
     _rack_assignor(application)
-    asked = still_asked(control.read().processing, run, asked)
+    wanted, asked = asked, still_asked(control.read().processing, run, asked)
+    adjustments: tuple[str, ...] = (MADE_BEFORE,) if asked != wanted else ()
     if asked.processors is not None:
         require_live(application, asked.processors, backfill)
         expand_processors(application, connection, asked.processors)
@@ -109,7 +117,8 @@ def prepare(
     expansions = Expansions(processors)
     if before is None or before.run != run:
         if before is not None and asked.remove_from is not None:
-            _wait_for_end(control, thread_removed(before, asked.remove_from)[1], asked.timeout_seconds)
+            leaving = thread_removed(with_declared(before, _declared(application)), asked.remove_from)[1]
+            _wait_for_end(control, leaving, asked.timeout_seconds)
         expansions = hand_over(application, pipeline, connection, processors, run)
     known = known_state(
         ClusterAdmin(connection), application.application_id, pipeline, expansions.processors.tasks
@@ -119,11 +128,12 @@ def prepare(
     while True:
         for task in to_fence:
             fence(connection, transactional_id(application.application_id, task))
-        processing = _rebalance(application, control, known, expansions, run, asked)
+        processing, told = _rebalance(application, control, known, expansions, run, asked)
+        adjustments += told
         to_fence = processing.revoked
         if not to_fence:
             note_stable(application, pipeline, connection)
-            return Prepared(processing, created, revoked, expansions.messages, scaled)
+            return Prepared(processing, created, revoked, expansions.messages, scaled, adjustments)
         revoked += to_fence
 
 
@@ -134,15 +144,21 @@ def _rebalance(
     expansions: Expansions,
     run: str,
     asked: Adjustments,
-) -> Processing:
-    """Assign the tasks, unless this run has its assignment. Record the processors that have switched with it."""
+) -> tuple[Processing, tuple[str, ...]]:
+    """Assign the tasks, unless this run has its assignment. Record the processors that have switched with it.
+
+    :returns: the record, and messages about the threads that were asked for.
+    """
+    done = Adjusted(Processing())
 
     def assigned(state: ControlState) -> Mapping[str, Value]:
+        nonlocal done
         before, at_ms = state.processing, now_ms()
         if before is not None and before.run == run and before.tasks == known.counts and not before.revoked:
             return {}
         if asked != NOTHING_ASKED and (before is None or before.run != run):
-            before = adjusted(before or Processing(), run, asked)
+            done = adjusted(before or Processing(), run, asked, _declared(application))
+            before = done.processing
         members = members_of(application, before, known, at_ms)
         rack_assignor = _rack_assignor(application)
         rebalance = Rebalance(run, at_ms, known.tasks, members, application.assignment_configs, rack_assignor)
@@ -155,7 +171,11 @@ def _rebalance(
 
     processing = control.update(assigned).processing
     assert processing is not None
-    return processing
+    return processing, tuple(done.told(processing))
+
+
+def _declared(application: PipelineApplication) -> list[str]:
+    return [client.client_id for client in application.members]
 
 
 def _rack_assignor(application: PipelineApplication) -> RackStandbyTaskAssignor | None:

@@ -173,17 +173,23 @@ class Job:
         seconds = round(time.monotonic() - began, 3)
         self.control.put_result(self._result("done", records=records, seconds=seconds, **fields), changes)
 
-    def on_partitions(self, items: Sequence[Any], action: Callable[[Iterator[Any]], Iterable[T]]) -> list[T]:
+    def on_partitions(
+        self,
+        items: Sequence[Any],
+        action: Callable[[Iterator[Any]], Iterable[T]],
+        beat: Callable[[], None] = lambda: None,
+    ) -> list[T]:
         """Run an action on each item, one Spark partition each, and return what they yield.
 
         Without items, Spark is not started.
 
+        :param beat: called every few seconds beside the action, as in ``run_beside``.
         :raises RescaleError: the error that a task raised.
         """
         if not items:
             return []
         elements = self.spark().sparkContext.parallelize(items, len(items))
-        done: list[T] | None = self.run_beside(lambda: elements.mapPartitions(action).collect(), lambda: None)
+        done: list[T] | None = self.run_beside(lambda: elements.mapPartitions(action).collect(), beat)
         return done or []
 
     def run_reported(self, action: Callable[[], T], progress: Progress) -> T:
