@@ -14,7 +14,13 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_rescale.core.application.config_files import refuse_difference
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.kafka.client.client_settings import OWNED_KEYS, java_settings, kafka_python_settings
+from kafka_rescale.kafka.client.client_settings import (
+    OWNED_KEYS,
+    UNNAMED,
+    java_settings,
+    kafka_python_settings,
+    refuse_other_names,
+)
 from kafka_rescale.kafka.client.failures import ConnectionTrouble
 from kafka_rescale.kafka.client.settings_files import (
     CONFIG_FILE_VARIABLE,
@@ -37,7 +43,6 @@ from kafka_rescale.kafka.client.waiting import poll_until
 
 CHECK_SECONDS = 8.0
 
-_UNNAMED = "Kafka connection"
 _SHOWN = ("bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.mechanisms")
 RESILIENT: Mapping[str, str | int] = {
     # With librdkafka 2.16's default, "rebootstrap", a producer whose only broker restarts never finds its
@@ -66,7 +71,8 @@ class KafkaConnection:
     """How to reach a cluster. A connection can be pickled, and it never shows a secret when printed.
 
     :param config: librdkafka keys, verbatim from the extra of an Airflow ``kafka`` connection.
-    :raises InvalidInput: ``bootstrap.servers`` is missing, or a value is neither a text, a number nor a boolean.
+    :raises InvalidInput: ``bootstrap.servers`` is missing, a value is neither a text, a number nor a boolean, or a
+        setting is not known to be safe for each client.
     """
 
     config: Mapping[str, str] = field(hash=False)
@@ -75,11 +81,12 @@ class KafkaConnection:
         object.__setattr__(self, "config", {key: _text(key, value) for key, value in self.config.items()})
         if not self.config.get("bootstrap.servers", "").strip():
             raise InvalidInput(
-                _UNNAMED,
+                UNNAMED,
                 found="no bootstrap.servers",
                 expected='librdkafka settings such as {"bootstrap.servers": "host:9092"}',
                 remedy=f"Set them as the extra of the Airflow connection. {ENVIRONMENT_REMEDY}",
             )
+        refuse_other_names(self.config)
 
     @classmethod
     def read(cls, settings: Mapping[str, Any], origin: str) -> KafkaConnection:
@@ -92,7 +99,7 @@ class KafkaConnection:
         try:
             connection = cls(settings)
         except InvalidInput as error:
-            what = error.what.replace(_UNNAMED, origin, 1)
+            what = error.what.replace(UNNAMED, origin, 1)
             raise InvalidInput.of(error.complaint.about(what)) from None
         require_files(connection.config, origin)
         return connection
@@ -161,14 +168,14 @@ class KafkaConnection:
     def java(self) -> dict[str, str]:
         """Return the settings for Java clients, so also for Spark's connector (which wants the prefix ``kafka.``).
 
-        :raises InvalidInput: Java clients have no counterpart of a setting.
+        :raises InvalidInput: Java clients have no counterpart of a setting's value.
         """
         return java_settings(self.config)
 
     def kafka_python(self) -> dict[str, Any]:
         """Return the settings for kafka-python's clients.
 
-        :raises InvalidInput: kafka-python has no counterpart of a setting that matters for security.
+        :raises InvalidInput: kafka-python has no counterpart of a value that matters for security.
         """
         return kafka_python_settings(self.config)
 
@@ -221,7 +228,7 @@ def _text(key: str, value: object) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     raise InvalidInput(
-        f"{_UNNAMED}, setting {key!r}",
+        f"{UNNAMED}, setting {key!r}",
         found=f"a {type(value).__name__}",
         expected="a text or a number; for a callback, the name of a function",
         remedy="Remove it, or write it as text: `oauth_cb` as module.function.",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_rescale.core.errors import InvalidInput, Unreadable
-from kafka_rescale.kafka.client.client_settings import CONNECTION_KEYS, refuse_names_of_others
+from kafka_rescale.kafka.client.client_settings import CONNECTION_KEYS
 
 CONFIG_FILE_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG_FILE"
 CONFIG_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG"
@@ -65,15 +65,10 @@ def of_word(word: str) -> dict[str, Any]:
 def require_files(config: Mapping[str, str], origin: str) -> None:
     """Refuse settings that name files which can't be read here. Clients would report them late, or not at all.
 
-    Settings of other clients are refused first. Other settings that can't be used here are refused only when a
-    client is made. Their files are not looked at, so these files don't have to be mounted.
-
     :param config: librdkafka settings; those named ``*.location`` are paths.
     :param origin: where they were found, for the message.
     :raises Unreadable: the system can't read a file, at the moment or at all.
-    :raises InvalidInput: there are settings of other clients.
     """
-    refuse_names_of_others(config, origin)
     for key, path in config.items():
         if key not in CONNECTION_KEYS or not key.endswith(".location") or not path:
             continue
