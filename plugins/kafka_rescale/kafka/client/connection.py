@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from kafka_rescale.kafka.client.client_settings import (
     refuse_other_names,
 )
 from kafka_rescale.kafka.client.failures import ConnectionTrouble
+from kafka_rescale.kafka.client.library_logs import LIBRDKAFKA_LOG
 from kafka_rescale.kafka.client.settings_files import (
     CONFIG_FILE_VARIABLE,
     CONFIG_VARIABLE,
@@ -63,7 +63,6 @@ RESILIENT: Mapping[str, str | int] = {
     # The default is 60 s. A client waits for the answer of a frozen broker for this time.
     "socket.timeout.ms": 10_000,
 }
-_librdkafka_log = logging.getLogger("kafka_rescale.librdkafka")
 
 
 @dataclass(frozen=True, repr=False)
@@ -163,7 +162,7 @@ class KafkaConnection:
             tokens = signed_tokens(self.config)
             tokens.token()  # within a client a failure would only show as a timeout
             shared[CALLBACK] = tokens
-        return {**RESILIENT, **shared, "logger": _librdkafka_log, **overrides}
+        return {**RESILIENT, **shared, "logger": LIBRDKAFKA_LOG, **overrides}
 
     def java(self) -> dict[str, str]:
         """Return the settings for Java clients, so also for Spark's connector (which wants the prefix ``kafka.``).
