@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.log import mask_secret
 
 from kafka_rescale.airflow.spark.connection import deploy_mode_of, require_spark_master
-from kafka_rescale.core.application.config_files import KafkaOfJob, identity_of, refuse_difference
+from kafka_rescale.core.application.config_files import KafkaOfJob, refuse_difference, refuse_other_secrets
 from kafka_rescale.core.errors import InvalidInput, Outage
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def kafka_environment(
         CONFIG_VARIABLE,
         EXPECTED_VARIABLE,
         as_word,
+        identity_here,
     )
 
     mode = mode or deploy_mode_of(conn_id)
@@ -59,7 +60,7 @@ def kafka_environment(
         return {CONFIG_VARIABLE: text, CONFIG_FILE_VARIABLE: ""}
     _check_file(file, of_job, connection, mode)
     # The job compares its file with this value, because the file may not be readable here.
-    return {CONFIG_FILE_VARIABLE: file, EXPECTED_VARIABLE: as_word(identity_of(connection.config))}
+    return {CONFIG_FILE_VARIABLE: file, EXPECTED_VARIABLE: as_word(identity_here(connection.config))}
 
 
 def require_kafka_for_spark(
@@ -114,9 +115,11 @@ def _is_private(master: str) -> bool:
 
 def _check_file(file: str, of_job: KafkaOfJob, connection: KafkaConnection, mode: str) -> None:
     """Compare a file with the connection. In cluster mode this is skipped if the file is not on this machine."""
-    from kafka_rescale.kafka.client.settings_files import settings_in
+    from kafka_rescale.kafka.client.settings_files import identity_here, settings_in
 
     if mode == "cluster" and not Path(file).exists():
         return
     what = f"Kafka settings for Spark jobs, {file}"
-    refuse_difference(what, settings_in(file, what), connection.config, of_job.connection, with_secrets=True)
+    settings = settings_in(file, what)
+    refuse_difference(what, identity_here(settings), identity_here(connection.config), of_job.connection)
+    refuse_other_secrets(what, settings, connection.config, of_job.connection)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -27,10 +26,12 @@ from kafka_rescale.kafka.client.settings_files import (
     CONFIG_VARIABLE,
     ENVIRONMENT_REMEDY,
     EXPECTED_VARIABLE,
+    identity_here,
     json_settings,
     of_word,
     require_files,
     settings_in,
+    subject_of,
 )
 from kafka_rescale.kafka.client.signed_token import (
     CALLBACK,
@@ -120,7 +121,7 @@ class KafkaConnection:
         settings = settings_in(file, what)
         if expected := os.environ.get(EXPECTED_VARIABLE):
             wanted = of_word(expected)
-            refuse_difference(what, settings, wanted, "the task's Airflow connection", with_secrets=False)
+            refuse_difference(what, identity_here(settings), wanted, "the task's Airflow connection")
         return cls.read(settings, what)
 
     @property
@@ -138,7 +139,11 @@ class KafkaConnection:
         if client:
             return f"User:<sub of the tokens of {client}>"
         certificate = self.config.get("ssl.certificate.location", "")
-        return f"User:{_subject(certificate)}" if certificate else "User:<principal of the connection>"
+        return (
+            f"User:{subject_of(certificate) or f'<subject of {certificate}>'}"
+            if certificate
+            else "User:<principal of the connection>"
+        )
 
     @property
     def compression(self) -> str:
@@ -209,16 +214,6 @@ class KafkaConnection:
     def __repr__(self) -> str:
         shown = ", ".join(f"{key}={self.config[key]!r}" for key in _SHOWN if key in self.config)
         return f"KafkaConnection({shown}, {len(self.config)} settings)"
-
-
-def _subject(certificate: str) -> str:
-    """Return the subject of the first certificate in a file, as brokers without mapping rules write it."""
-    try:
-        from cryptography.x509 import load_pem_x509_certificates
-
-        return load_pem_x509_certificates(Path(certificate).read_bytes())[0].subject.rfc4514_string()
-    except (ImportError, OSError, ValueError):
-        return f"<subject of {certificate}>"
 
 
 def _text(key: str, value: object) -> str:

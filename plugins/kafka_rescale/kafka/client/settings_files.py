@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kafka_rescale.core.application.config_files import CERTIFICATE, identity_of
 from kafka_rescale.core.errors import InvalidInput, Unreadable
 from kafka_rescale.kafka.client.client_settings import CONNECTION_KEYS
 
@@ -60,6 +61,26 @@ def as_word(settings: Mapping[str, str]) -> str:
 def of_word(word: str) -> dict[str, Any]:
     """Return the settings that ``as_word`` has made a word of."""
     return dict(json.loads(urlsafe_b64decode(word)))
+
+
+def identity_here(settings: Mapping[str, object]) -> dict[str, str]:
+    """Return what identifies cluster and principal in settings, with the certificate that can be read here."""
+    certificate = str(settings.get(CERTIFICATE, ""))
+    return identity_of(settings, subject_of(certificate) if certificate else "")
+
+
+def subject_of(certificate: str) -> str | None:
+    """Return the subject of the first certificate in a file, as brokers without mapping rules write it.
+
+    :param certificate: path of a PEM file.
+    :returns: None if it can't be read here, or this Python has no package ``cryptography``.
+    """
+    try:
+        from cryptography.x509 import load_pem_x509_certificates
+
+        return load_pem_x509_certificates(Path(certificate).read_bytes())[0].subject.rfc4514_string()
+    except (ImportError, OSError, ValueError):
+        return None
 
 
 def require_files(config: Mapping[str, str], origin: str) -> None:
