@@ -345,3 +345,14 @@ class TestCertificates:
         wanted, found = settings("worker", "a"), settings("driver", "b")
         for compare in compared(monkeypatch, tmp_path, {**wanted, **LOGIN}, {**found, **LOGIN}):
             compare()
+
+
+def test_a_network_that_spark_does_not_encrypt_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    connections, remote = {Role.VERIFY: KafkaConnection(KAFKA)}, {"conn_type": "spark", "host": "spark://m:7077"}
+    encrypted = {"spark_conf": {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}}
+    for connection, changes, hint in [(remote, {}, "spark://m:7077"), (LOCAL, {}, ""), (remote, encrypted, "")]:
+        spark(monkeypatch, connection)
+        application = load_application(write_application(tmp_path, **changes))
+        told = require_kafka_for_spark(application, connections, ["spark_default"])
+        assert (hint in told) if hint else not told

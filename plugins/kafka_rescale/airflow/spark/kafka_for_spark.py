@@ -13,6 +13,7 @@ from airflow.sdk.log import mask_secret
 from kafka_rescale.airflow.spark.connection import deploy_mode_of, require_spark_master
 from kafka_rescale.core.application.config_files import KafkaOfJob, refuse_difference, refuse_other_secrets
 from kafka_rescale.core.errors import InvalidInput, Outage
+from kafka_rescale.spark.jobs.network import hint_of_network
 
 if TYPE_CHECKING:
     from kafka_rescale.core.application.common import ApplicationFile
@@ -67,13 +68,16 @@ def require_kafka_for_spark(
     application: ApplicationFile,
     connections: Mapping[Role, KafkaConnection],
     spark_conn_ids: Iterable[str],
-) -> None:
+) -> str:
     """Check before a run changes anything that its Spark jobs can be submitted later.
+
+    Return a hint for a person if the settings cross the network in the clear; empty if they don't.
 
     :param connections: The Kafka connections of the roles that run Spark jobs.
     :param spark_conn_ids: The Spark connections that may run them.
     :raises InvalidInput: A Spark connection can't be used, or the settings of a role can't reach its jobs.
     """
+    hints = []
     for conn_id in dict.fromkeys(spark_conn_ids):
         try:
             master = require_spark_master(conn_id)
@@ -82,6 +86,8 @@ def require_kafka_for_spark(
             raise InvalidInput.of(missing.complaint) from missing
         for role, connection in connections.items():
             kafka_environment(application.kafka_of_job(role), connection, conn_id, master)
+        hints.append(hint_of_network(master, application.spark_conf))
+    return next(filter(None, hints), "")
 
 
 def _mounted_file(of_job: KafkaOfJob, conn_id: str, master: str, mode: str) -> str | None:
