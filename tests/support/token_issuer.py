@@ -24,6 +24,7 @@ class TokenIssuer:
     """A running issuer.
 
     :param clients: secret per client id. The id is also the ``sub`` of its tokens.
+    :param quotes: how its refusals begin that quote the request's credentials; empty if they quote nothing.
     :param asked: the forms of all requests for tokens so far.
     :param given: all tokens so far.
     :param is_confused: whether it takes every secret for a wrong one, as if what it looks them up in were away.
@@ -32,6 +33,7 @@ class TokenIssuer:
 
     url: str
     clients: Mapping[str, str] = field(repr=False)
+    quotes: str = ""
     asked: list[dict[str, str]] = field(default_factory=list)
     given: list[str] = field(default_factory=list, repr=False)
     is_confused: bool = False
@@ -55,11 +57,11 @@ class TokenIssuer:
 
 
 @contextmanager
-def token_issuer(clients: Mapping[str, str]) -> Iterator[TokenIssuer]:
+def token_issuer(clients: Mapping[str, str], quotes: str = "") -> Iterator[TokenIssuer]:
     """An issuer that runs as long as the block."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     public = {**jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key(), as_dict=True), "kid": KEY_ID, "use": "sig"}
-    issuer = TokenIssuer("", clients)
+    issuer = TokenIssuer("", clients, quotes)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -70,7 +72,8 @@ def token_issuer(clients: Mapping[str, str]) -> Iterator[TokenIssuer]:
             issuer.asked.append({name: values[0] for name, values in form.items()})
             client = self._client()
             if client is None:
-                self._answer(401, {"error": "invalid_client"})
+                quoted = {"error_description": quotes + self.headers["Authorization"]} if quotes else {}
+                self._answer(401, {"error": "invalid_client", **quoted})
                 return
             now = int(time.time())
             claims = {"sub": client, "iat": now, "exp": now + LIFE_SECONDS, "scope": "kafka"}

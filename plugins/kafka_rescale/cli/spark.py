@@ -16,7 +16,7 @@ from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import InvalidInput, Outage
 from kafka_rescale.core.verify.report import Report, is_about, to_be_verified
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE
+from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.spark.jobs.files import connector, job_file
@@ -40,7 +40,7 @@ def run_verify(application: Application, connection: KafkaConnection, master: st
     with TemporaryDirectory(prefix="kafka-rescale-") as directory:
         done = subprocess.run(
             _command(application, master, Path(directory)),
-            env={**os.environ, CONFIG_FILE_VARIABLE: str(_settings_file(connection, Path(directory)))},
+            env={**os.environ, **_settings(connection)},
             capture_output=True,
             text=True,
             check=False,
@@ -64,12 +64,13 @@ def _is_result(report: Mapping[str, object], journal: Journal, began_ms: int) ->
     return journal.is_verified or Report.model_validate(report).as_of_ms >= began_ms
 
 
-def _settings_file(connection: KafkaConnection, directory: Path) -> Path:
-    """Write the settings to a private file: other users can see arguments and Spark properties."""
-    file = directory / "kafka.json"
-    file.touch(mode=0o600)
-    file.write_text(json.dumps(dict(connection.config)))
-    return file
+def _settings(connection: KafkaConnection) -> dict[str, str]:
+    """Return the environment that gives the settings to the driver, which is a child of this process.
+
+    Other users can see arguments and Spark properties. A file would stay if a signal ended this process. The empty
+    variable keeps the job from using a file that its environment has inherited.
+    """
+    return {CONFIG_VARIABLE: json.dumps(dict(connection.config)), CONFIG_FILE_VARIABLE: ""}
 
 
 def _command(application: Application, master: str, directory: Path) -> list[str]:

@@ -8,11 +8,13 @@ from typing import Any
 from kafka_rescale.core.errors import InvalidInput
 
 
-def named(setting: str, name: str, expected: str) -> Any:
+def named(setting: str, name: str, expected: str, *, may_quote: bool = True) -> Any:
     """Return the object that ``module:name`` or ``module.name`` names.
 
     :param setting: the field that names it, for the error.
     :param expected: what the object has to be, for the error.
+    :param may_quote: whether the text of any error of its module may be told. Otherwise only the type is told,
+        unless the module or the object is missing.
     :raises InvalidInput: the object can't be imported. Any error that its module raises ends in this error.
     """
     module_name, _, attribute = name.rpartition(":" if ":" in name else ".")
@@ -20,10 +22,13 @@ def named(setting: str, name: str, expected: str) -> Any:
         return getattr(importlib.import_module(module_name), attribute)
     except Exception as error:
         said_enough = isinstance(error, (ImportError, AttributeError))
-        raise InvalidInput(
+        kind = type(error).__name__
+        refused = InvalidInput(
             f"{setting} {name!r}",
-            found=str(error) if said_enough else f"{type(error).__name__}: {error}",
+            found=str(error) if said_enough else f"{kind}: {error}" if may_quote else f"{kind} when importing it",
             expected=expected,
             remedy="Put its module on PYTHONPATH of the Airflow workers and of Spark's executors; it has to be "
             "importable there.",
-        ) from error
+        )
+        # A traceback shows the cause too.
+        raise refused from (error if said_enough or may_quote else None)

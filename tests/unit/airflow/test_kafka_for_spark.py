@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,8 @@ from kafka_rescale.airflow.operators import admin
 from kafka_rescale.airflow.operators.admin import PreflightOperator
 from kafka_rescale.airflow.operators.process import AssignOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
-from kafka_rescale.airflow.spark.kafka_for_spark import require_kafka_for_spark
+from kafka_rescale.airflow.spark.kafka_for_spark import kafka_environment, require_kafka_for_spark
+from kafka_rescale.core.application.config_files import KafkaOfJob
 from kafka_rescale.core.errors import InvalidApplication, InvalidInput
 from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -25,6 +27,7 @@ from kafka_rescale.operations.application.load import load_application, load_pip
 from kafka_rescale.operations.preflight import preflight
 from kafka_rescale.operations.processing import prepare as processing
 
+from testbed.certificates import Certificates
 from tests.support.application_files import write_application
 from tests.support.words_pipeline import write_pipeline
 
@@ -248,3 +251,108 @@ def test_a_run_of_a_pipeline_is_refused_before_its_topics_are_made(
     with pytest.raises(InvalidInput, match=r"found bootstrap\.servers 'c:9092'"):
         task.execute(context)
     assert asked == []
+
+
+LOGIN = {**KAFKA, "security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512"}
+OTHER_WAYS = [
+    ({"security.protocol": "SASL_PLAINTEXT"}, "found security.protocol 'SASL_PLAINTEXT'; expected 'SASL_SSL' of"),
+    ({"security.protocol": ""}, "found security.protocol 'PLAINTEXT'; expected 'SASL_SSL' of"),
+    ({"sasl.mechanism": "PLAIN"}, "found sasl.mechanism 'PLAIN'; expected 'SCRAM-SHA-512' of"),
+]
+
+
+def compared(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wanted: dict[str, str], found: dict[str, str]
+) -> Iterator[Callable[[], object]]:
+    """Yield the two comparisons of a file with a connection: by the task, and by a driver that runs elsewhere."""
+    file = tmp_path / "kafka.json"
+    file.write_text(json.dumps(found))
+    spark(monkeypatch, YARN)
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_X", json.dumps({"conn_type": "kafka", "extra": wanted}))
+    yield lambda: submit(kafka_config_file=str(file))
+    spark(monkeypatch, CLUSTER)
+    of_job = KafkaOfJob("kafka_x", f"{tmp_path}/elsewhere.json", True)
+    given = kafka_environment(of_job, KafkaConnection(wanted), "spark_x", "k8s://k8s")
+    monkeypatch.setenv(FILE, str(file))
+    monkeypatch.setenv(EXPECTED, given[EXPECTED])
+    yield KafkaConnection.from_environment
+
+
+@pytest.mark.parametrize(("changes", "message"), OTHER_WAYS)
+def test_a_file_that_logs_in_by_another_way_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, changes: dict[str, str], message: str
+) -> None:
+    for compare in compared(monkeypatch, tmp_path, LOGIN, {**LOGIN, **changes}):
+        with pytest.raises(InvalidInput, match=re.escape(message)):
+            compare()
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        {**KAFKA, "security.protocol": "sasl_ssl", "sasl.mechanisms": "SCRAM-SHA-512"},
+        {**LOGIN, "ssl.endpoint.identification.algorithm": "https"},
+    ],
+)
+def test_the_same_way_may_be_written_otherwise(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, same: dict[str, str]
+) -> None:
+    for compare in compared(monkeypatch, tmp_path, LOGIN, same):
+        compare()
+
+
+class TestCertificates:
+    @pytest.fixture
+    def settings(self, tmp_path: Path) -> Callable[[str, str], dict[str, str]]:
+        """Settings of a user by a certificate, each made at a path of its own."""
+
+        def made(machine: str, user: str) -> dict[str, str]:
+            (tmp_path / machine).mkdir()
+            pem = str(Certificates(tmp_path / machine).issue(user))
+            files = {"ssl.certificate.location": pem, "ssl.key.location": pem}
+            return {"bootstrap.servers": "a:9092", "security.protocol": "SSL", **files}
+
+        return made
+
+    def test_of_another_user_are_refused(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Callable[[str, str], dict[str, str]]
+    ) -> None:
+        wanted, found = settings("worker", "copy"), settings("driver", "ADMIN")
+        for compare in compared(monkeypatch, tmp_path, wanted, found):
+            with pytest.raises(InvalidInput, match="with the subject 'CN=ADMIN'; expected 'CN=copy' of"):
+                compare()
+        none = {"bootstrap.servers": "a:9092", "security.protocol": "SSL"}
+        for compare in compared(monkeypatch, tmp_path, wanted, none):
+            with pytest.raises(InvalidInput, match="with the subject ''; expected 'CN=copy' of"):
+                compare()
+
+    def test_of_one_user_may_be_at_different_paths(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Callable[[str, str], dict[str, str]]
+    ) -> None:
+        for compare in compared(monkeypatch, tmp_path, settings("worker", "copy"), settings("driver", "copy")):
+            compare()
+
+    def test_that_can_not_be_read_here_are_not_compared(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Callable[[str, str], dict[str, str]]
+    ) -> None:
+        wanted = settings("worker", "copy")
+        elsewhere = {**wanted, "ssl.certificate.location": "/run/copy.pem", "ssl.key.location": "/run/copy.pem"}
+        next(compared(monkeypatch, tmp_path, wanted, elsewhere))()
+
+    def test_beside_a_login_may_be_those_of_the_machines(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Callable[[str, str], dict[str, str]]
+    ) -> None:
+        wanted, found = settings("worker", "a"), settings("driver", "b")
+        for compare in compared(monkeypatch, tmp_path, {**wanted, **LOGIN}, {**found, **LOGIN}):
+            compare()
+
+
+def test_a_network_that_spark_does_not_encrypt_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    connections, remote = {Role.VERIFY: KafkaConnection(KAFKA)}, {"conn_type": "spark", "host": "spark://m:7077"}
+    encrypted = {"spark_conf": {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}}
+    for connection, changes, hint in [(remote, {}, "spark://m:7077"), (LOCAL, {}, ""), (remote, encrypted, "")]:
+        spark(monkeypatch, connection)
+        application = load_application(write_application(tmp_path, **changes))
+        told = require_kafka_for_spark(application, connections, ["spark_default"])
+        assert (hint in told) if hint else not told

@@ -45,6 +45,17 @@ def test_a_notifier_is_told_of_everything_or_of_the_events_that_it_names(tmp_pat
         ({"webhook_url": "https://hooks/x"}, "an argument `webhook_url`"),
         ({"targets": [{"client_secret": "x"}]}, "an argument `client_secret`"),
         ({"urls": ["mailto://me:x@example.com"]}, "an address with a password in `urls`"),
+        ({"integration_key": "x"}, "an argument `integration_key`"),
+        ({"routingKey": "x"}, "an argument `routingKey`"),
+        ({"pwd": "x"}, "an argument `pwd`"),
+        ({"key": "x"}, "an argument `key`"),
+        ({"api_tok": "x"}, "an argument `api_tok`"),
+        ({"hook_url": "https://x/?token=Bearer x"}, "an address with a secret in its query in `hook_url`"),
+        ({"url": "https://hooks/x?a=b&sig=Bearer"}, "an address with a secret in its query in `url`"),
+        ({"url": "https://hooks.slack.com/services/T0/B0/X"}, "an address that is itself a secret in `url`"),
+        ({"url": "https://discord.com/api/webhooks/1/X"}, "an address that is itself a secret in `url`"),
+        ({"text": "curl https://u:hooks/x@h/"}, "an address with a password in `text`"),
+        ({"text": "see https://hooks-x@h/ for more"}, "an address with a password in `text`"),
     ],
 )
 def test_a_secret_is_refused_by_its_name_and_not_shown(
@@ -57,6 +68,19 @@ def test_a_secret_is_refused_by_its_name_and_not_shown(
     assert f"{file}:{line}: notifications[0].arguments: found {named}" in str(refused.value)
     assert "Bearer x" not in str(refused.value)
     assert "hooks/x" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"dedup_key": "{{ rescale.application }}", "routing": "a", "keyword": "x", "monkey": "x"},
+        {"url": "https://page:8080/kafka-rescale/shop?run=1&keyword=x", "to": "a@example.com"},
+        {"text": "{{ rescale.text }} http://page:8080/x, then write to a@example.com. Key: 3; token=none"},
+        {"text": "https://medium.com/@x and mailto:a@example.com and kafka://a:9092,b:9092/x@y"},
+    ],
+)
+def test_what_only_resembles_one_is_let_pass(tmp_path: Path, arguments: dict[str, Any]) -> None:
+    load_application(write_application(tmp_path, notifications=[entry(arguments=arguments)]))
 
 
 @pytest.mark.parametrize("name", ["smtp_conn_id", "slack_webhook_conn_id", "token_connection_id"])

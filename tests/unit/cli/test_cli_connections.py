@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook, kafka_connection
 from kafka_rescale.cli.exit_codes import OUTAGE, REFUSED
 from kafka_rescale.cli.main import main
 from kafka_rescale.core.errors import InvalidInput
@@ -166,6 +166,15 @@ class TestACallback:
         monkeypatch.setenv("AIRFLOW__APACHE_KAFKA__CALLBACK_ALLOWLIST", "some.other,os.getcwd")
         found = KafkaRescaleHook(kafka_config_id="kafka_default").connection()
         assert found.config["oauth_cb"] == "os.getcwd"
+
+    @pytest.mark.parametrize("code", ["plugin.library.paths", "ssl.engine.location", "ssl.providers"])
+    @pytest.mark.parametrize("shared", [NOWHERE, WITH_CALLBACK])
+    def test_native_code_that_librdkafka_would_load_is_refused_as_well(
+        self, monkeypatch: pytest.MonkeyPatch, shared: dict[str, str], code: str
+    ) -> None:
+        monkeypatch.setenv("AIRFLOW__APACHE_KAFKA__CALLBACK_ALLOWLIST", "os.getcwd")
+        with pytest.raises(InvalidInput, match=f"Airflow connection 'k', settings '{code}': found no setting"):
+            kafka_connection({**shared, code: "x"}, "k")
 
     def test_from_airflows_database_the_shell_refuses_it_as_well(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured

@@ -6,7 +6,9 @@ import logging
 import pickle
 import sys
 import time
+import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -23,9 +25,10 @@ SASL = {"bootstrap.servers": "k:9098", "security.protocol": "SASL_SSL", "sasl.me
 NAMED = {**SASL, "oauth_cb": "user_tokens.oauth_cb", "sasl.oauthbearer.config": "s3cret"}
 MSK = {**SASL, "bootstrap.servers": "b-1.demo.abcde1.c2.kafka.us-east-1.amazonaws.com:9098"}
 SERVERLESS = {**SASL, "bootstrap.servers": "boot-abc.c2.kafka-serverless.CN-north-1.amazonaws.com.cn:9098"}
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 HANDLER = {
     "sasl.login.callback.handler.class": "com.example.Tokens",
-    "sasl.jaas.config": "x required role=s3cret;",
+    "sasl.jaas.config": f"{MODULE} required role=s3cret;",
 }
 
 
@@ -124,6 +127,23 @@ def test_what_cannot_be_called_is_refused(user: User, change: dict[str, str], fo
             words(KafkaConnection({**NAMED, **change}))
 
 
+@pytest.mark.parametrize("raised", ["ValueError", "KeyError"])
+def test_an_error_of_its_module_is_not_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: str
+) -> None:
+    """A module may check its secret when it is imported, and say of a wrong one what it is."""
+    (tmp_path / f"raises_{raised}.py").write_text(f"raise {raised}(\n    'input_value=' + 'TOP' + 'SECRET')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InvalidInput, match=f"found {raised} when importing it") as refused:
+        KafkaConnection({**NAMED, "oauth_cb": f"raises_{raised}.oauth_cb"}).client()
+    assert "TOPSECRET" not in "".join(traceback.format_exception(refused.value))
+
+
+def test_a_module_that_is_missing_is_named() -> None:
+    with pytest.raises(InvalidInput, match="found No module named 'absent_tokens'"):
+        KafkaConnection({**NAMED, "oauth_cb": "absent_tokens.oauth_cb"}).client()
+
+
 def test_other_callbacks_of_a_shared_connection_are_left_to_its_other_users() -> None:
     names = dict.fromkeys(("error_cb", "stats_cb", "throttle_cb", "log_cb", "on_commit"), "module.function")
     connection = KafkaConnection({"bootstrap.servers": "k:9092", **names})
@@ -175,6 +195,27 @@ class TestJava:
         assert HANDLER.items() <= connection.java().items()
         assert not HANDLER.keys() & connection.client().keys()
         connection.kafka_python()
+
+    @pytest.mark.parametrize(
+        "jaas",
+        [
+            'com.sun.security.auth.module.JndiLoginModule required user.provider.url="ldap://s3cret";',
+            f"/* {MODULE} */ com.example.Mine required x=s3cret;",
+            f"{MODULE}s required x=s3cret;",
+            f'{MODULE} required x="s3cret"; com.example.Mine required;',
+            f'{MODULE} required x="s3cret',
+        ],
+    )
+    @pytest.mark.parametrize("tokens", [NAMED, MSK])
+    def test_another_module_that_logs_in_is_refused(self, tokens: dict[str, str], jaas: str) -> None:
+        with pytest.raises(InvalidInput, match=r"sasl\.jaas\.config: found .*; expected .*LoginModule") as refused:
+            KafkaConnection({**tokens, **HANDLER, "sasl.jaas.config": jaas}).java()
+        assert "s3cret" not in str(refused.value)
+
+    @pytest.mark.parametrize("options", ["", " a=b c='d; e'", ' a="b; \\" c" d=e.f-g', ' a = "b"\n c=d '])
+    def test_the_module_may_have_any_options(self, options: str) -> None:
+        jaas = f" {MODULE} required{options};\n"
+        assert KafkaConnection({**MSK, "sasl.jaas.config": jaas}).java()["sasl.jaas.config"] == jaas
 
     def test_without_a_class_it_says_where_to_name_one(self) -> None:
         with pytest.raises(InvalidInput, match=r"handler\.class: found nothing, and oauth_cb .* role verify"):

@@ -30,7 +30,7 @@ DAY_MS = 24 * 3600 * 1000
         ({"pipeline": None}, "no field `pipeline`"),
         ({"state.dir": None}, "no field `state.dir`"),
         ({"state.dir": "state"}, "expected an absolute path or a URI"),
-        ({"state.dir": "s3://u:p@bucket/x"}, "password in a URI"),
+        ({"state.dir": "s3://u:p@bucket/x"}, "an address with a password"),
         ({"pipeline": "words"}, "a text that matches"),
         ({"num.stream.threads": 0}, "1 or more"),
         ({"num.stream.thread": 3}, "Did you mean `num.stream.threads`?"),

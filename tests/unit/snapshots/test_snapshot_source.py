@@ -179,7 +179,7 @@ class TestRequest:
     [
         ({}, "snapshots: found no field `location`"),
         ({"location": "snapshots"}, "snapshots.location: found 'snapshots'; expected an absolute path or a URI"),
-        ({"location": "s3://key:secret@bucket/x"}, "snapshots.location: found a password in a URI"),
+        ({"location": "s3://key:secret@bucket/x"}, "snapshots.location: found an address with a password"),
         ({"location": "/s", "keep": 3}, "snapshots.keep: found the unknown field `keep`; expected one of catchup"),
         ({"location": "/s", "stores": [{"name": "per-regoin"}]}, "Did you mean per-region?"),
         ({"location": "/s", "stores": [{"name": "per-region"}] * 2}, "per-region a second time"),

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +18,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Outage, Refused
 from kafka_rescale.core.verify.report import Report
 
+from testbed.processes import wait_until
 from tests.support.situations import situation
 from tests.support.small_application import application
 
@@ -76,3 +82,61 @@ def test_before_the_cutover_has_started_green_there_is_nothing_to_verify(
     """Also in ``promoted``: green's start may have failed, and then nothing has processed the inputs since."""
     with pytest.raises(Refused, match=f"phase {phase}; expected an expansion whose cutover has started"):
         answered(monkeypatch, phase, report_of(BEGAN_MS))
+
+
+SECRET = "s3cret-of-verify"
+SETTINGS = {"bootstrap.servers": "a:9092", "sasl.username": "verify", "sasl.password": SECRET}
+SPARK_SUBMIT = """#!/bin/bash
+printf '%s' "$KAFKA_RESCALE_KAFKA_CONFIG" > {directory}/settings
+printf '%s' "$KAFKA_RESCALE_KAFKA_CONFIG_FILE" > {directory}/file
+echo $$ > {directory}/new && mv {directory}/new {directory}/pid
+exec -a "$*" sleep 60
+"""
+COMMAND = """
+import sys
+from types import SimpleNamespace
+from kafka_rescale.cli import spark
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from tests.support.situations import situation
+from tests.support.small_application import application
+
+state = ControlState(journal=Journal(plan=situation().plan, phase=Phase.STARTED))
+spark.ControlTopic = lambda *_: SimpleNamespace(read=lambda: state)
+sys.executable = {python!r}
+spark.run_verify(application("shop"), KafkaConnection({settings!r}), "local[1]")
+"""
+
+
+@pytest.mark.parametrize("ended", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_settings_behind(tmp_path: Path, ended: signal.Signals) -> None:
+    written, program = tmp_path / "tmp", tmp_path / "spark-submit"
+    written.mkdir()
+    program.write_text(SPARK_SUBMIT.format(directory=tmp_path))
+    program.chmod(0o755)
+    script = COMMAND.format(python=str(tmp_path / "python"), settings=SETTINGS)
+    process = subprocess.Popen(
+        [sys.executable, "-"],
+        stdin=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(written), "KAFKA_RESCALE_KAFKA_CONFIG_FILE": "/inherited.json"},
+        text=True,
+    )
+    assert process.stdin is not None
+    process.stdin.write(script)
+    process.stdin.close()
+    wait_until((tmp_path / "pid").exists, timeout=120, what="spark-submit")
+    driver = int((tmp_path / "pid").read_text())
+    try:
+        for each in (process.pid, driver):
+            assert SECRET not in Path(f"/proc/{each}/cmdline").read_text()
+        process.send_signal(ended)
+        assert process.wait(60) == -ended
+    finally:
+        os.kill(driver, signal.SIGKILL)
+    assert (json.loads((tmp_path / "settings").read_text() or "{}"), (tmp_path / "file").read_text()) == (
+        SETTINGS,
+        "",
+    )
+    files = [file for file in written.rglob("*") if file.is_file()]
+    assert [file for file in files if SECRET.encode() in file.read_bytes() or file.name == "kafka.json"] == []

@@ -63,9 +63,9 @@ class PreflightOperator(RescaleOperator):
         topology = topology_of(application)
         connections = {role: self.connection(application, role) for role in Role}
         of_jobs = {role: connections[role] for role in SPARK_ROLES}
-        require_kafka_for_spark(application, of_jobs, [application.spark_conn_id])
+        network = require_kafka_for_spark(application, of_jobs, [application.spark_conn_id])
         handler = connections[Role.VERIFY].java().get("sasl.login.callback.handler.class")
-        if hint := require_spark_files(handler):
+        for hint in filter(None, (network, require_spark_files(handler))):
             self.log.warning("%s", hint)
         result = preflight(
             application,

@@ -51,7 +51,8 @@ class AssignOperator(RescaleOperator):
 
         declared = load_pipeline_application(self.application_file)
         spark = [client.spark_conn_id or declared.spark_conn_id for client in declared.members]
-        require_kafka_for_spark(declared, {Role.COPY: self.connection(declared, Role.COPY)}, spark)
+        if hint := require_kafka_for_spark(declared, {Role.COPY: self.connection(declared, Role.COPY)}, spark):
+            self.log.warning("%s", hint)
         application, backfill = generation_of(declared, context)
         asked = Adjustments.of(context["params"])
         prepared = prepare(application, self.connection(application), owner_of(context), asked, backfill)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.log import mask_secret
 
 from kafka_rescale.airflow.spark.connection import deploy_mode_of, require_spark_master
-from kafka_rescale.core.application.config_files import KafkaOfJob, identity_of, refuse_difference
+from kafka_rescale.core.application.config_files import KafkaOfJob, refuse_difference, refuse_other_secrets
 from kafka_rescale.core.errors import InvalidInput, Outage
+from kafka_rescale.spark.jobs.network import hint_of_network
 
 if TYPE_CHECKING:
     from kafka_rescale.core.application.common import ApplicationFile
@@ -48,6 +49,7 @@ def kafka_environment(
         CONFIG_VARIABLE,
         EXPECTED_VARIABLE,
         as_word,
+        identity_here,
     )
 
     mode = mode or deploy_mode_of(conn_id)
@@ -59,20 +61,23 @@ def kafka_environment(
         return {CONFIG_VARIABLE: text, CONFIG_FILE_VARIABLE: ""}
     _check_file(file, of_job, connection, mode)
     # The job compares its file with this value, because the file may not be readable here.
-    return {CONFIG_FILE_VARIABLE: file, EXPECTED_VARIABLE: as_word(identity_of(connection.config))}
+    return {CONFIG_FILE_VARIABLE: file, EXPECTED_VARIABLE: as_word(identity_here(connection.config))}
 
 
 def require_kafka_for_spark(
     application: ApplicationFile,
     connections: Mapping[Role, KafkaConnection],
     spark_conn_ids: Iterable[str],
-) -> None:
+) -> str:
     """Check before a run changes anything that its Spark jobs can be submitted later.
+
+    Return a hint for a person if the settings cross the network in the clear; empty if they don't.
 
     :param connections: The Kafka connections of the roles that run Spark jobs.
     :param spark_conn_ids: The Spark connections that may run them.
     :raises InvalidInput: A Spark connection can't be used, or the settings of a role can't reach its jobs.
     """
+    hints = []
     for conn_id in dict.fromkeys(spark_conn_ids):
         try:
             master = require_spark_master(conn_id)
@@ -81,6 +86,8 @@ def require_kafka_for_spark(
             raise InvalidInput.of(missing.complaint) from missing
         for role, connection in connections.items():
             kafka_environment(application.kafka_of_job(role), connection, conn_id, master)
+        hints.append(hint_of_network(master, application.spark_conf))
+    return next(filter(None, hints), "")
 
 
 def _mounted_file(of_job: KafkaOfJob, conn_id: str, master: str, mode: str) -> str | None:
@@ -114,9 +121,11 @@ def _is_private(master: str) -> bool:
 
 def _check_file(file: str, of_job: KafkaOfJob, connection: KafkaConnection, mode: str) -> None:
     """Compare a file with the connection. In cluster mode this is skipped if the file is not on this machine."""
-    from kafka_rescale.kafka.client.settings_files import settings_in
+    from kafka_rescale.kafka.client.settings_files import identity_here, settings_in
 
     if mode == "cluster" and not Path(file).exists():
         return
     what = f"Kafka settings for Spark jobs, {file}"
-    refuse_difference(what, settings_in(file, what), connection.config, of_job.connection, with_secrets=True)
+    settings = settings_in(file, what)
+    refuse_difference(what, identity_here(settings), identity_here(connection.config), of_job.connection)
+    refuse_other_secrets(what, settings, connection.config, of_job.connection)

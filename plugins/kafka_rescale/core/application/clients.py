@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from kafka_rescale.core.application.fields import Name, Strict, WholeNumber, place
 from kafka_rescale.core.application.mistakes import WrongValue
+from kafka_rescale.core.application.secrets import SparkConf
 from kafka_rescale.core.assignment.configs import CLIENT_TAG, RACK, RACK_AWARE_TAGS, client_tags
 from kafka_rescale.core.errors import InvalidInput
 
@@ -35,7 +36,7 @@ class DeclaredClient(Strict):
     rack_id: Name | None = Field(default=None, alias="rack.id")
     num_stream_threads: WholeNumber | None = Field(default=None, ge=1, le=1_000, alias="num.stream.threads")
     spark_conn_id: str | None = None
-    spark_conf: dict[str, str] = Field(default_factory=dict)
+    spark_conf: SparkConf = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod

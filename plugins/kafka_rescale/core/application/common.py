@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 
 from kafka_rescale.core.application.config_files import SPARK_ROLES, KafkaOfJob, of_spark_jobs
 from kafka_rescale.core.application.fields import ApplicationId, Strict, WholeNumber, checked_schedule
+from kafka_rescale.core.application.secrets import SparkConf
 from kafka_rescale.core.roles import Role
 
 
@@ -18,7 +19,7 @@ class ApplicationFile(Strict):
     :param kafka_conn_id: Airflow connection to the brokers.
     :param kafka_conn_ids: Airflow connections of roles that have a principal of their own.
     :param spark_conn_id: Airflow connection to Spark.
-    :param spark_conf: configuration of the Spark jobs.
+    :param spark_conf: configuration of the Spark jobs. It may have no secrets.
     :param autoscaling_enabled: whether the application follows by itself when inputs have grown (KIP-878).
     :param autoscaling_timeout_ms: how long that is retried without any success, from the first failure on.
     :param on_partition_expansion: ``module:name`` of a function of the old and the new number of partitions.
@@ -34,7 +35,7 @@ class ApplicationFile(Strict):
     kafka_conn_ids: dict[Role, str] = Field(default_factory=dict)
     kafka_config_files: dict[Role, str] = Field(default_factory=dict)
     spark_conn_id: str = "spark_default"
-    spark_conf: dict[str, str] = Field(default_factory=dict)
+    spark_conf: SparkConf = Field(default_factory=dict)
     autoscaling_enabled: bool = Field(default=False, alias="partition.autoscaling.enabled")
     autoscaling_timeout_ms: WholeNumber = Field(default=900_000, ge=0, alias="partition.autoscaling.timeout.ms")
     on_partition_expansion: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None

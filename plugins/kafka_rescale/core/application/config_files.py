@@ -13,8 +13,9 @@ from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.roles import Role
 
-IDENTITY = ("bootstrap.servers", "sasl.username", "sasl.oauthbearer.client.id", "oauth_cb")
-"""The settings that identify cluster and principal; they are no secrets."""
+SERVERS, PROTOCOL, MECHANISM = "bootstrap.servers", "security.protocol", "sasl.mechanism"
+CERTIFICATE = "ssl.certificate.location"
+SUBJECT = f"{CERTIFICATE} with the subject"
 SECRETS = ("sasl.password", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.config")
 
 SPARK_ROLES = (Role.COPY, Role.VERIFY)
@@ -73,39 +74,66 @@ def of_spark_jobs(files: dict[Role, str], roles: tuple[Role, ...]) -> dict[Role,
     return files
 
 
-def identity_of(config: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that identify cluster and principal; none of them is a secret.
+def identity_of(config: Mapping[str, object], subject: str | None) -> dict[str, str]:
+    """Return what identifies cluster and principal; none of it is a secret.
 
     :param config: librdkafka settings.
+    :param subject: the subject of the certificate that they name, empty if they name none. None if the file can't
+        be read here: then the certificate is not compared.
     """
-    return {key: str(config.get(key, "")) for key in IDENTITY}
+    told = {key: str(value) for key, value in config.items()}
+    # Without a protocol, librdkafka does not log in. If it logs in without a mechanism, it uses Kerberos.
+    protocol = told.get(PROTOCOL, "").upper() or "PLAINTEXT"
+    mechanism = told.get(MECHANISM, told.get("sasl.mechanisms", "GSSAPI")) if protocol.startswith("SASL_") else ""
+    names = (SERVERS, "sasl.username", "sasl.oauthbearer.client.id", "oauth_cb")
+    identity = {key: told.get(key, "") for key in names} | {PROTOCOL: protocol, MECHANISM: mechanism}
+    if subject is None:
+        return identity
+    # With a login, the user is that of the login, and each machine may have a certificate of its own.
+    return {**identity, SUBJECT: subject if protocol == "SSL" else ""}
 
 
-def refuse_difference(
-    what: str, found: Mapping[str, str], wanted: Mapping[str, str], connection: str, *, with_secrets: bool
-) -> None:
+def refuse_difference(what: str, found: Mapping[str, str], wanted: Mapping[str, str], connection: str) -> None:
     """Refuse a file with which jobs would connect to another cluster than the tasks, or as another principal.
 
-    Paths of certificates may differ between machines, and are not compared.
+    Paths of certificates may differ between machines, so their subjects are compared.
+
+    :param what: the file, for the message.
+    :param found: the identity in its settings.
+    :param wanted: the identity in the settings of the Airflow connection.
+    :param connection: the Airflow connection, for the message.
+    :raises InvalidInput: they differ in something that both have.
+    """
+    for key, there in wanted.items():
+        here = found.get(key, there)
+        if here == there or (key == SERVERS and _parts(here) == _parts(there)):
+            continue
+        raise _another(what, f"{key} {here!r}", repr(there), connection)
+
+
+def refuse_other_secrets(
+    what: str, found: Mapping[str, object], wanted: Mapping[str, str], connection: str
+) -> None:
+    """Refuse a file with another secret than the connection has. The secrets are not shown.
 
     :param what: the file, for the message.
     :param found: its settings.
     :param wanted: the settings of the Airflow connection.
     :param connection: the Airflow connection, for the message.
-    :param with_secrets: whether ``wanted`` has the secrets; they are compared, never shown.
-    :raises InvalidInput: one of the settings differs.
+    :raises InvalidInput: a secret differs.
     """
-    for key in (*IDENTITY, *(SECRETS if with_secrets else ())):
-        here, there = str(found.get(key, "")), str(wanted.get(key, ""))
-        if _parts(here) == _parts(there):
-            continue
-        raise InvalidInput(
-            what,
-            found=f"another {key}" if key in SECRETS else f"{key} {here!r}",
-            expected=f"{'the one' if key in SECRETS else repr(there)} of {connection}: jobs and the tasks around "
-            "them speak to one cluster as one user",
-            remedy="Correct the file or the connection.",
-        )
+    for key in SECRETS:
+        if str(found.get(key, "")) != wanted.get(key, ""):
+            raise _another(what, f"another {key}", "the one", connection)
+
+
+def _another(what: str, found: str, expected: str, connection: str) -> InvalidInput:
+    return InvalidInput(
+        what,
+        found=found,
+        expected=f"{expected} of {connection}: jobs and the tasks around them speak to one cluster as one user",
+        remedy="Correct the file or the connection.",
+    )
 
 
 def _parts(value: str) -> set[str]:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from kafka_rescale.core.application.mistakes import WrongValue
+from kafka_rescale.core.application.secrets import address_with_secret
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.topology.topic_names import SAID, TOPIC_NAME, is_topic_name
 
@@ -95,19 +96,18 @@ def checked(value: str, lookup: Callable[[str], object]) -> str:
 def place(value: str) -> str:
     """Return where files are to go: an absolute path, or a URI that Arrow can write to.
 
-    :raises WrongValue: it is relative, or has a password in it.
+    :raises WrongValue: it is relative, or has credentials in it.
     """
-    parts = urlsplit(value)
-    if not value.startswith("/") and not parts.scheme:
+    if found := address_with_secret(value):
+        raise WrongValue(
+            found=found,
+            expected="no credentials in a URI: it would show in command lines and manifests",
+            remedy="Give them to the environment of Spark's executors.",
+        )
+    if not value.startswith("/") and not urlsplit(value).scheme:
         raise WrongValue(
             found=repr(value),
             expected="an absolute path or a URI such as s3://bucket/state",
             remedy="Executors and Airflow run in directories of their own.",
-        )
-    if parts.password is not None:
-        raise WrongValue(
-            found="a password in a URI",
-            expected="no password: it would show in command lines and manifests",
-            remedy="Give the credentials to the environment of Spark's executors.",
         )
     return value.rstrip("/")

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
 from kafka_rescale.core.application.fields import Strict
 from kafka_rescale.core.application.mistakes import WrongValue
+from kafka_rescale.core.application.secrets import address_with_secret
 
 
 class Event(StrEnum):
@@ -31,7 +31,12 @@ class Event(StrEnum):
     LONG_PAUSE = "long_pause"
 
 
-_SECRET = re.compile(r"pass(word|wd|phrase)|secret|token|api_?key|credential|authorization|webhook", re.IGNORECASE)
+_SECRET = re.compile(
+    r"pass(word|wd|phrase)|pwd|secret|token|credential|authorization|webhook|^key$|(^|[_-])tok$"
+    r"|(api|access|account|auth|integration|licen[cs]e|private|routing|service|shared|signing|storage)[_-]?key",
+    re.IGNORECASE,
+)
+"""Common names of secrets. Others are not recognised. A `dedup_key` of an alert is none."""
 _CONNECTION = re.compile(r"conn(ection)?_id$")
 
 
@@ -63,7 +68,7 @@ class Notification(Strict):
 
 
 def _secrets(value: object, name: str = "") -> Iterator[str]:
-    """Yield the place of each value that looks like a secret, by its name or as a password in an address."""
+    """Yield the place of each value that looks like a secret, by its name or in an address."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _secrets(inner, str(key))
@@ -72,12 +77,5 @@ def _secrets(value: object, name: str = "") -> Iterator[str]:
             yield from _secrets(inner, name)
     elif value is not None and _SECRET.search(name) and not _CONNECTION.search(name):
         yield f"an argument `{name}`"
-    elif isinstance(value, str) and _has_password(value):
-        yield f"an address with a password in `{name}`"
-
-
-def _has_password(text: str) -> bool:
-    try:
-        return urlsplit(text).password is not None
-    except ValueError:
-        return False
+    elif isinstance(value, str) and (found := address_with_secret(value)):
+        yield f"{found} in `{name}`"

@@ -15,7 +15,7 @@ from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_class import ErrorClass
 from kafka_rescale.kafka.client.error_classes import class_of, is_outage
-from kafka_rescale.kafka.client.failures import ConnectionTrouble, to_error
+from kafka_rescale.kafka.client.failures import ConnectionTrouble, named_reason, to_error
 from kafka_rescale.kafka.client.waiting import poll_until
 
 FIRST_SECONDS, REQUEST_SECONDS = 2.0, 15.0
@@ -123,7 +123,9 @@ class AdminCalls:
             if (refusal := self._trouble.refusal) is not None:
                 return refusal
             error = next(answer for answer in last.values() if passes(answer))
-            return ClusterOutage(what, found=str(error), expected="an answer in time", remedy="Run again.")
+            return ClusterOutage(
+                what, found=named_reason(error), expected="an answer in time", remedy="Run again."
+            )
 
         poll_until(settled, seconds=seconds, otherwise=outage)
         return dict(last)

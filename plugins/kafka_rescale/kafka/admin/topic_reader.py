@@ -13,6 +13,7 @@ from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import ClusterOutage, ClusterTimedOut, RescaleError
 from kafka_rescale.core.topology.topic_names import is_topic_name
 from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS, AdminCalls, Ask, finished, has_code, value_of
+from kafka_rescale.kafka.client.failures import named_reason
 from kafka_rescale.kafka.client.waiting import poll_until
 
 ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
@@ -194,7 +195,7 @@ def too_few_brokers(name: str, answer: KafkaError) -> ClusterOutage:
     """Return the error for a topic whose replicas can't be placed while a broker restarts."""
     return ClusterOutage(
         f"topic {name!r}",
-        found=f"{answer.name()} ({answer.str()})",
+        found=named_reason(answer),
         expected="as many brokers as the topic has replicas",
         remedy="Run again when every broker is up: a broker that shuts down is given no replicas.",
     )

@@ -11,6 +11,9 @@ from kafka_rescale.kafka.client.oauth_token import OAUTHBEARER
 from kafka_rescale.kafka.client.sasl_settings import java_sasl, kafka_python_sasl, wrong_mechanism
 from kafka_rescale.kafka.client.signed_token import JAVA_OF_SIGNED, is_signed
 
+UNNAMED = "Kafka connection"
+"""The connection in messages, where it is not known which one it is."""
+
 # The librdkafka settings that a shared connection may have, by what they mean here.
 OWNED_KEYS = frozenset({
     "acks", "auto.commit.enable", "auto.commit.interval.ms", "auto.offset.reset", "delivery.timeout.ms",
@@ -102,12 +105,9 @@ _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 def java_settings(config: Mapping[str, str]) -> dict[str, str]:
     """Return the settings for a Java client (Kafka 2.7 or later, for PEM files).
 
-    :param config: librdkafka settings.
-    :raises InvalidInput: a setting has no counterpart, or a file can't be used.
+    :param config: librdkafka settings that ``refuse_other_names`` has let pass.
+    :raises InvalidInput: the value of a setting has no counterpart, or a file can't be used.
     """
-    refuse_names_of_others(config, "Kafka connection")
-    known = CONNECTION_KEYS | TUNING_KEYS | OWNED_KEYS | JAVA_OF_SIGNED
-    _refuse_unknown([key for key in config if key not in known], "Java clients (Spark's connector)")
     java = {"bootstrap.servers": config["bootstrap.servers"], "security.protocol": _protocol(config)}
     if java["security.protocol"].startswith("SASL_"):
         java |= java_sasl(config)
@@ -119,13 +119,10 @@ def java_settings(config: Mapping[str, str]) -> dict[str, str]:
 def kafka_python_settings(config: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings for a kafka-python client.
 
-    :param config: librdkafka settings. Settings that matter neither for security nor for the address of the
-        brokers are dropped.
-    :raises InvalidInput: a setting that matters for security has no counterpart.
+    :param config: librdkafka settings that ``refuse_other_names`` has let pass. Settings that matter neither for
+        security nor for the address of the brokers are dropped.
+    :raises InvalidInput: the value of a setting that matters for security has no counterpart.
     """
-    refuse_names_of_others(config, "Kafka connection")
-    secure = [k for k in config if k.startswith(("sasl.", "ssl.", "security.", "https.", "oauth")) or ".ssl." in k]
-    _refuse_unknown([key for key in secure if key not in CONNECTION_KEYS | JAVA_OF_SIGNED], "kafka-python")
     protocol = _protocol(config)
     servers = [server.strip() for server in config["bootstrap.servers"].split(",")]
     settings: dict[str, Any] = {"bootstrap_servers": servers, "security_protocol": protocol}
@@ -140,15 +137,32 @@ def kafka_python_settings(config: Mapping[str, str]) -> dict[str, Any]:
     return settings
 
 
-def refuse_names_of_others(config: Mapping[str, str], what: str) -> None:
-    """Refuse settings of Java clients and of Kerberos.
+def refuse_other_names(config: Mapping[str, str]) -> None:
+    """Refuse each setting that one of the three clients could not honour, before any client gets it.
 
-    One error names them all, with librdkafka's names for them. It quotes no values, because some are passwords.
+    Some settings of librdkafka load native code: ``plugin.library.paths``, ``ssl.engine.location`` and
+    ``ssl.providers``. So only settings that are known here may reach librdkafka: a person who may edit an Airflow
+    connection must not be able to run code by that.
 
-    :param config: the settings that a person has given.
-    :param what: where they were found, for the message.
-    :raises InvalidInput: there are such settings.
+    :param config: the settings that a person has given. The error quotes no values, because some are passwords.
+    :raises InvalidInput: there is a setting of Java clients, of Kerberos, or one that is not known here.
     """
+    _refuse_names_of_others(config)
+    known = CONNECTION_KEYS | TUNING_KEYS | OWNED_KEYS | JAVA_OF_SIGNED
+    unknown = [key for key in config if key not in known]
+    if not unknown:
+        return
+    raise InvalidInput(
+        f"{UNNAMED}, settings {', '.join(map(repr, unknown))}",
+        found="no setting with the same meaning for librdkafka, Java and kafka-python",
+        expected="PLAINTEXT, SSL with PEM files, SASL with PLAIN, SCRAM or OAUTHBEARER (by OIDC or a "
+        "function), and librdkafka's tuning",
+        remedy="Remove them from the connection, or reach the brokers in one of these ways.",
+    )
+
+
+def _refuse_names_of_others(config: Mapping[str, str]) -> None:
+    """Name all settings of Java clients and of Kerberos in one error, with librdkafka's names for them."""
     allowed = JAVA_OF_SIGNED if is_signed(config) else frozenset()
     theirs = [key for key in config if key in JAVA_NAMES and key not in allowed]
     kerberos = [key for key in config if key.startswith(KERBEROS_PREFIX)]
@@ -169,7 +183,7 @@ def refuse_names_of_others(config: Mapping[str, str], what: str) -> None:
             "from that."
         ]
     raise InvalidInput(
-        what,
+        UNNAMED,
         found=" and ".join(found),
         expected="; ".join(expected) or "settings of the mechanism that is used",
         remedy=" ".join([*remedy, "Replace these settings, and remove those without a replacement."]),
@@ -246,15 +260,3 @@ def _refuse_unverified(config: Mapping[str, str]) -> None:
             expected="verified certificates: Java clients always verify them",
             remedy="Give the brokers' CA as ssl.ca.location.",
         )
-
-
-def _refuse_unknown(keys: Sequence[str], client: str) -> None:
-    if not keys:
-        return
-    raise InvalidInput(
-        f"Kafka connection, settings {', '.join(map(repr, keys))}",
-        found=f"no setting with the same meaning for {client}",
-        expected="PLAINTEXT, SSL with PEM files, SASL with PLAIN, SCRAM or OAUTHBEARER (by OIDC or a "
-        "function), and librdkafka's tuning",
-        remedy="Remove them from the connection, or reach the brokers in one of these ways.",
-    )

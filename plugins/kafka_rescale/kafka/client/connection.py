@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -14,17 +12,26 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_rescale.core.application.config_files import refuse_difference
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.kafka.client.client_settings import OWNED_KEYS, java_settings, kafka_python_settings
+from kafka_rescale.kafka.client.client_settings import (
+    OWNED_KEYS,
+    UNNAMED,
+    java_settings,
+    kafka_python_settings,
+    refuse_other_names,
+)
 from kafka_rescale.kafka.client.failures import ConnectionTrouble
+from kafka_rescale.kafka.client.library_logs import LIBRDKAFKA_LOG
 from kafka_rescale.kafka.client.settings_files import (
     CONFIG_FILE_VARIABLE,
     CONFIG_VARIABLE,
     ENVIRONMENT_REMEDY,
     EXPECTED_VARIABLE,
+    identity_here,
     json_settings,
     of_word,
     require_files,
     settings_in,
+    subject_of,
 )
 from kafka_rescale.kafka.client.signed_token import (
     CALLBACK,
@@ -37,7 +44,6 @@ from kafka_rescale.kafka.client.waiting import poll_until
 
 CHECK_SECONDS = 8.0
 
-_UNNAMED = "Kafka connection"
 _SHOWN = ("bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.mechanisms")
 RESILIENT: Mapping[str, str | int] = {
     # With librdkafka 2.16's default, "rebootstrap", a producer whose only broker restarts never finds its
@@ -58,7 +64,6 @@ RESILIENT: Mapping[str, str | int] = {
     # The default is 60 s. A client waits for the answer of a frozen broker for this time.
     "socket.timeout.ms": 10_000,
 }
-_librdkafka_log = logging.getLogger("kafka_rescale.librdkafka")
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +71,8 @@ class KafkaConnection:
     """How to reach a cluster. A connection can be pickled, and it never shows a secret when printed.
 
     :param config: librdkafka keys, verbatim from the extra of an Airflow ``kafka`` connection.
-    :raises InvalidInput: ``bootstrap.servers`` is missing, or a value is neither a text, a number nor a boolean.
+    :raises InvalidInput: ``bootstrap.servers`` is missing, a value is neither a text, a number nor a boolean, or a
+        setting is not known to be safe for each client.
     """
 
     config: Mapping[str, str] = field(hash=False)
@@ -75,11 +81,12 @@ class KafkaConnection:
         object.__setattr__(self, "config", {key: _text(key, value) for key, value in self.config.items()})
         if not self.config.get("bootstrap.servers", "").strip():
             raise InvalidInput(
-                _UNNAMED,
+                UNNAMED,
                 found="no bootstrap.servers",
                 expected='librdkafka settings such as {"bootstrap.servers": "host:9092"}',
                 remedy=f"Set them as the extra of the Airflow connection. {ENVIRONMENT_REMEDY}",
             )
+        refuse_other_names(self.config)
 
     @classmethod
     def read(cls, settings: Mapping[str, Any], origin: str) -> KafkaConnection:
@@ -92,7 +99,7 @@ class KafkaConnection:
         try:
             connection = cls(settings)
         except InvalidInput as error:
-            what = error.what.replace(_UNNAMED, origin, 1)
+            what = error.what.replace(UNNAMED, origin, 1)
             raise InvalidInput.of(error.complaint.about(what)) from None
         require_files(connection.config, origin)
         return connection
@@ -114,7 +121,7 @@ class KafkaConnection:
         settings = settings_in(file, what)
         if expected := os.environ.get(EXPECTED_VARIABLE):
             wanted = of_word(expected)
-            refuse_difference(what, settings, wanted, "the task's Airflow connection", with_secrets=False)
+            refuse_difference(what, identity_here(settings), wanted, "the task's Airflow connection")
         return cls.read(settings, what)
 
     @property
@@ -132,7 +139,11 @@ class KafkaConnection:
         if client:
             return f"User:<sub of the tokens of {client}>"
         certificate = self.config.get("ssl.certificate.location", "")
-        return f"User:{_subject(certificate)}" if certificate else "User:<principal of the connection>"
+        return (
+            f"User:{subject_of(certificate) or f'<subject of {certificate}>'}"
+            if certificate
+            else "User:<principal of the connection>"
+        )
 
     @property
     def compression(self) -> str:
@@ -156,19 +167,19 @@ class KafkaConnection:
             tokens = signed_tokens(self.config)
             tokens.token()  # within a client a failure would only show as a timeout
             shared[CALLBACK] = tokens
-        return {**RESILIENT, **shared, "logger": _librdkafka_log, **overrides}
+        return {**RESILIENT, **shared, "logger": LIBRDKAFKA_LOG, **overrides}
 
     def java(self) -> dict[str, str]:
         """Return the settings for Java clients, so also for Spark's connector (which wants the prefix ``kafka.``).
 
-        :raises InvalidInput: Java clients have no counterpart of a setting.
+        :raises InvalidInput: Java clients have no counterpart of a setting's value.
         """
         return java_settings(self.config)
 
     def kafka_python(self) -> dict[str, Any]:
         """Return the settings for kafka-python's clients.
 
-        :raises InvalidInput: kafka-python has no counterpart of a setting that matters for security.
+        :raises InvalidInput: kafka-python has no counterpart of a value that matters for security.
         """
         return kafka_python_settings(self.config)
 
@@ -205,23 +216,13 @@ class KafkaConnection:
         return f"KafkaConnection({shown}, {len(self.config)} settings)"
 
 
-def _subject(certificate: str) -> str:
-    """Return the subject of the first certificate in a file, as brokers without mapping rules write it."""
-    try:
-        from cryptography.x509 import load_pem_x509_certificates
-
-        return load_pem_x509_certificates(Path(certificate).read_bytes())[0].subject.rfc4514_string()
-    except (ImportError, OSError, ValueError):
-        return f"<subject of {certificate}>"
-
-
 def _text(key: str, value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float):
         return str(value)
     raise InvalidInput(
-        f"{_UNNAMED}, setting {key!r}",
+        f"{UNNAMED}, setting {key!r}",
         found=f"a {type(value).__name__}",
         expected="a text or a number; for a callback, the name of a function",
         remedy="Remove it, or write it as text: `oauth_cb` as module.function.",

@@ -18,10 +18,16 @@ from kafka_rescale.core.errors import (
 )
 from kafka_rescale.kafka.client.error_class import ErrorClass
 from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of
+from kafka_rescale.kafka.client.library_logs import without_answer
 
 LOG_TRUNCATION = "log truncation detected"
 """librdkafka's text if it finds a truncated log (KIP-320). The code alone does not tell this: if no reset is
 allowed, the code only says that there was no reset."""
+
+
+def named_reason(error: KafkaError) -> str:
+    """Return the name and the text of an error, for people."""
+    return f"{error.name()} ({without_answer(error.str())})"
 
 
 def to_error(error: KafkaError, what: str) -> RescaleError:
@@ -29,7 +35,7 @@ def to_error(error: KafkaError, what: str) -> RescaleError:
 
     :param what: the thing concerned, for example ``topic 'orders'``.
     """
-    kind, found = class_of(error), f"{error.name()} ({error.str()})"
+    kind, found = class_of(error), named_reason(error)
     if kind is ErrorClass.CREDENTIALS:
         return not_let_in(what, found)
     if kind in OUTAGES:
@@ -166,7 +172,7 @@ class ConnectionTrouble:
         """The error for a broker that answered, but refused this client, with its reason; None if none did."""
         if self._refusal is None:
             return None
-        return not_let_in(f"Kafka connection to {self._servers}", self._refusal.str())
+        return not_let_in(f"Kafka connection to {self._servers}", without_answer(self._refusal.str()))
 
     def reason_of(self, failure: RescaleError) -> RescaleError:
         """Return why a call has failed: the refusal, if it was an outage, and brokers have refused this client."""
@@ -176,7 +182,7 @@ class ConnectionTrouble:
         """Return the error for a cluster that doesn't answer."""
         return ClusterOutage(
             f"Kafka connection to {self._servers}",
-            found=self._last.str() if self._last else "no answer",
+            found=without_answer(self._last.str()) if self._last else "no answer",
             expected="a broker that answers",
             remedy="Check bootstrap.servers and security.protocol of the connection, the network and the brokers.",
         )
@@ -184,7 +190,9 @@ class ConnectionTrouble:
     def unusable(self, error: Exception) -> InvalidInput:
         """Return the error for settings that librdkafka itself refuses."""
         reason = (
-            error.args[0].str() if error.args and isinstance(error.args[0], KafkaError) else type(error).__name__
+            without_answer(error.args[0].str())
+            if error.args and isinstance(error.args[0], KafkaError)
+            else type(error).__name__
         )
         return InvalidInput(
             f"Kafka connection to {self._servers}",

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kafka_rescale.core.application.config_files import CERTIFICATE, identity_of
 from kafka_rescale.core.errors import InvalidInput, Unreadable
-from kafka_rescale.kafka.client.client_settings import CONNECTION_KEYS, refuse_names_of_others
+from kafka_rescale.kafka.client.client_settings import CONNECTION_KEYS
 
 CONFIG_FILE_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG_FILE"
 CONFIG_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG"
@@ -62,18 +63,33 @@ def of_word(word: str) -> dict[str, Any]:
     return dict(json.loads(urlsafe_b64decode(word)))
 
 
+def identity_here(settings: Mapping[str, object]) -> dict[str, str]:
+    """Return what identifies cluster and principal in settings, with the certificate that can be read here."""
+    certificate = str(settings.get(CERTIFICATE, ""))
+    return identity_of(settings, subject_of(certificate) if certificate else "")
+
+
+def subject_of(certificate: str) -> str | None:
+    """Return the subject of the first certificate in a file, as brokers without mapping rules write it.
+
+    :param certificate: path of a PEM file.
+    :returns: None if it can't be read here, or this Python has no package ``cryptography``.
+    """
+    try:
+        from cryptography.x509 import load_pem_x509_certificates
+
+        return load_pem_x509_certificates(Path(certificate).read_bytes())[0].subject.rfc4514_string()
+    except (ImportError, OSError, ValueError):
+        return None
+
+
 def require_files(config: Mapping[str, str], origin: str) -> None:
     """Refuse settings that name files which can't be read here. Clients would report them late, or not at all.
-
-    Settings of other clients are refused first. Other settings that can't be used here are refused only when a
-    client is made. Their files are not looked at, so these files don't have to be mounted.
 
     :param config: librdkafka settings; those named ``*.location`` are paths.
     :param origin: where they were found, for the message.
     :raises Unreadable: the system can't read a file, at the moment or at all.
-    :raises InvalidInput: there are settings of other clients.
     """
-    refuse_names_of_others(config, origin)
     for key, path in config.items():
         if key not in CONNECTION_KEYS or not key.endswith(".location") or not path:
             continue

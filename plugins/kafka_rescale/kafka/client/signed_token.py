@@ -32,6 +32,8 @@ MILLISECONDS_FROM = 10**11
 """A time from here on is in ms: in seconds it would be after the year 5000."""
 
 _LOGIN_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+_OPTION = r"""[\w.-]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[\w.:/=+-]+)"""
+_JAAS = re.compile(rf"\s*{re.escape(_LOGIN_MODULE)}\s+required(?:\s+{_OPTION})*\s*;\s*")
 _MSK = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?(?::\d+)?(?:$|[,\s])")
 _EXPECTED = "a function of the text sasl.oauthbearer.config that returns (token, its end in seconds since 1970)"
 
@@ -83,7 +85,9 @@ def java_of_signed(config: Mapping[str, str]) -> dict[str, str]:
     """Return the settings by which a Java client gets signed tokens of its own.
 
     :param config: librdkafka settings for which ``is_signed`` holds.
-    :raises InvalidInput: no class is named, and the brokers are not Amazon's.
+    :raises InvalidInput: no class is named, and the brokers are not Amazon's. Or the options name another login
+        module than Kafka's for OAUTHBEARER. Some modules run code from an address in their options
+        (CVE-2023-25194), and a person who may edit connections must not be able to run code.
     """
     if lacks_java_class(config):
         raise InvalidInput(
@@ -93,7 +97,15 @@ def java_of_signed(config: Mapping[str, str]) -> dict[str, str]:
             remedy=f"Name it in a connection of the role verify (`kafka_conn_ids`), its options in {JAAS}. Put "
             "its jar beside those of Spark's Kafka connector.",
         )
-    return {HANDLER: config.get(HANDLER) or MSK_HANDLER, JAAS: config.get(JAAS) or f"{_LOGIN_MODULE} required;"}
+    jaas = config.get(JAAS) or f"{_LOGIN_MODULE} required;"
+    if not _JAAS.fullmatch(jaas):
+        raise InvalidInput(
+            f"Kafka connection, {JAAS}",
+            found="something else",
+            expected=f'`{_LOGIN_MODULE} required;`, with options as `name="value"` before the semicolon',
+            remedy=f"Write it so. {HANDLER} names the class that gives the tokens.",
+        )
+    return {HANDLER: config.get(HANDLER) or MSK_HANDLER, JAAS: jaas}
 
 
 @dataclass
@@ -177,7 +189,8 @@ def _token_of(token: str, until: float, principal: str = "", extensions: Mapping
 def _tokens(name: str, region: str, argument: str | None) -> SignedTokens:
     if not name:
         return SignedTokens(f"{SIGNER} for {region}", _msk_signer(region), argument)
-    function = named(f"Kafka connection, {CALLBACK}", name, _EXPECTED)
+    # Such a module often reads a secret when it is imported, and the text of its error may quote that.
+    function = named(f"Kafka connection, {CALLBACK}", name, _EXPECTED, may_quote=False)
     if not callable(function):
         raise InvalidInput(
             f"Kafka connection, {CALLBACK} {name!r}",

@@ -14,7 +14,7 @@ from kafka_rescale.kafka.client.bounded_call import StuckCall, bounded
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_class import ErrorClass
 from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of
-from kafka_rescale.kafka.client.failures import ConnectionTrouble, Rewound, fatal_error, to_error
+from kafka_rescale.kafka.client.failures import ConnectionTrouble, Rewound, fatal_error, named_reason, to_error
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.writing.begin import begin_transactions
 from kafka_rescale.kafka.writing.settings import TRANSACTION_SECONDS, producer_settings
@@ -289,7 +289,7 @@ class UnitProducer:
             )
         return Fenced(
             self._what,
-            found=f"{error.name()} ({error.str()})",
+            found=named_reason(error),
             expected="to be the newest attempt",
             remedy="Nothing to do here: the newer attempt goes on, and nothing was written since it began.",
         )
