@@ -116,6 +116,27 @@ def test_without_a_callback_the_next_growth_begins_anew(grown: tuple[Growing, Gr
     assert (record(live).target, record(live).attempts) == (0, 2)
 
 
+def test_of_two_inputs_the_first_is_enough_for_what_lies_behind_and_all_its_records_are_processed(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    live = Growing(connection, unique, tmp_path, inline=True, program="merged_of", scaling=dict(ON))
+    live.create()
+    other = f"{live.topic}-more"
+    live.admin.ensure_topic(other, 2, 1, {})
+    write(connection, live.topic, 2, range(100))
+    write(connection, other, 2, range(100))
+    live.run()
+    live.admin.grow_topic(live.topic, 4)
+    write(connection, live.topic, 4, range(100, 200))
+    write(connection, other, 2, range(100, 200))
+    for _ in range(3):
+        live.run()
+    assert live.control.read().processors.tasks == {0: 2, 1: 4}
+    assert sum(map(len, live.outputs().values())) == 400
+    with pytest.raises(Refused, match=f"found 4 for 2 partitions of {other}"):
+        expand_processors(live.application, connection, 4)
+
+
 def test_switched_off_nothing_is_added_and_the_run_says_how(grown: tuple[Growing, Growing]) -> None:
     live, _ = grown
     live.scaling = {}

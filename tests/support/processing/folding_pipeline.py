@@ -2,7 +2,8 @@
 
 ``tests.support.processing.folding_pipeline:of_<name>`` reads ``<name>`` and writes ``<name>-folded``.
 ``behind_another_of_<name>`` is the same program after an edit: another stream, which is counted, stands in front.
-``stateless_of_<name>`` is a program before its first store.
+``stateless_of_<name>`` is a program before its first store. ``merged_of_<name>`` reads ``<name>-more`` as well, and
+folds behind a repartition topic.
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ def pipeline_of(topic: str, program: str = "") -> Pipeline:
     builder = StreamsBuilder()
     if program == "behind_another_":
         builder.stream(f"{topic}-another", key=BYTES, value=BYTES).group_by_key().count(store="others")
-    moves = builder.stream(topic, key=BYTES, value=BYTES)
+    topics = (topic, f"{topic}-more") if program == "merged_" else (topic,)
+    moves = builder.stream(*topics, key=BYTES, value=BYTES)
     if program == "stateless_":
         moves.to(f"{topic}-folded")
         return builder.build()
+    if program == "merged_":
+        moves = moves.select_key(lambda key, value: key)
     folded = moves.group_by_key().aggregate(lambda: b"0:0", fold, store=STORE, value=BYTES)
     folded.to_stream().to(f"{topic}-folded")
     return builder.build()
@@ -35,6 +39,6 @@ def pipeline_of(topic: str, program: str = "") -> Pipeline:
 
 def __getattr__(name: str) -> Pipeline:
     program, found, topic = name.partition("of_")
-    if not found or program not in {"", "behind_another_", "stateless_"}:
+    if not found or program not in {"", "behind_another_", "stateless_", "merged_"}:
         raise AttributeError(name)
     return pipeline_of(topic, program)

@@ -16,6 +16,7 @@ from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.processors import ProcessorCounts
 from kafka_rescale.core.pipeline.named import pipeline_named
+from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.request import WarmUpRequest
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -151,7 +152,11 @@ class Growing:
         ]
 
     def _threads(self, processing: Processing) -> list[Job]:
-        return [(request, process) for request in requests(self.application, processing.running, 1)]
+        """Return the jobs of all levels; those of several levels have to run one after the other (``inline``)."""
+        application = self.application
+        count = len(levels(pipeline_named(application.pipeline).topology))
+        asked = (requests(application, processing.running, level) for level in range(1, count + 1))
+        return [(request, process) for requests_of_level in asked for request in requests_of_level]
 
     def _run(self, jobs: list[Job]) -> None:
         for request, body in jobs:

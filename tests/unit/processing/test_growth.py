@@ -117,13 +117,21 @@ def test_inputs_that_are_read_together_begin_with_equal_counts() -> None:
 
 
 def test_more_processors_than_partitions_are_refused() -> None:
-    with pytest.raises(Refused, match="Expand the partitions of the input topic first"):
+    with pytest.raises(Refused, match=r"sub-topology 0: found 4 for 2 partitions of in; .* Expand the partitions"):
         expanded(begun(), [Part()], {"in": 2}, (), 4)
     asked = expanded(begun(), [Part()], {"in": 8}, (), 4)
     assert (asked.expanding, asked.sub_topologies[0].largest, asked.tasks) == ((0,), 4, {0: 2})
     assert expanded(asked, [Part()], {"in": 8}, (), 4) == asked, "asking again changes nothing"
     with pytest.raises(Refused, match="an expansion from 2 to 4 processors under way"):
         expanded(asked, [Part()], {"in": 8}, (), 8)
+
+
+def test_the_refusal_names_the_inputs_that_have_too_few_partitions() -> None:
+    merged = Part(sources=("in", "small", "own"), stores=())
+    with pytest.raises(Refused, match="found 8 for 4 partitions of small; expected"):
+        expanded(begun(), [merged], {"in": 8, "small": 4, "own": 2}, {"own"}, 8)
+    beside = expanded(begun(), [merged], {"in": 8, "small": 1, "own": 2}, {"own"}, 2)
+    assert beside == begun(), "nothing is asked for"
 
 
 def test_processors_do_not_become_fewer_and_must_exist() -> None:

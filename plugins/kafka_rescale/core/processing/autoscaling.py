@@ -64,7 +64,7 @@ def parallelism_of(
     found = []
     for part in parts:
         now = processors.sub_topologies[part.id].count
-        # If an input had no partition for a processor, the processor would have nothing to join with.
+        # The smallest input sets the limit. The processors read all partitions of the others meanwhile.
         external = [counts[topic] for topic in part.sources if topic not in repartitions]
         expected = min(external) if external else max(counts[topic] for topic in part.sources)
         found.append(Parallelism(part.id, now, max(now, expected)))

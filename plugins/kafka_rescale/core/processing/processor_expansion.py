@@ -38,8 +38,9 @@ def expanded(
         )
     for number in sorted(chosen or by_number):
         now, external = known.sub_topologies[number], set(by_number[number].sources) - set(repartitions)
-        least = min([counts[topic] for topic in external], default=max(target, now.count))
-        Processors(now.initial, now.count, max(least, now.count)).with_count(target)
+        if target > now.count:
+            _require_partitions(number, target, {topic: counts[topic] for topic in sorted(external)})
+        Processors(now.initial, now.count, max(target, now.count)).with_count(target)
         if now.expanding_to not in {0, target}:
             raise Refused(
                 f"sub-topology {number}",
@@ -50,3 +51,18 @@ def expanded(
         if target > now.count:
             known = known.asked_for(number, target)
     return known
+
+
+def _require_partitions(number: int, target: int, inputs: Mapping[str, int]) -> None:
+    """Refuse more processors than an input has partitions, also beside a larger input (KIP-287).
+
+    If the small input grew later, its new partitions would belong to other processors at once. So records of a
+    key could be processed before earlier ones, which its old partition still has.
+    """
+    if short := {topic: count for topic, count in inputs.items() if count < target}:
+        raise Refused(
+            f"processors of sub-topology {number}",
+            found=f"{target} for " + ", ".join(f"{count} partitions of {topic}" for topic, count in short.items()),
+            expected="at most one processor per partition of every input",
+            remedy="Expand the partitions of the input topic first, then the processors.",
+        )
