@@ -2,8 +2,8 @@
 
 ``tests.support.processing.folding_pipeline:of_<name>`` reads ``<name>`` and writes ``<name>-folded``.
 ``behind_another_of_<name>`` is the same program after an edit: another stream, which is counted, stands in front.
-``stateless_of_<name>`` is a program before its first store. ``merged_of_<name>`` reads ``<name>-more`` as well, and
-folds behind a repartition topic.
+``stateless_of_<name>`` is a program before its first store. ``merged_of_<name>`` reads ``<name>-more`` as well,
+and folds behind a repartition topic.
 """
 
 from __future__ import annotations
