@@ -108,7 +108,7 @@ class Habit(NamedTuple):
     """How a topic is written.
 
     :param codec: the codec of most records; empty if most have none, or if there are no records.
-    :param in_transactions: whether any record belongs to a transaction.
+    :param in_transactions: whether any record that the application has written belongs to a transaction.
     """
 
     codec: str = ""

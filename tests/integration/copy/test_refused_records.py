@@ -216,9 +216,9 @@ def test_what_fits_compressed_only_is_copied_with_the_codec_of_its_source(
     compressed = move.model_copy(update={"compression": codec})
     copy(connection, planned(compressed), compressed)
     assert sum(map(len, read(connection, move.target).values())) == 6
-    assert habits_of(connection, admin.begin_offsets([move.target]), admin.end_offsets([move.target])) == {
-        move.target: (codec, True)
-    }
+    begins, ends = admin.begin_offsets([move.target]), admin.end_offsets([move.target])
+    assert habits_of(connection, begins, ends) == {move.target: (codec, True)}
+    assert habits_of(connection, begins, ends, ends) == {move.target: (codec, False)}, "the copy is no habit"
 
 
 def test_a_copy_is_no_larger_than_its_source(

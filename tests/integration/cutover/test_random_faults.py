@@ -14,7 +14,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.operations.expansion.rescale import Rescale, blue
+from kafka_rescale.core.plan.instances import blue
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 from testbed.expansion import Expansion
 from testbed.flights_stack import FlightsStack

@@ -42,7 +42,32 @@ def test_every_topic_group_and_command_is_named_once_it_is_touched() -> None:
     (stop,) = named(found)["Stop orders-app."]
     (start,) = named(found)["Start orders-app-g2."]
     declared = CHAIN["lifecycle"]
-    assert (stop, start) == (declared["stop"], declared["start"])
+    assert stop == declared["stop"].format(application_id="orders-app")
+    assert start == declared["start"].format(application_id="orders-app-g2", partitions=8)
+
+
+def test_the_command_stands_there_as_it_will_be_called() -> None:
+    """Only so can a person see that the right id, count and topics reach the program."""
+    told = "orders start {application_id} {partitions} {generation} {internal_topic_prefix} {input:orders}"
+    repartitioned = [{"topic": "orders", "policy": "repartitioned"}]
+    found = steps(lifecycle={**CHAIN["lifecycle"], "start": told}, inputs=repartitioned)
+    (start,) = named(found)["Start orders-app-g2."]
+    assert start == "orders start orders-app-g2 8 2 orders-app-g2 orders-p8"
+
+
+def test_one_producer_of_several_inputs_is_named_once() -> None:
+    producers = {"stop": "writer stop", "start": "writer start"}
+    inputs = [{"topic": topic, "policy": "paused", "producers": producers} for topic in ("orders", "totals")]
+    found = named(steps(inputs=inputs))
+    assert found["Hold the producers of paused inputs."] == ("writer stop",)
+
+
+def test_only_in_place_there_is_no_way_back() -> None:
+    (promotion,) = [step.does for step in steps() if step.moment is Moment.PROMOTION]
+    assert promotion.endswith("from here on, the way back is another expansion.")
+    in_place = cutover_steps(in_place_plan(), in_place_application())
+    (promotion,) = [step.does for step in in_place if step.moment is Moment.PROMOTION]
+    assert promotion.endswith("from here on, there is no way back.")
 
 
 def test_nothing_is_stopped_grown_or_started_outside_its_moment() -> None:
@@ -63,12 +88,17 @@ def test_in_place_the_own_topics_grow_behind_the_promotion() -> None:
 
 
 def test_with_a_held_start_the_processes_start_before_the_pause() -> None:
-    held = "orders start-held {application_id}"
-    found = steps(lifecycle={**CHAIN["lifecycle"], "start_held": held})
+    found = steps(lifecycle={**CHAIN["lifecycle"], "start_held": "orders start-held {application_id}"})
     (start,) = [step for step in found if step.does.startswith("Start orders-app-g2")]
-    assert (start.moment, start.names) == (Moment.BEFORE, (held, "group orders-app-g2-gate"))
+    assert (start.moment, start.names) == (
+        Moment.BEFORE,
+        ("orders start-held orders-app-g2", "group orders-app-g2-gate"),
+    )
     (let_in,) = [step for step in found if step.does.startswith("Let orders-app-g2 in")]
-    assert (let_in.moment, let_in.names) == (Moment.AFTER, (CHAIN["lifecycle"]["start"],))
+    assert (let_in.moment, let_in.names) == (
+        Moment.AFTER,
+        (CHAIN["lifecycle"]["start"].format(application_id="orders-app-g2", partitions=8),),
+    )
 
 
 def test_a_class_may_hold_the_next_generation_at_the_door() -> None:

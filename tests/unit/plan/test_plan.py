@@ -8,11 +8,11 @@ import pytest
 from kafka_rescale.core.application.generation_names import GenerationNames
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.formats.subscription_wrapper import LeftTable
+from kafka_rescale.core.plan.instances import blue, green
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan
 from kafka_rescale.core.plan.planning import build_plan, green_application_id
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.operations.application.load import topology_of
-from kafka_rescale.operations.expansion.rescale import blue, green
 
 from tests.support.application_files import CHAIN
 from tests.support.plans import IN_PLACE_TOPICS

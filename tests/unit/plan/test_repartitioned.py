@@ -18,6 +18,7 @@ from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.formats.samples import Sample
 from kafka_rescale.core.partitioning.murmur2 import murmur2
 from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.plan.instances import blue, green
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan
 from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.preflight.check import messages
@@ -26,7 +27,6 @@ from kafka_rescale.kafka.copy.router import Router
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.lifecycle.shell import command_line
 from kafka_rescale.operations.application.load import topology_of
-from kafka_rescale.operations.expansion.rescale import blue, green
 from pydantic import ValidationError
 
 from tests.support.situations import INPUTS, RUNNING, found, misplaced, samples, situation

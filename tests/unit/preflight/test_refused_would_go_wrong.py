@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 from kafka_rescale.core.partitioning.partitioners import Murmur2, partitioner_named
+from kafka_rescale.core.plan.instances import green
 from kafka_rescale.core.plan.planning import build_plan
-from kafka_rescale.operations.expansion.rescale import green
 
 from tests.support.situations import INPUTS, STORES, situation
 

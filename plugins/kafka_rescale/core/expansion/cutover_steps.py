@@ -7,15 +7,18 @@ The order is the order in ``operations.cutover.cutover``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from kafka_rescale.core.application.commands import filled
+from kafka_rescale.core.application.instance import Instance
 from kafka_rescale.core.application.lifecycles import ManualLifecycle, PythonLifecycle
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.prewarming import gate_group
 from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.plan.instances import blue, green
 from kafka_rescale.core.plan.not_copied import told_not_copied
 from kafka_rescale.core.plan.plan import Move, Plan
 
@@ -72,7 +75,7 @@ def _before(plan: Plan, application: Application) -> Iterator[CutoverStep]:
         yield CutoverStep(
             Moment.BEFORE,
             f"Start {plan.green} at the door of its group, and wait until its processes tell that they wait.",
-            (_command(application, "start_held"), f"group {gate_group(plan.green)}"),
+            (_command(application, "start_held", green(plan)), f"group {gate_group(plan.green)}"),
         )
     jobs = ["move"] if plan.is_in_place else ["catch_up", *(["bridge"] if plan.bridges else [])]
     if not plan.is_in_place or plan.growing:
@@ -96,7 +99,7 @@ def _until_stopped(plan: Plan, application: Application) -> Iterator[CutoverStep
         yield CutoverStep(
             Moment.PAUSE, f"Wait until {plan.blue} has processed these to their ends.", tuple(drained)
         )
-    yield CutoverStep(Moment.PAUSE, f"Stop {plan.blue}.", (_command(application, "stop"),))
+    yield CutoverStep(Moment.PAUSE, f"Stop {plan.blue}.", (_command(application, "stop", blue(plan)),))
     yield CutoverStep(
         Moment.PAUSE,
         f"Prove that {plan.blue} is gone: no members, no open transaction, nothing that still moves.",
@@ -118,7 +121,7 @@ def _promotion(plan: Plan, application: Application) -> Iterator[CutoverStep]:
     yield CutoverStep(
         Moment.PROMOTION,
         f"Promote {plan.green} in one transaction, {within}. Until here, whatever fails starts {plan.blue} again; "
-        "from here on, there is no way back.",
+        f"from here on, {'there is no way back' if plan.is_in_place else 'the way back is another expansion'}.",
         ("topic _kafka_rescale",),
     )
     if plan.is_in_place and plan.growing:
@@ -145,7 +148,7 @@ def _behind(plan: Plan, application: Application) -> Iterator[CutoverStep]:
         does = f"Start {plan.green}."
     if plan.not_copied:
         does = f"{does} {told_not_copied(plan.not_copied)}."
-    yield CutoverStep(Moment.AFTER, does, (_command(application, "start"),))
+    yield CutoverStep(Moment.AFTER, does, (_command(application, "start", green(plan)),))
     if released := tuple(_producers(application, "start")):
         yield CutoverStep(Moment.AFTER, "Release the producers.", released)
     if not plan.is_in_place:
@@ -185,18 +188,21 @@ def _targets(moves: Iterable[Move]) -> tuple[str, ...]:
     return tuple(m.target for m in moves)
 
 
-def _command(application: Application, name: str) -> str:
-    """Return what starts or stops an instance set, as the file declares it; placeholders stay."""
+def _command(application: Application, name: str, instance: Instance) -> str:
+    """Return what starts or stops an instance set, as it will be called."""
     lifecycle = application.lifecycle
     if isinstance(lifecycle, ManualLifecycle):
         return f"a person, who is asked for it (lifecycle.type: {lifecycle.type})"
     if isinstance(lifecycle, PythonLifecycle):
         return f"{lifecycle.callable}.{name}"
-    return lifecycle.commands[name]
+    prefix = application.internal_prefix(instance.application_id)
+    return filled(lifecycle.commands[name], replace(instance, internal_topic_prefix=prefix))
 
 
 def _producers(application: Application, name: str) -> Iterator[str]:
-    for read in application.inputs:
-        if read.producers is not None:
-            holder = read.producers.application
-            yield f"application {holder}" if holder is not None else read.producers.commands[name]
+    holders = [read.producers for read in application.inputs if read.producers is not None]
+    # Several inputs may have one producer.
+    yield from dict.fromkeys(
+        f"application {each.application}" if each.application is not None else each.commands[name]
+        for each in holders
+    )

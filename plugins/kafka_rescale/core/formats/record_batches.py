@@ -133,13 +133,17 @@ def _is_abort(data: bytes, at: int) -> bool:
     return bool(_CONTROL_KEY.unpack_from(data, at)[1] == _ABORT)
 
 
-def habit_of(batches: Iterable[Batch]) -> Habit:
-    """Return how some batches of a topic were written."""
+def habit_of(batches: Iterable[tuple[Batch, int]]) -> Habit:
+    """Return how some batches of a topic were written.
+
+    :param batches: each with the offset from which on its partition has been written by the application. What an
+        expansion has copied there before was written in the copy's transactions.
+    """
     records, in_transactions = Counter[str](), False
-    for batch in batches:
+    for batch, own_from in batches:
         if not batch.is_control:
             records[batch.codec] += batch.records
-            in_transactions |= batch.is_transactional
+            in_transactions |= batch.is_transactional and batch.last >= own_from
     return Habit(max(records, key=lambda codec: records[codec], default=""), in_transactions)
 
 

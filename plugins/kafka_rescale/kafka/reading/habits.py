@@ -26,22 +26,27 @@ SECONDS = 20.0
 
 
 def habits_of(
-    connection: KafkaConnection, begins: PartitionOffsets, ends: PartitionOffsets, seconds: float = SECONDS
+    connection: KafkaConnection,
+    begins: PartitionOffsets,
+    ends: PartitionOffsets,
+    copied: PartitionOffsets | None = None,
+    seconds: float = SECONDS,
 ) -> dict[str, Habit]:
     """Return how each topic is written, by the oldest and newest batches of a few partitions.
 
     :param begins: log start offsets of the topics to look at.
     :param ends: their ends (exclusive).
+    :param copied: ends (exclusive) of what an expansion has copied to these topics.
     :param seconds: how long to look in all; topics not seen by then have no habits.
     :raises InvalidInput: reading a topic is not allowed.
     """
     filled = {t: [p for p, end in sorted(of.items()) if end > begins[t].get(p, 0)] for t, of in ends.items()}
-    deadline = time.monotonic() + seconds
+    deadline, own = time.monotonic() + seconds, copied or {}
 
     def usual(client: Any) -> dict[str, Habit]:
         return {
             topic: habit_of(
-                batch
+                (batch, own.get(topic, {}).get(partition, 0))
                 for partition in partitions[:PARTITIONS]
                 for offset in _offsets(begins[topic].get(partition, 0), ends[topic][partition])
                 if time.monotonic() < deadline

@@ -34,6 +34,7 @@ from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import ClusterOutage, Fenced, Outage, UnsafeState
+from kafka_rescale.core.plan.instances import blue, green
 from kafka_rescale.core.verify.promotable import required_proofs
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, within
@@ -52,7 +53,7 @@ from kafka_rescale.operations.cutover.proven import assert_begun, assert_proven,
 from kafka_rescale.operations.cutover.start_green import start_green
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.expansion.compaction import assert_deletions_kept, hold_compaction
-from kafka_rescale.operations.expansion.rescale import Rescale, blue, green
+from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.operations.expansion.timings import Timings
 from kafka_rescale.operations.modes.choice import mode_of

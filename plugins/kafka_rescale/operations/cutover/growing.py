@@ -6,11 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.plan.instances import green
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.copy.rehearsal import record_limits, rehearse_unit
 from kafka_rescale.kafka.copy.units import CopyUnit, units_of
-from kafka_rescale.operations.expansion.rescale import Rescale, green
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 LOOKING_THREADS = 8
 WRITTEN_WITHIN_MS = 600_000

@@ -18,10 +18,11 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, TimedOut, UnsafeState
 from kafka_rescale.core.expansion.holding import Door, has_pass, pass_of, processes
 from kafka_rescale.core.expansion.prewarming import gate_group
+from kafka_rescale.core.plan.instances import green
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.lifecycle.factory import held_start
 from kafka_rescale.operations.expansion.opening import Opening
-from kafka_rescale.operations.expansion.rescale import Rescale, green
+from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed, cool_down
 
 log = logging.getLogger(__name__)

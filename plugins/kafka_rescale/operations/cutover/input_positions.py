@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.plan.instances import blue
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.reading.remaining import with_records
-from kafka_rescale.operations.expansion.rescale import Rescale, blue
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 COMMIT_SECONDS = 60
 """Twice the default of ``commit.interval.ms`` with at-least-once."""

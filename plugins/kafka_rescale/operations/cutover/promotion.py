@@ -6,13 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.plan.instances import blue
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.verify.misrouted import grown_by_key
 from kafka_rescale.core.verify.start_offsets import input_starts
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.cutover.first_output import all_outputs_now
-from kafka_rescale.operations.expansion.rescale import Rescale, blue
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 
 def assert_promotable(rescale: Rescale, journal: Journal) -> None:

@@ -12,13 +12,14 @@ from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.control.journal import Captured, PartitionOffsets
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.plan.instances import blue
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.client.waiting import wait_until, within
 from kafka_rescale.kafka.reading.remaining import with_records
 from kafka_rescale.operations.application.load import topology_of
 from kafka_rescale.operations.cutover.input_positions import never_read, unread_partitions
-from kafka_rescale.operations.expansion.rescale import Rescale, blue
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 log = logging.getLogger(__name__)
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.errors import RescaleError, UnsafeState
 from kafka_rescale.core.expansion.offset_metadata import start_metadata
+from kafka_rescale.core.plan.instances import green
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -17,7 +18,7 @@ from kafka_rescale.operations.cutover.first_output import outputs_now, watch_fir
 from kafka_rescale.operations.cutover.held import is_waiting
 from kafka_rescale.operations.cutover.persistence import start, state_of_pause
 from kafka_rescale.operations.expansion import producers
-from kafka_rescale.operations.expansion.rescale import Rescale, green
+from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.timings import Timings
 from kafka_rescale.operations.modes.choice import mode_of
 

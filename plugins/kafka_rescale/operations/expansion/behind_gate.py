@@ -23,12 +23,13 @@ from kafka_rescale.core.expansion.prewarming import (
     shown_inputs,
     shown_texts,
 )
+from kafka_rescale.core.plan.instances import green
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.lifecycle.factory import Start, gated_start
 from kafka_rescale.operations.expansion.opening import Opening
-from kafka_rescale.operations.expansion.rescale import Rescale, green
+from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.restoring import Changed, Restoring
 from kafka_rescale.operations.expansion.restoring_everything import RestoringEverything
 from kafka_rescale.operations.expansion.timings import Timings

@@ -13,10 +13,11 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.plan.instances import green
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.cutover.cutover import run_cutover
 from kafka_rescale.operations.cutover.persistence import insist, state_of_pause
-from kafka_rescale.operations.expansion.rescale import Rescale, green
+from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.operations.modes.choice import mode_of
 

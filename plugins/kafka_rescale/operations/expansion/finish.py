@@ -14,6 +14,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion.callback import ExpansionCallback
 from kafka_rescale.core.expansion.prewarming import remark_on
 from kafka_rescale.core.page.history import HEADER, history_rows
+from kafka_rescale.core.plan.instances import blue, green
 from kafka_rescale.core.verify.misrouted import refuse_misrouted
 from kafka_rescale.core.verify.report import Report, is_about
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -22,7 +23,7 @@ from kafka_rescale.kafka.control import lease
 from kafka_rescale.kafka.reading.misrouted import look_for_misrouted
 from kafka_rescale.operations.cutover.persistence import OUTAGE_SECONDS, insist
 from kafka_rescale.operations.expansion.compaction import release_compaction
-from kafka_rescale.operations.expansion.rescale import Rescale, blue, green
+from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.modes.choice import mode_of
 
 T = TypeVar("T")

@@ -11,7 +11,6 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
-from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.values import Value
 from kafka_rescale.core.verify.kept import kept_of
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -169,14 +168,3 @@ def running_instance(
         return Instance(application.application_id, 1, max(counts, default=application.partitions), inputs)
     running = Instance(generations.running, generations.generation, generations.partitions)
     return replace(running, inputs={**inputs, **generations.inputs})
-
-
-def blue(plan: Plan) -> Instance:
-    """Return the running generation's instance set."""
-    inputs = {i.declared: i.topic for i in plan.inputs}
-    return Instance(plan.blue, plan.generation - 1, plan.partitions_before, inputs)
-
-
-def green(plan: Plan) -> Instance:
-    """Return the new generation's instance set."""
-    return Instance(plan.green, plan.generation, plan.partitions, {i.declared: i.green_topic for i in plan.inputs})

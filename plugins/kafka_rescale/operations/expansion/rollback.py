@@ -15,6 +15,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import ClusterOutage, Fenced, RescaleError
 from kafka_rescale.core.page.health import failed_jobs
+from kafka_rescale.core.plan.instances import blue
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, wait_until
 from kafka_rescale.kafka.control import lease
@@ -24,7 +25,7 @@ from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.operations.cutover.held import send_away
 from kafka_rescale.operations.cutover.persistence import insist, start, state_of_pause
 from kafka_rescale.operations.expansion import producers
-from kafka_rescale.operations.expansion.rescale import LEASE_MS, Rescale, blue
+from kafka_rescale.operations.expansion.rescale import LEASE_MS, Rescale
 from kafka_rescale.operations.expansion.warm_up_gate import close_gate
 from kafka_rescale.operations.modes.choice import mode_of
 

@@ -8,9 +8,10 @@ from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion.late_writes import late_writes, lost_changelogs
+from kafka_rescale.core.plan.instances import blue
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
-from kafka_rescale.operations.expansion.rescale import Rescale, blue
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 
 def assert_alone(rescale: Rescale, plan: Plan) -> None:

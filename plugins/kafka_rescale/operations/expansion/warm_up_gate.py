@@ -9,12 +9,13 @@ from hashlib import sha256
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion.prewarming import gate_group, instance_groups, moved, refusals
+from kafka_rescale.core.plan.instances import green
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.marks import Mark
 from kafka_rescale.kafka.copy.reset import restart
 from kafka_rescale.operations.expansion.opening import Opening
-from kafka_rescale.operations.expansion.rescale import Rescale, green
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 log = logging.getLogger(__name__)
 

@@ -9,6 +9,7 @@ from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.plan.instances import blue, green
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.group_members import REJOIN_SECONDS
 from kafka_rescale.operations.cutover.copies import await_copied, await_ready
@@ -16,7 +17,7 @@ from kafka_rescale.operations.cutover.held import assert_held_back, await_at_doo
 from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
 from kafka_rescale.operations.cutover.promotion import assert_unused, green_offsets
 from kafka_rescale.operations.expansion.opening import Opening
-from kafka_rescale.operations.expansion.rescale import Rescale, blue, green
+from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.survivors import assert_alone, assert_still
 from kafka_rescale.operations.expansion.timings import Timings
 from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed, close_or_refuse, cool_down
