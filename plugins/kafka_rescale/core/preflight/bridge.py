@@ -65,7 +65,8 @@ def bridge_messages(situation: Situation) -> Iterator[str]:
     """Yield the DAG of the bridges, which the cutover waits for."""
     if names := situation.successors():
         dag = f"bridge_{situation.application.application_id}"
-        yield f"{dag} carries records on to {', '.join(names.values())}: the cutover waits until it is up."
+        carried = ", ".join(names.values())
+        yield f"{dag} carries records on to {carried}: the cutover waits until it is up, so it must not be paused."
 
 
 def unfinished_bridge(situation: Situation) -> Iterator[Finding]:
