@@ -197,7 +197,8 @@ class TestPreflight:
     def test_the_bridge_is_named_for_an_expansion_that_needs_one(self) -> None:
         (told,) = (line for line in messages(situation(8, inputs=SHOP)) if "bridge" in line)
         assert told == (
-            f"bridge_shop carries records on to {SUCCESSOR}: the cutover waits until it is up, so it must not be paused."
+            f"bridge_shop carries records on to {SUCCESSOR}: the cutover waits until it is up, so it must "
+            "not be paused."
         )
         assert not any("bridge" in line for line in messages(situation(4, inputs=SHOP)))
 
