@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +76,34 @@ def test_airflow_takes_no_part_of_an_answer() -> None:
     operator, _ = asked("with windows")
     with pytest.raises(ValueError, match="does not match params"):
         operator.validate_params_input({"when": "now"})
+
+
+def run_with_answers(heading: str, trigger: str) -> subprocess.CompletedProcess[str]:
+    """Run the commands under a heading as a plain script, with a ``curl`` that logs in and then fails."""
+    curl = f"""curl() {{
+      case "$*" in */auth/token*) echo '{{"access_token": "t"}}';; *) echo '{trigger}'; return 22;; esac
+    }}\n"""
+    commands = rest_page.rest_commands()
+    script = f"{curl}{commands['Log in']}{commands[heading]}echo went on\n"
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("answer", ['{"detail": "not found"}', '["not found"]', "<html>not found</html>"])
+def test_a_script_ends_with_the_reason_if_no_run_begins(answer: str) -> None:
+    ended = run_with_answers("Trigger", answer)
+    assert (ended.returncode != 0, ended.stdout) == (True, "")
+    assert answer in ended.stderr
+    assert "no run has begun" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_script_without_an_answer_says_so() -> None:
+    assert "no answer" in run_with_answers("Trigger", "").stderr
+
+
+def test_a_script_ends_if_it_can_not_log_in() -> None:
+    log_in = rest_page.rest_commands()["Log in"]
+    script = f'curl() {{ echo \'{{"detail": "Invalid credentials"}}\'; return 22; }}\n{log_in}echo went on\n'
+    ended = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode != 0, ended.stdout) == (True, "")
+    assert "Invalid credentials" in ended.stderr
