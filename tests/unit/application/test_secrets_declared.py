@@ -61,6 +61,11 @@ HARMLESS = {
     "spark.hadoop.fs.s3a.aws.credentials.provider": "com.amazonaws.auth.InstanceProfileCredentialsProvider",
     "spark.hadoop.hadoop.security.credential.provider.path": "jceks://hdfs@namenode:9001/user/me/s3.jceks",
     "spark.hadoop.fs.azure.sas.token.provider.type": "com.example.Provider",
+    "spark.hadoop.fs.gs.auth.access.token.provider.impl": "com.example.Provider",
+    "spark.hadoop.fs.gs.token.server.url": "https://issuer/token",
+    "spark.hadoop.fs.s3a.delegation.token.binding": "com.example.Binding",
+    "spark.hadoop.yarn.resourcemanager.delegation.token.renew-interval": "86400000",
+    "spark.executorEnv.TOKENIZERS_PARALLELISM": "3",
     "spark.hadoop.fs.azure.account.keyprovider.mine.dfs.core.windows.net": "org.example.ShellKeyProvider",
     "spark.hadoop.fs.azure.account.oauth.provider.type": "org.example.ClientCredsTokenProvider",
     "spark.executorEnv.AWS_WEB_IDENTITY_TOKEN_FILE": "/var/run/token",
@@ -118,7 +123,14 @@ def test_places_of_files_have_none(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["abfs://c@acc/x", "s3://b/x?endpoint_override=h:9000&scheme=http", "hdfs://n:8020/x@y", "/x?y=z"]
+    "value",
+    [
+        "abfs://c@acc/x",
+        "s3://b/x?endpoint_override=h:9000&scheme=http",
+        "hdfs://n:8020/x@y",
+        "/x?y=z",
+        "s3://b/x?partition_key=7",
+    ],
 )
 def test_other_places_are_let_pass(value: str) -> None:
     assert place(value) == value

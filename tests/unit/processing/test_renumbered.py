@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kafka_rescale.core.assignment.tasks import TaskId
-from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts
+from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts, SourceTopic
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.processing.growth import Declared, observed
 from kafka_rescale.core.processing.renumbered import left_tasks, renumbered
@@ -60,6 +60,15 @@ def test_topics_of_different_processors_must_not_be_read_together() -> None:
         renumbered(before, [Part(0, BOTH)])
     equal = before.with_counts(0, initial=2, count=3)
     assert renumbered(equal, [Part(0, BOTH)]).sub_topologies[0].count == 3
+    assert renumbered(before, [Part(0, BOTH, stores=())]).sub_topologies[0].count == 4, "no key has state"
+
+
+def test_of_merged_sub_topologies_none_may_be_growing_under_another_number() -> None:
+    before = PipelineProcessors(
+        sub_topologies={0: GROWN.model_copy(update={"sources": AIRPORTS}), 1: GROWN}
+    ).with_counts(1, growing_to=4)
+    with pytest.raises(Refused, match="found the number 1 in the last run, and processors that are being added"):
+        renumbered(before, [Part(0, BOTH)])
 
 
 class TestRecordOfAnEarlierVersion:
@@ -74,5 +83,19 @@ class TestRecordOfAnEarlierVersion:
         assert renumbered(PipelineProcessors(), [Part(0, MOVES)]) == PipelineProcessors()
 
     def test_is_refused_if_a_stream_was_added_in_front(self) -> None:
-        with pytest.raises(Refused, match=r"sub-topology 0, which reads airports: found another sub-topology"):
+        with pytest.raises(Refused, match="an earlier version has not recorded the topics"):
             renumbered(self.EARLIER, [Part(0, AIRPORTS), Part(1, MOVES)])
+
+    def test_is_refused_if_a_stream_was_removed(self) -> None:
+        both = self.EARLIER.model_copy(
+            update={
+                "sub_topologies": {**self.EARLIER.sub_topologies, 1: ProcessorCounts(initial=4, count=4)},
+                "topics": {**self.EARLIER.topics, "airports": SourceTopic(partitions=4)},
+            }
+        )
+        assert renumbered(both, [Part(0, MOVES), Part(1, AIRPORTS)]) == both
+        with pytest.raises(Refused, match="an earlier version has not recorded the topics"):
+            renumbered(both, [Part(0, AIRPORTS)])
+
+    def test_a_topic_may_be_replaced_by_another_one(self) -> None:
+        assert renumbered(self.EARLIER, [Part(0, ("moves-v2",))]) == self.EARLIER

@@ -17,7 +17,9 @@ _USER = re.compile(
     re.IGNORECASE,
 )
 _QUERY = re.compile(
-    r"[?&;](?:[\w.-]*[_.-])?(?:(?:api|access|secret)?key|secret|sig|signature|token|password|passwd|pwd)=[^\s&]",
+    # A key of something else, such as `partition_key`, is no secret.
+    r"[?&;](?:key|(?:[\w.-]*[_.-])?(?:(?:api|access|secret|account|shared|storage)[_.-]?key"
+    r"|secret|sig|signature|token|password|passwd|pwd))=[^\s&]",
     re.IGNORECASE,
 )
 _HOOK = re.compile(
@@ -26,11 +28,12 @@ _HOOK = re.compile(
 )
 
 _SPARK_SECRET = re.compile(
-    r"secret|password|passwd|token|credential|access\.?key|account\.key|private\.key", re.IGNORECASE
+    r"secret|password|passwd|token(?!iz)|credential|access\.?key|account\.key|private\.key", re.IGNORECASE
 )
 _SPARK_HARMLESS = re.compile(
-    # Classes, files, directories, patterns, mechanisms, names and sizes.
-    r"(?:provider|type|file|path|location|dir|regex|mechanism|names?|itemKey|bitLength|ratio|wait)$"
+    # Classes, addresses, files, directories, patterns, mechanisms, names, times and sizes.
+    r"(?:provider|binding|impl|class|url|uri|endpoint|type|file|path|location|dir|regex|mechanism|names?|itemKey"
+    r"|bitLength|ratio|interval|wait)$"
     r"|account\.keyprovider|\.renewal\.credentials$|pullSecrets$"
     # Kubernetes: where a secret is mounted, or the name of one and of its key.
     r"|\.(?:secrets|secretKeyRef)\.",

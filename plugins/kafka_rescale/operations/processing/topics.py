@@ -138,7 +138,8 @@ class PipelineTopics:
                 if part.id not in anew:
                     remembered = known.topics.get(topic)
                     least = remembered.partitions if remembered else self._existing.get(self.names[topic], least)
-                    least = max(least, known.sub_topologies[part.id].expanding_to)
+                    recorded = known.sub_topologies.get(part.id)
+                    least = max(least, recorded.expanding_to if recorded else 0)
                 wanted[topic] = max(least, self._existing.get(self.names[topic], 0))
         return wanted
 
@@ -166,14 +167,17 @@ class PipelineTopics:
     def _begins_anew(self, part: SubTopology, known: PipelineProcessors) -> bool:
         """Return whether no state of a sub-topology is left.
 
-        That is so if it had changelogs, and none of them exists. A sub-topology that had no changelogs begins anew
-        if one of its topics has fewer partitions than were recorded; its first store does not change that.
+        That is so if none of its changelogs exists. A first store is no lost state, however: if processors were
+        added before, its sub-topology keeps them. A sub-topology without changelogs begins anew if one of its
+        topics has fewer partitions than were recorded.
         """
-        if part.id not in known.sub_topologies:
+        if (counts_of := known.sub_topologies.get(part.id)) is None:
             return True
-        changelogs = self._changelogs(part)
-        if had := [name for name in changelogs if name in known.changelogs or name in self._existing]:
-            return not any(name in self._existing for name in had)
+        if changelogs := self._changelogs(part):
+            if any(name in self._existing for name in changelogs):
+                return False
+            was_added = counts_of.largest > counts_of.initial
+            return any(name in known.changelogs for name in changelogs) or not was_added
         counts = self.counts(known, ())
         return any(
             topic in known.topics and counts[topic] < known.topics[topic].partitions for topic in part.sources
