@@ -92,7 +92,9 @@ printf '%s' "$KAFKA_RESCALE_KAFKA_CONFIG_FILE" > {directory}/file
 echo $$ > {directory}/new && mv {directory}/new {directory}/pid
 exec -a "$*" sleep 60
 """
+# A process that was started by nohup ignores SIGHUP, and so do its children.
 COMMAND = """
+import signal
 import sys
 from types import SimpleNamespace
 from kafka_rescale.cli import spark
@@ -105,6 +107,7 @@ from tests.support.small_application import application
 state = ControlState(journal=Journal(plan=situation().plan, phase=Phase.STARTED))
 spark.ControlTopic = lambda *_: SimpleNamespace(read=lambda: state)
 sys.executable = {python!r}
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 spark.run_verify(application("shop"), KafkaConnection({settings!r}), "local[1]")
 """
 
