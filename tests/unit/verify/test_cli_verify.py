@@ -86,6 +86,7 @@ def test_before_the_cutover_has_started_green_there_is_nothing_to_verify(
 
 SECRET = "s3cret-of-verify"
 SETTINGS = {"bootstrap.servers": "a:9092", "sasl.username": "verify", "sasl.password": SECRET}
+ROOT = Path(__file__).resolve().parents[3]
 SPARK_SUBMIT = """#!/bin/bash
 printf '%s' "$KAFKA_RESCALE_KAFKA_CONFIG" > {directory}/settings
 printf '%s' "$KAFKA_RESCALE_KAFKA_CONFIG_FILE" > {directory}/file
@@ -122,7 +123,12 @@ def test_a_signal_leaves_no_settings_behind(tmp_path: Path, ended: signal.Signal
     process = subprocess.Popen(
         [sys.executable, "-"],
         stdin=subprocess.PIPE,
-        env={**os.environ, "TMPDIR": str(written), "KAFKA_RESCALE_KAFKA_CONFIG_FILE": "/inherited.json"},
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{ROOT / 'plugins'}{os.pathsep}{ROOT}",
+            "TMPDIR": str(written),
+            "KAFKA_RESCALE_KAFKA_CONFIG_FILE": "/inherited.json",
+        },
         text=True,
     )
     assert process.stdin is not None
