@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import InvalidInput, Outage
 from kafka_rescale.core.verify.report import Report, is_about, to_be_verified
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
+from kafka_rescale.kafka.client.settings_files import environment_of
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.spark.jobs.files import connector, job_file
@@ -40,7 +39,7 @@ def run_verify(application: Application, connection: KafkaConnection, master: st
     with TemporaryDirectory(prefix="kafka-rescale-") as directory:
         done = subprocess.run(
             _command(application, master, Path(directory)),
-            env={**os.environ, **_settings(connection)},
+            env={**os.environ, **environment_of(connection.config)},
             capture_output=True,
             text=True,
             check=False,
@@ -62,15 +61,6 @@ def _is_result(report: Mapping[str, object], journal: Journal, began_ms: int) ->
     if not is_about(report, journal):
         return False
     return journal.is_verified or Report.model_validate(report).as_of_ms >= began_ms
-
-
-def _settings(connection: KafkaConnection) -> dict[str, str]:
-    """Return the environment that gives the settings to the driver, which is a child of this process.
-
-    Other users can see arguments and Spark properties. A file would stay if a signal ended this process. The empty
-    variable keeps the job from using a file that its environment has inherited.
-    """
-    return {CONFIG_VARIABLE: json.dumps(dict(connection.config)), CONFIG_FILE_VARIABLE: ""}
 
 
 def _command(application: Application, master: str, directory: Path) -> list[str]:

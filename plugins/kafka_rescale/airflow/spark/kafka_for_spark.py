@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -49,16 +48,16 @@ def kafka_environment(
         CONFIG_VARIABLE,
         EXPECTED_VARIABLE,
         as_word,
+        environment_of,
         identity_here,
     )
 
     mode = mode or deploy_mode_of(conn_id)
     file = _mounted_file(of_job, conn_id, master, mode)
     if file is None:
-        text = json.dumps(dict(connection.config))
-        mask_secret(text)
-        # The empty variable keeps the job from using a file that its environment has inherited.
-        return {CONFIG_VARIABLE: text, CONFIG_FILE_VARIABLE: ""}
+        variables = environment_of(connection.config)
+        mask_secret(variables[CONFIG_VARIABLE])
+        return variables
     _check_file(file, of_job, connection, mode)
     # The job compares its file with this value, because the file may not be readable here.
     return {CONFIG_FILE_VARIABLE: file, EXPECTED_VARIABLE: as_word(identity_here(connection.config))}

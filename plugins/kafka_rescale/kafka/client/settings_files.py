@@ -63,6 +63,15 @@ def of_word(word: str) -> dict[str, Any]:
     return dict(json.loads(urlsafe_b64decode(word)))
 
 
+def environment_of(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment that gives settings to a job whose environment is private.
+
+    Other users can see arguments and Spark properties, and a file would stay if a signal ended its writer. The
+    empty variable keeps the job from using a file that its environment has inherited.
+    """
+    return {CONFIG_VARIABLE: json.dumps(dict(config)), CONFIG_FILE_VARIABLE: ""}
+
+
 def identity_here(settings: Mapping[str, object]) -> dict[str, str]:
     """Return what identifies cluster and principal in settings, with the certificate that can be read here."""
     certificate = str(settings.get(CERTIFICATE, ""))
