@@ -23,6 +23,11 @@ _REPARTITION = {
 }
 
 
+def changelogs_of(application_id: str, part: SubTopology) -> list[str]:
+    """Return the full names of the changelogs of a sub-topology."""
+    return [f"{application_id}-{store.changelog_topic}" for store in part.stores if store.is_logged]
+
+
 @dataclass(frozen=True)
 class InternalTopic:
     """A topic that belongs to the application.

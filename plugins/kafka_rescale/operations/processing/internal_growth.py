@@ -9,6 +9,7 @@ from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.task import SubTopology
+from kafka_rescale.core.processing.internal_topics import changelogs_of
 from kafka_rescale.core.topology.topology import internal_topic
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -54,5 +55,7 @@ def internal_partitions(application_id: str, pipeline: Pipeline, admin: ClusterA
 def _internal_topics(application_id: str, pipeline: Pipeline, part: SubTopology) -> list[str]:
     """Return the changelogs of a sub-topology, and the repartition topics that it reads."""
     own = pipeline.topology.repartitions
-    changelogs = [f"{application_id}-{store.changelog_topic}" for store in part.stores if store.is_logged]
-    return [*changelogs, *(internal_topic(application_id, topic) for topic in part.sources if topic in own)]
+    return [
+        *changelogs_of(application_id, part),
+        *(internal_topic(application_id, topic) for topic in part.sources if topic in own),
+    ]

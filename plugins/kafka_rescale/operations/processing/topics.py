@@ -13,7 +13,7 @@ from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.backfill import Backfill, topics_of
 from kafka_rescale.core.processing.growth import Declared, observed
 from kafka_rescale.core.processing.growth_checks import require_copartitioned
-from kafka_rescale.core.processing.internal_topics import KEEP_ALL, internal_topics
+from kafka_rescale.core.processing.internal_topics import KEEP_ALL, changelogs_of, internal_topics
 from kafka_rescale.core.processing.linear_topics import require_linear_topics
 from kafka_rescale.core.processing.lost_offsets import require_changelogs, require_names
 from kafka_rescale.core.processing.renumbered import renumbered
@@ -194,4 +194,4 @@ class PipelineTopics:
         return known.model_copy(update={"sub_topologies": {**known.sub_topologies, **found}}) if found else known
 
     def _changelogs(self, part: SubTopology) -> list[str]:
-        return [f"{self.group}-{store.changelog_topic}" for store in part.stores if store.is_logged]
+        return changelogs_of(self.group, part)

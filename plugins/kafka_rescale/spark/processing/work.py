@@ -10,6 +10,7 @@ from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.processing.growth import Declared, grown_static_topics, grown_topics, initial_counts
+from kafka_rescale.core.processing.internal_topics import changelogs_of
 from kafka_rescale.core.processing.state_copies import NewTask, new_tasks
 from kafka_rescale.core.topology.topology import internal_topic
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -94,8 +95,7 @@ def works_of(
 
 
 def _written(part: SubTopology, application_id: str, names: Mapping[str, str]) -> list[str]:
-    changelogs = [f"{application_id}-{store.changelog_topic}" for store in part.stores if store.is_logged]
-    return [*changelogs, *(names[topic] for topic in part.sinks)]
+    return [*changelogs_of(application_id, part), *(names[topic] for topic in part.sinks)]
 
 
 def expansion_of(
@@ -108,8 +108,7 @@ def expansion_of(
     """Return the tasks that are being added to a sub-topology, and the topics that it reads."""
     part = next(part for part in pipeline.sub_topologies() if part.id == number)
     names = full_names(application_id, pipeline, part.sources)
-    changelogs = [f"{application_id}-{store.changelog_topic}" for store in part.stores if store.is_logged]
-    topics = ClusterAdmin(connection).existing_topics(changelogs)
+    topics = ClusterAdmin(connection).existing_topics(changelogs_of(application_id, part))
     sources = Sources(
         {names[topic]: processors.topics[topic].partitions for topic in part.sources},
         {
