@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -153,13 +154,18 @@ def test_a_rebalance_is_triggered_as_long_as_something_warms_up(
 
 
 class Read:
-    """A control topic with the results of jobs. Jobs that are at work leave another one before each read."""
+    """A control topic with the results of jobs. Jobs that are at work give a sign of life before each look."""
 
     def __init__(self, states: Mapping[str, str], at_work: Collection[str]) -> None:
-        self._states, self._at_work, self._reads = states, at_work, 0
+        self._states, self._at_work, self._looks = states, at_work, itertools.count()
+
+    def follow(self) -> AbstractContextManager[Read]:
+        return nullcontext(self)
+
+    def heard(self, job: str) -> tuple[int, None]:
+        return (next(self._looks) if job.removeprefix("keep_warm/") in self._at_work else 0), None
 
     def read(self) -> ControlState:
-        self._reads += 1
         clients = tuple(ClientRecord(client_id=name, standbys=("0_0",)) for name in "ab")
         results = {
             f"keep_warm/{name}": JobResult(
@@ -167,7 +173,6 @@ class Read:
                 run="keep_warm_words/1",
                 attempt=1,
                 state=state,
-                seconds=float(self._reads if name in self._at_work else 0),
             )
             for name, state in self._states.items()
         }
@@ -203,7 +208,7 @@ def test_a_client_whose_job_is_at_work_is_left_out_and_the_others_go_on(
 
 def test_the_job_gives_signs_of_life_while_it_restores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise nothing tells a restore of hours from a job that was killed."""
-    written: list[tuple[str, Any]] = []
+    written: list[tuple[str, str]] = []
 
     class Beating:
         """A job whose standbys take two beats."""
@@ -213,8 +218,11 @@ def test_the_job_gives_signs_of_life_while_it_restores(monkeypatch: pytest.Monke
         )
         connection = None
 
-        def put(self, state: str, snapshot: Any = None) -> None:
-            written.append((state, snapshot))
+        def put(self, state: str) -> None:
+            written.append((state, "result"))
+
+        def sign(self) -> None:
+            written.append(("running", "sign"))
 
         def on_partitions(self, _items: Any, _action: Any, beat: Callable[[], None]) -> list[Any]:
             beat()
@@ -222,12 +230,10 @@ def test_the_job_gives_signs_of_life_while_it_restores(monkeypatch: pytest.Monke
             return []
 
         def finish(self, **_: Any) -> None:
-            written.append(("done", None))
+            written.append(("done", "result"))
 
-    clock = itertools.count()
-    monkeypatch.setattr(keep_warm_job, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     monkeypatch.setattr(keep_warm_job, "_works", lambda *_: [])
     job: Any = Beating()
     keep_warm_job.keep_warm(job)
     assert [state for state, _ in written] == ["running", "running", "running", "done"]
-    assert written[1][1].seconds < written[2][1].seconds, "each sign is another record"
+    assert [what for _, what in written] == ["result", "sign", "sign", "result"]

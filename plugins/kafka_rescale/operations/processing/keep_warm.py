@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kafka_rescale.core.application.pipeline import PipelineApplication
@@ -47,8 +47,8 @@ def due_clients(
     :param silent_seconds: a job that gives no sign of life for so long counts as killed.
     """
     control = ControlTopic(connection, application.application_id)
-    processing = control.read().processing
-    if processing is None:
+    state = control.read()
+    if (processing := state.processing) is None:
         return []
     as_of_ms, pipeline = now_ms(), pipeline_named(application.pipeline)
     known = known_state(ClusterAdmin(connection), application.application_id, pipeline, processing.tasks)
@@ -62,26 +62,30 @@ def due_clients(
             log.warning("client %s: %s", client.client_id, error)
             continue
         found += [client.client_id] if works else []
-    at_work = _at_work(control, found, silent_seconds)
+    running = {result.job for result in state.results.values() if result.state == "running"}
+    begun = {client: job for client in found if (job := f"{KeepWarmRequest.job}/{client}") in running}
+    at_work = _at_work(control, begun, silent_seconds)
     if at_work:
         log.info("left out, as their jobs are at work: %s", ", ".join(sorted(at_work)))
     return [client for client in found if client not in at_work]
 
 
-def _at_work(control: ControlTopic, clients: Collection[str], silent_seconds: float) -> set[str]:
+def _at_work(control: ControlTopic, jobs: Mapping[str, str], silent_seconds: float) -> set[str]:
     """Return the clients whose jobs give a sign of life while this looks.
 
     The times in a result are those of its driver. This measures with its own clock only, because clocks of two
     machines are never compared.
+
+    :param jobs: by client, the job that may be at work for it. If there is none, this does not wait.
     """
-    jobs = {client: f"{KeepWarmRequest.job}/{client}" for client in clients}
-    before, left = control.read().results, within(silent_seconds)
-    running = {client for client, job in jobs.items() if job in before and before[job].state == "running"}
     at_work = set[str]()
-    while running - at_work and left() > 0:
-        time.sleep(PAUSE_SECONDS)
-        now = control.read().results
-        at_work |= {client for client in running if now.get(jobs[client]) != before[jobs[client]]}
+    if not jobs:
+        return at_work
+    with control.follow() as follower:
+        before, left = {client: follower.heard(job)[0] for client, job in jobs.items()}, within(silent_seconds)
+        while jobs.keys() - at_work and left() > 0:
+            time.sleep(PAUSE_SECONDS)
+            at_work |= {client for client, job in jobs.items() if follower.heard(job)[0] != before[client]}
     return at_work
 
 

@@ -15,7 +15,6 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.processing.changelogs import known_state
-from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark.jobs.begin import begin_process
 from kafka_rescale.spark.jobs.job import Job, say
 from kafka_rescale.spark.jobs.task_errors import as_text
@@ -52,12 +51,8 @@ def keep_warm(job: Job) -> None:
     job.put("running")
     began, as_of_ms = time.monotonic(), now_ms()
     works = _works(job, request, as_of_ms)
-
-    def beat() -> None:
-        # A restore may take hours. Without a sign of life, a later run would begin another job for the client.
-        job.put("running", Snapshot((), 0, time.monotonic() - began))
-
-    done: list[Warmed] = job.on_partitions(works, RunStandbys(job.connection, request.pipeline), beat)
+    # A restore may take hours. Without a sign of life, a later run would begin another job for the client.
+    done: list[Warmed] = job.on_partitions(works, RunStandbys(job.connection, request.pipeline), job.sign)
     for each in done:
         say(f"{job.key}: {each}")
     logs = [log for work in works for log in work.logs.values()]
