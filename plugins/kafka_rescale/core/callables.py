@@ -22,13 +22,14 @@ def named(setting: str, name: str, expected: str, *, may_quote: bool = True) -> 
         return getattr(importlib.import_module(module_name), attribute)
     except Exception as error:
         said_enough = isinstance(error, (ImportError, AttributeError))
-        kind = type(error).__name__
+        quotes = said_enough or may_quote
+        said = f": {error}" if quotes else " when importing it"
         refused = InvalidInput(
             f"{setting} {name!r}",
-            found=str(error) if said_enough else f"{kind}: {error}" if may_quote else f"{kind} when importing it",
+            found=str(error) if said_enough else f"{type(error).__name__}{said}",
             expected=expected,
             remedy="Put its module on PYTHONPATH of the Airflow workers and of Spark's executors; it has to be "
             "importable there.",
         )
         # A traceback shows the cause too.
-        raise refused from (error if said_enough or may_quote else None)
+        raise refused from (error if quotes else None)

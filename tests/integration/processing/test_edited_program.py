@@ -12,7 +12,7 @@ from kafka_rescale.operations.processing.processors import expand_processors
 
 from testbed.broker import EmbeddedBroker
 from tests.support.processing.growing import Growing
-from tests.support.processing.growing_control import both, live_and_control, same_results
+from tests.support.processing.growing_control import both, grow_input, live_and_control, same_results
 from tests.support.processing.growing_load import write
 
 pytestmark = pytest.mark.integration
@@ -25,11 +25,7 @@ def pair(broker: EmbeddedBroker, unique: str, tmp_path: Path) -> tuple[Growing, 
     """A pipeline whose input has grown from 2 to 4 partitions, and a control that stays as it is."""
     live, control = live_and_control(KafkaConnection(broker.client_config()), unique, tmp_path)
     live.admin.ensure_topic(f"{unique}-another", 1, 1, {})
-    both(live, control, 2, range(200))
-    live.run()
-    live.admin.grow_topic(live.topic, 4)
-    both(live, control, 4, range(200, 400))
-    live.run()
+    grow_input(live, control, 4)
     return live, control
 
 
@@ -50,7 +46,7 @@ def test_three_processors_of_two_keep_their_keys_behind_a_new_number(
     zombie.flush(30)
 
     live.program = EDITED
-    both(live, control, 4, range(400, 600))
+    both(live, control, 4, range(500, 700))
     with pytest.raises(Refused, match="other sub-topologies than in the last run"):
         expand_processors(live.application, live.connection, 4)
     live.run()
@@ -59,7 +55,7 @@ def test_three_processors_of_two_keep_their_keys_behind_a_new_number(
     assert fenced.value.args[0].code() == KafkaError._FENCED
     counts = live.control.read().processors.sub_topologies
     assert (counts[0].count, counts[1].initial, counts[1].count) == (1, 2, 3)
-    both(live, control, 4, range(600, 700))
+    both(live, control, 4, range(700, 800))
     live.run()
     control.run()
     same_results(live, control, processors=3)
@@ -75,11 +71,11 @@ def test_an_edit_in_the_middle_of_an_expansion_is_refused_and_loses_nothing(
     with pytest.raises(Refused, match="found the number 0 in the last run, and processors that are being added"):
         live.run()
     live.program = "of"
-    both(live, control, 4, range(400, 500))
+    both(live, control, 4, range(500, 600))
     live.run()
     live.run()
     live.program = EDITED
-    both(live, control, 4, range(500, 600))
+    both(live, control, 4, range(600, 700))
     live.run()
     control.run()
     same_results(live, control, processors=4)

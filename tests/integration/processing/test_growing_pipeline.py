@@ -28,7 +28,13 @@ from testbed.processes import wait_until
 from tests.integration.spark_job_helpers import ROOT, submitted
 from tests.support.processing.folding_pipeline import STORE
 from tests.support.processing.growing import INITIAL, Growing
-from tests.support.processing.growing_control import both, live_and_control, moved_between, same_results
+from tests.support.processing.growing_control import (
+    both,
+    grow_input,
+    live_and_control,
+    moved_between,
+    same_results,
+)
 from tests.support.processing.growing_load import under_load, write
 from tests.support.processing.inline_jobs import requests
 from tests.support.processing.killed import SECONDS, killed_call, lines_of
@@ -160,11 +166,7 @@ def grown(connection: KafkaConnection, unique: str, tmp_path: Path) -> tuple[Gro
     Both get 500 records.
     """
     live, control = live_and_control(connection, unique, tmp_path)
-    both(live, control, 2, range(400))
-    live.run()
-    live.admin.grow_topic(live.topic, 8)
-    both(live, control, 8, range(400, 500))
-    live.run()
+    grow_input(live, control, 8)
     return live, control
 
 
@@ -172,11 +174,7 @@ def test_processors_are_added_to_a_pipeline_that_writes_more_than_the_acceptable
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:
     live, control = live_and_control(connection, unique, tmp_path, acceptable_lag=0)
-    both(live, control, 2, range(400))
-    live.run()
-    live.admin.grow_topic(live.topic, 8)
-    both(live, control, 8, range(400, 500))
-    live.run()
+    grow_input(live, control, 8)
     expand_processors(live.application, connection, 4)
     for number in (500, 600):
         both(live, control, 8, range(number, number + 100))

@@ -28,6 +28,15 @@ def both(live: Growing, control: Growing, known: int, numbers: range) -> None:
     write(control.connection, control.topic, 2, numbers)
 
 
+def grow_input(live: Growing, control: Growing, partitions: int) -> None:
+    """Let the application run, grow its input, and run again; both get 400 records first, and 100 behind that."""
+    both(live, control, 2, range(400))
+    live.run()
+    live.admin.grow_topic(live.topic, partitions)
+    both(live, control, partitions, range(400, 500))
+    live.run()
+
+
 def same_results(live: Growing, control: Growing, processors: int) -> None:
     """Assert that outputs by key and state are equal, and that each key's state is where it belongs."""
     outputs, expected = live.outputs(), control.outputs()

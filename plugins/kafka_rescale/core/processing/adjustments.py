@@ -91,10 +91,9 @@ class Adjusted:
             yield f"removed {self.removed}" if self.removed else f"no thread removed: {why}"
 
     def _why_not(self, client_id: str, changed: str | None, after: Processing) -> str:
-        client = self.processing.the_client(client_id)
-        absent = next((each.absent for each in after.clients if each.client_id == client_id and each.absent), "")
-        if absent:
-            return f"{client_id} is absent ({absent})"
+        client, now = self.processing.the_client(client_id), after.client(client_id)
+        if now is not None and now.absent:
+            return f"{client_id} is absent ({now.absent})"
         if changed is not None or client.state is State.CREATED:
             return f"{client_id} starts with this run, with as many threads as the file gives it"
         if client.state.is_running_or_rebalancing:
