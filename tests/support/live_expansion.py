@@ -19,7 +19,7 @@ from testbed.expansion import ROOT, Expansion
 from testbed.flights_stack import RUN, FlightsStack, environment_of
 from testbed.processes import end_with_parent, wait_until
 from tests.support.kills import kill_session
-from tests.support.verify.spark_of_tests import prove_here
+from tests.support.verify.spark_of_tests import run_here
 
 FILE = ROOT / "applications" / "flights.yaml"
 FLIGHTS = 9_000
@@ -74,8 +74,9 @@ def live_application(
                 stack.await_sent(FLIGHTS // 2)
                 assert stack.run("start") == 0
                 changed = {"lifecycle": lifecycle_of(program), **(changes or {})}
-                expansion = Expansion.of_file(FILE, broker.bootstrap_servers, directory / "run", changed)
-                expansion.prover = prove_here
+                expansion = Expansion.of_file(
+                    FILE, broker.bootstrap_servers, directory / "run", changed, runner=run_here
+                )
                 admin = ClusterAdmin(expansion.connection)
                 wait_until(
                     lambda: sum(admin.end_offsets(["aircraft-totals-output"])["aircraft-totals-output"].values()),

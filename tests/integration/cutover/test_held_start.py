@@ -15,7 +15,7 @@ from testbed.flights_stack import RUN, FlightsStack
 from testbed.processes import wait_until
 from tests.support.kills import kill_session
 from tests.support.live_expansion import FILE, journal_of, lifecycle_of, live_application, operation_process
-from tests.support.verify.spark_of_tests import prove_here
+from tests.support.verify.spark_of_tests import run_here
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -67,8 +67,7 @@ def test_the_pause_has_nothing_of_a_start_of_half_a_minute_and_without_the_door_
         expansion.finish()
 
         changed = {"lifecycle": {**lifecycle_of(RUN), "start_held": None}, "partitions": 16}
-        again = Expansion.of_file(FILE, stack.bootstrap_servers, tmp_path / "again", changed)
-        again.prover = prove_here
+        again = Expansion.of_file(FILE, stack.bootstrap_servers, tmp_path / "again", changed, runner=run_here)
         try:
             without_door = again.run()
             print(f"{guarantee}: with the door {with_door}; without {without_door}")

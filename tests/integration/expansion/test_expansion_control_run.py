@@ -11,6 +11,7 @@ from testbed.expansion import ROOT, Expansion
 from tests.support.control_run import Control, await_output, compared_run, control_run
 from tests.support.expansion.prewarmed import pre_warm_and_cut_over
 from tests.support.live_expansion import lifecycle_of
+from tests.support.verify.spark_of_tests import run_here
 
 pytestmark = pytest.mark.integration
 
@@ -63,7 +64,7 @@ def test_a_rescaled_application_equals_its_control_run(
             "partitions": after,
             "lifecycle": told_its_count(lifecycle) if file == GLOBAL else lifecycle,
         }
-        expansion = Expansion.of_file(file, stack.bootstrap_servers, tmp_path / "run", changes)
+        expansion = Expansion.of_file(file, stack.bootstrap_servers, tmp_path / "run", changes, runner=run_here)
         await_output(expansion)
         pre_warm_and_cut_over(stack, expansion)
         expansion.assert_verified()

@@ -29,6 +29,7 @@ from tests.support.kills import kill_session
 from tests.support.live_expansion import live_application
 from tests.support.ordered import NAME
 from tests.support.ordered_in_place import STATIC, OrderedInPlace
+from tests.support.verify.spark_of_tests import run_here
 
 pytestmark = pytest.mark.integration
 
@@ -111,7 +112,7 @@ def test_a_stopped_application_grows_too_and_with_a_static_partitioner_nothing_i
         ordered.prepare()
         monkeypatch.setenv("LINKS", str(ordered.directory))
         monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'plugins'}")
-        expansion = Expansion.of_file(ordered.file, broker.bootstrap_servers, tmp_path / "run")
+        expansion = Expansion.of_file(ordered.file, broker.bootstrap_servers, tmp_path / "run", runner=run_here)
         try:
             with ordered.at_work():
                 assert ordered.run("start", NAME) == 0
@@ -163,7 +164,11 @@ def test_linear_hashing_moves_the_keys_of_split_partitions_exactly_once(
                 for number, count in enumerate(counts):
                     changes = {"partitions": count}
                     expansion = Expansion.of_file(
-                        ordered.file, broker.bootstrap_servers, tmp_path / f"run-{number}", changes
+                        ordered.file,
+                        broker.bootstrap_servers,
+                        tmp_path / f"run-{number}",
+                        changes,
+                        runner=run_here,
                     )
                     expansion.owner = f"shell/run-{number}"
                     grow(expansion, killed=not number)

@@ -17,6 +17,7 @@ from testbed.broker import EmbeddedBroker
 from testbed.expansion import Expansion
 from testbed.processes import wait_until
 from tests.support.ordered import AFTER, BEFORE, NAME, OLD, Ordered
+from tests.support.verify.spark_of_tests import run_here
 
 pytestmark = pytest.mark.integration
 
@@ -30,7 +31,7 @@ def live(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Ord
         ordered = Ordered(directory / "ordered", broker.bootstrap_servers)
         ordered.prepare()
         monkeypatch.setenv("LINKS", str(ordered.directory))
-        expansion = Expansion.of_file(ordered.file, broker.bootstrap_servers, directory / "run")
+        expansion = Expansion.of_file(ordered.file, broker.bootstrap_servers, directory / "run", runner=run_here)
         try:
             with ordered.live():
                 yield ordered, expansion

@@ -52,16 +52,20 @@ def restore_stages(
 
     :param tries: how often a failing job is submitted at most.
     """
-    plan = expansion.begin(target)
+    plan, calm = expansion.begin(target), harm is None
     for stage in plan.stages:
         expand_stage(expansion.application, expansion.connection, owner=expansion.owner, stage=stage.index)
-        if stage.changelogs:
-            job = expansion.submit("restore", stage.index)
-            if harm is not None:
-                await_result(expansion, f"restore/{stage.index}")
-                faults.harm(*harm, moment="restore")
-                harm = None
-            await_success(expansion, faults, job, "restore", stage.index, tries=tries)
+        if not stage.changelogs:
+            continue
+        if calm:
+            expansion.job("restore", stage.index)
+            continue
+        job = expansion.submit("restore", stage.index)
+        if harm is not None:
+            await_result(expansion, f"restore/{stage.index}")
+            faults.harm(*harm, moment="restore")
+            harm = None
+        await_success(expansion, faults, job, "restore", stage.index, tries=tries)
     faults.await_returned()
 
 
@@ -90,14 +94,15 @@ def verify(expansion: Expansion, faults: Faults, harm: Harm | None, *, tries: in
 
     :param tries: how often a failing job is submitted at most.
     """
+    if harm is None:
+        return expansion.verify()
     job = expansion.submit("verify")
-    if harm is not None:
-        wait_until(
-            lambda: bool(expansion.state().report) or job.poll() is not None,
-            timeout=240,
-            what="verify to say how far it is",
-        )
-        faults.harm(*harm, moment="verify")
+    wait_until(
+        lambda: bool(expansion.state().report) or job.poll() is not None,
+        timeout=240,
+        what="verify to say how far it is",
+    )
+    faults.harm(*harm, moment="verify")
     await_success(expansion, faults, job, "verify", tries=tries)
     return dict(expansion.state().report)
 

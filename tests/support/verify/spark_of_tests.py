@@ -1,15 +1,21 @@
-"""The Spark session of a test process, and the proof of an expansion's copies in it."""
+"""The Spark session of a test process, and the jobs of an expansion in it."""
 
 from __future__ import annotations
 
 import logging
 import os
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import kafka_rescale
 from kafka_rescale.operations.verify.prove import prove
+from kafka_rescale.operations.verify.verify import verify
+from kafka_rescale.spark.copy.move import move
+from kafka_rescale.spark.copy.rehearse import rehearse
+from kafka_rescale.spark.copy.restore import restore
+from kafka_rescale.spark.copy.warm_up import warm_up
 from kafka_rescale.spark.jobs.arguments import Arguments
 from kafka_rescale.spark.jobs.job import Job
 from kafka_rescale.spark.jobs.session import READING
@@ -19,6 +25,14 @@ from testbed.jars import ensure_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+BODIES: Mapping[str, Callable[[Job], None]] = {
+    "restore": restore,
+    "warm_up": warm_up,
+    "prove": prove,
+    "rehearse": rehearse,
+    "move": move,
+}
 
 
 def session_of_tests() -> SparkSession:
@@ -50,12 +64,25 @@ def session_of_tests() -> SparkSession:
     return session
 
 
-def prove_here(expansion: Expansion) -> None:
-    """Prove the copies of an expansion in this process. Its session starts once.
+def run_here(expansion: Expansion, name: str, stage: int | None) -> None:
+    """Run a job of an expansion to its end in this process. Its session starts once.
 
-    A job would start a driver each time.
+    By ``spark-submit``, each job would start a driver, which takes more processor time than what it does for the
+    few records of a test. Jobs that go on beside the cutover, and jobs that a test kills, have their own drivers.
+    The tests of the jobs and of the DAGs start all of them by ``spark-submit``.
     """
-    session_of_tests()
+    session = session_of_tests()
+    if name == "verify":
+        application = expansion.application.application_id
+        verify(lambda: session, expansion.connection, application, whole=expansion.verifies_whole)
+        return
     expansion.attempt += 1
-    arguments = Arguments(expansion.application.application_id, expansion.owner, expansion.attempt)
-    prove(Job("prove", arguments, expansion.connection))
+    snapshots = expansion.application.snapshots
+    arguments = Arguments(
+        expansion.application.application_id,
+        expansion.owner,
+        expansion.attempt,
+        stage,
+        snapshots=snapshots.location if name == "restore" and snapshots else "",
+    )
+    BODIES[name](Job(name, arguments, expansion.connection))
