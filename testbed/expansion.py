@@ -43,7 +43,20 @@ from testbed.processes import end_with_parent
 
 ROOT = Path(__file__).resolve().parents[1]
 SUBMIT = Path(sys.executable).parent / "spark-submit"
+FINDINGS = 1
+"""The exit code of a verify that has found differences. It is a result, and no failure."""
 Runner = Callable[["Expansion", str, int | None], None]
+
+
+def run_by_submit(expansion: Expansion, name: str, stage: int | None) -> None:
+    """Run a job to its end by ``spark-submit``, and expect success.
+
+    :param stage: the stage of the job, if it has one.
+    """
+    whole = name == "verify" and expansion.verifies_whole
+    process = expansion.submit(name, stage, more=("--whole",) if whole else ())
+    expected = {0, FINDINGS} if name == "verify" else {0}
+    assert process.wait(expansion.patience) in expected, expansion.log_of(name, stage)
 
 
 @dataclass
@@ -54,7 +67,7 @@ class Expansion:
     :param application: the application as loaded, with the changes of a test.
     :param owner: the owner of the lease.
     :param patience: seconds that a Spark job may take.
-    :param runner: runs a job of a stage to its end. By default, it does so by ``spark-submit``.
+    :param runner: runs a job to its end.
     :param verifies_whole: whether verify also compares what was compared before the promotion.
     """
 
@@ -69,7 +82,7 @@ class Expansion:
     beside: tuple[str, subprocess.Popen[bytes]] | None = None
     timings: dict[str, float] = field(default_factory=dict)
     verifies_whole: bool = False
-    runner: Runner = field(default=lambda expansion, name, stage: expansion.submit_to_its_end(name, stage))
+    runner: Runner = run_by_submit
 
     @classmethod
     def of_file(
@@ -78,18 +91,19 @@ class Expansion:
         bootstrap_servers: str,
         directory: Path,
         changes: Mapping[str, Any] | None = None,
-        **options: Any,
+        runner: Runner = run_by_submit,
     ) -> Expansion:
         """Return an expansion of an application file.
 
         :param changes: changed fields of the file.
-        :param options: further fields of the expansion.
+        :param runner: as of the expansion.
         """
         directory.mkdir(parents=True, exist_ok=True)
         application = load_application(file)
         if changes:
             application = Application.model_validate({**application.model_dump(by_alias=True), **changes})
-        return cls(directory, application, KafkaConnection({"bootstrap.servers": bootstrap_servers}), **options)
+        connection = KafkaConnection({"bootstrap.servers": bootstrap_servers})
+        return cls(directory, application, connection, runner=runner)
 
     @property
     def control(self) -> ControlTopic:
@@ -203,12 +217,6 @@ class Expansion:
     def job(self, name: str, stage: int | None = None) -> None:
         """Run a Spark job to its end and expect success. The findings of verify are no failure."""
         self.runner(self, name, stage)
-
-    def submit_to_its_end(self, name: str, stage: int | None = None) -> None:
-        """Run a Spark job to its end by ``spark-submit``."""
-        whole = name == "verify" and self.verifies_whole
-        code = self.submit(name, stage, more=("--whole",) if whole else ()).wait(self.patience)
-        assert code == 0 or name == "verify", self.log_of(name, stage)
 
     def snapshot(self, day: SnapshotDay) -> None:
         """Write the state of every store as of the end of a day to the location in the application file."""

@@ -71,18 +71,13 @@ def run_here(expansion: Expansion, name: str, stage: int | None) -> None:
     few records of a test. Jobs that go on beside the cutover, and jobs that a test kills, have their own drivers.
     The tests of the jobs and of the DAGs start all of them by ``spark-submit``.
     """
-    session = session_of_tests()
+    session, application = session_of_tests(), expansion.application
     if name == "verify":
-        application = expansion.application.application_id
-        verify(lambda: session, expansion.connection, application, whole=expansion.verifies_whole)
+        verify(lambda: session, expansion.connection, application.application_id, whole=expansion.verifies_whole)
         return
     expansion.attempt += 1
-    snapshots = expansion.application.snapshots
+    snapshots = application.snapshots.location if application.snapshots else ""
     arguments = Arguments(
-        expansion.application.application_id,
-        expansion.owner,
-        expansion.attempt,
-        stage,
-        snapshots=snapshots.location if name == "restore" and snapshots else "",
+        application.application_id, expansion.owner, expansion.attempt, stage, snapshots=snapshots
     )
     BODIES[name](Job(name, arguments, expansion.connection))
