@@ -116,7 +116,7 @@ def retained(
     :param keys: the keys in ascending order. The rows of one key are in the order of their timestamps.
     """
     if rule.versions_ms is not None:
-        return _versions(keys, timestamps, tombstones, rule.end_ms - rule.versions_ms)
+        return _versions(keys, timestamps, tombstones, rule.end_ms - rule.versions_ms, rule.versions_ms)
     if rule.kept_ms is None:
         return [not gone for gone in tombstones]
     since = rule.end_ms - rule.kept_ms
@@ -124,11 +124,17 @@ def retained(
 
 
 def _versions(
-    keys: Sequence[bytes], timestamps: Sequence[int], tombstones: Sequence[bool], since: int
+    keys: Sequence[bytes], timestamps: Sequence[int], tombstones: Sequence[bool], since: int, versions_ms: int
 ) -> list[bool]:
-    """Keep the versions after ``since``, and each key's version that was valid then, if it is no deletion."""
+    """Keep the versions after ``since``, and each key's version that was valid then, if it is no deletion.
+
+    A deletion that was valid then is kept as long as an older version of its key may still arrive. Without it,
+    such a version would be valid. A versioned store takes a version unless it is older than the history before
+    the newest record, and the time of a partition without records stands still (``RocksDBVersionedStore.put``).
+    """
+    too_late = max(timestamps, default=0) - versions_ms
     kept = []
     for i, (key, at) in enumerate(zip(keys, timestamps, strict=True)):
         is_followed = i + 1 < len(keys) and keys[i + 1] == key and timestamps[i + 1] <= since
-        kept.append(at > since or (not is_followed and not tombstones[i]))
+        kept.append(at > since or (not is_followed and (not tombstones[i] or at > too_late)))
     return kept
