@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from confluent_kafka.admin import AdminClient
-from kafka_rescale.kafka.admin.group_members import admin_client
+from kafka_rescale.kafka.admin.kept_clients import admin_client
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
 GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"

@@ -21,7 +21,7 @@ from kafka.protocol.admin import AlterClientQuotasRequest
 from kafka_rescale.core.autoscaling.decision import Outcome, RunState
 from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
-from kafka_rescale.kafka.admin.group_members import admin_client
+from kafka_rescale.kafka.admin.kept_clients import admin_client
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.operations.application.load import load_application, topology_of

@@ -93,8 +93,8 @@ def test_committing_for_a_partition_that_does_not_exist_is_an_error(
     admin: ClusterAdmin, topic: str, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It looks like a partition that was just added, so the coordinator first gets some time to learn of it."""
-    monkeypatch.setattr("kafka_rescale.kafka.admin.offsets.SETTLE_SECONDS", 1)
-    with pytest.raises(Outage, match=f"{topic}-9: found UNKNOWN_TOPIC_OR_PART"):
+    monkeypatch.setattr("kafka_rescale.kafka.admin.group_members.SETTLE_SECONDS", 1)
+    with pytest.raises(Outage, match=f"{topic}-9: found UnknownTopicOrPartitionError"):
         admin.commit(unique, {topic: {0: 3, 9: 0}})
     assert admin.committed(unique) == {topic: {0: 3}}
 

@@ -12,7 +12,6 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.disk_need import TopicNeed
 from kafka_rescale.kafka.admin import offsets
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
-from kafka_rescale.kafka.admin.group_members import describe_unseen
 from kafka_rescale.kafka.admin.log_dirs import read_disks
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
@@ -104,7 +103,7 @@ def test_the_others_answer(
         admin.commit(GROUP, {DATA: {0: number}})
         assert admin.committed(GROUP) == {DATA: {0: number}}
         assert admin.describe_group(GROUP).state == "Empty"
-        assert describe_unseen(connection, unique).state == "Dead"
+        assert admin.describe_group(unique).state == "Dead"
         assert DATA in admin.list_topics()
         connection.check()
         assert admin.ensure_topic(unique, 3, 3, {})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_rescale.kafka.admin.group_members import admin_client
+from kafka_rescale.kafka.admin.kept_clients import admin_client
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 

@@ -6,8 +6,6 @@ import logging
 import re
 import time
 
-from confluent_kafka import ConsumerGroupState
-
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.kafka.admin.calls import CHANGE_SECONDS
 from kafka_rescale.kafka.admin.offsets import OffsetAdmin
@@ -18,15 +16,6 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
 """Seconds between two looks at which brokers are up."""
-
-_STATES = {
-    ConsumerGroupState.UNKNOWN: "Unknown",
-    ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
-    ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
-    ConsumerGroupState.STABLE: "Stable",
-    ConsumerGroupState.DEAD: "Dead",
-    ConsumerGroupState.EMPTY: "Empty",
-}
 
 
 class ClusterAdmin(TopicAdmin, OffsetAdmin):
@@ -56,21 +45,13 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
 
         :returns: state ``Dead`` and no members for a group that doesn't exist.
         :raises UnsafeState: the group is of another kind, whose members can't be seen here.
+        :raises ClusterOutage: the coordinator doesn't answer.
         """
-        found = self._read(
-            lambda client, seconds: client.describe_consumer_groups([group], request_timeout=seconds), "group"
-        )[group]
-        if found.state is ConsumerGroupState.DEAD:
-            from kafka_rescale.kafka.admin.group_members import describe_unseen
+        # Imported here, and so in the methods below: the import of kafka-python takes longer than that of all our
+        # own modules, and tasks of Spark don't need it.
+        from kafka_rescale.kafka.admin.group_members import describe_group
 
-            return describe_unseen(self.connection, group)
-        members = tuple(sorted(member.member_id for member in found.members))
-        state = _STATES.get(found.state, found.state.name.capitalize())
-        assigned = {
-            member.member_id: frozenset((at.topic, at.partition) for at in member.assignment.topic_partitions)
-            for member in found.members
-        }
-        return GroupDescription(group_id=group, state=state, members=members, assigned=assigned)
+        return describe_group(self.connection, group)
 
     def groups_like(self, pattern: str) -> tuple[str, ...]:
         """Return the names of the groups that match a pattern as a whole.

@@ -1,8 +1,12 @@
-"""Members that are gone but still count, for every protocol that Kafka Streams can speak.
+"""Groups and their members, for every protocol that Kafka Streams can speak.
 
 With the classic protocol, a Kafka Streams instance doesn't leave its group when it closes, so the next start waits
 for the session timeout (45 s by default). With the streams protocol it leaves, unless it was killed.
-confluent-kafka has no call to remove members, so this uses kafka-python.
+
+All requests to the coordinator of a group use kafka-python. confluent-kafka has no call to remove members. And its
+librdkafka (2.16, and before) kills the process if the coordinator has moved, or if the connection to it breaks as
+such a request is sent: ``rd_kafka_enq_once_del_source_return: Assertion `eonce->refcnt > 0'``. Its issues 3663,
+4605 and 5040 are about that, and its pull request 5397 has the reason. It has ended a cutover within the pause.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import confluent_kafka as librdkafka
-from kafka.admin import KafkaAdminClient, MemberToRemove
+from kafka.admin import MemberToRemove
 from kafka.errors import (
     GroupIdNotFoundError,
     IllegalArgumentError,
@@ -24,19 +28,25 @@ from kafka.errors import (
 
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.errors import ClusterOutage, InvalidInput, RescaleError, UnsafeState
-from kafka_rescale.kafka.admin import streams_groups
+from kafka_rescale.kafka.admin import consumer_groups, streams_groups
 from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS
+from kafka_rescale.kafka.admin.kept_clients import (
+    FIRST_SECONDS,
+    REQUEST_SECONDS,
+    admin_client,
+    kept_client,
+)
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_class import ErrorClass
 from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of_code
 from kafka_rescale.kafka.client.failures import not_let_in, to_error
 from kafka_rescale.kafka.client.waiting import poll_until
 
-STREAMS = "streams"
+CLASSIC, CONSUMER, STREAMS = "classic", "consumer", "streams"
+"""Protocols of groups, as brokers name them."""
+DEAD = "Dead"
+READ_GROUP, DESCRIBE_GROUP = "READ on the group", "DESCRIBE on the group"
 REASON = "kafka-rescale: the instance has been stopped"
-FIRST_SECONDS, REQUEST_SECONDS = 2.5, 10.0
-"""How long the first client has for an answer, and how long later clients have at most."""
-
 REJOIN_SECONDS = 6.0
 """How soon a removed member that still lives is certainly back. It comes back with its next heartbeat: after 3 s
 in the classic protocol, after 5 s in the other protocols."""
@@ -45,7 +55,7 @@ T = TypeVar("T")
 
 
 def leave_group(
-    connection: KafkaConnection, group: str, members: tuple[str, ...], protocol: str = "classic"
+    connection: KafkaConnection, group: str, members: tuple[str, ...], protocol: str = CLASSIC
 ) -> None:
     """Let members leave a group at once, whether or not their process still lives.
 
@@ -71,30 +81,49 @@ def leave_group(
     asked(connection, f"members of group {group!r}", remove)
 
 
-def describe_unseen(connection: KafkaConnection, group: str) -> GroupDescription:
-    """Describe a group that confluent-kafka reports as dead.
-
-    It also reports groups of the streams (KIP-1071) and share protocols as dead, even if members live in them.
+def describe_group(connection: KafkaConnection, group: str) -> GroupDescription:
+    """Describe a group of the classic, the consumer or the streams protocol.
 
     :returns: state ``Dead`` and no members for a group that doesn't exist.
     :raises UnsafeState: the group is of another kind, whose members can't be seen here.
-    :raises ClusterOutage: the brokers don't answer.
+    :raises ClusterOutage: the coordinator doesn't answer.
     """
 
     def describe(client: Any) -> GroupDescription:
-        protocol = _listed(client).get(group, "classic")
+        found = consumer_groups.describe_classic(client, group)
+        if found.state != DEAD:
+            return found
+        # A group of another protocol looks dead to this request.
+        protocol = _protocol_of(client, group)
         if protocol == STREAMS:
             return streams_groups.describe(client, group)
-        if protocol not in {"classic", "consumer"}:
+        if protocol == CONSUMER:
+            return consumer_groups.describe(client, group)
+        if protocol != CLASSIC:
             raise UnsafeState(
                 f"group {group!r}",
                 found=f"a group of the {protocol} protocol",
                 expected="a group of the classic, the consumer or the streams protocol",
                 remedy="Choose another application.id, or delete that group.",
             )
-        return GroupDescription(group_id=group, state="Dead")
+        return found
 
-    return asked(connection, f"group {group!r}", describe)
+    return asked(connection, f"group {group!r}", describe, DESCRIBE_GROUP)
+
+
+def delete_group(connection: KafkaConnection, group: str) -> None:
+    """Delete a group and its offsets, if it exists.
+
+    :raises UnsafeState: the group has members.
+    :raises ClusterOutage: the coordinator doesn't answer.
+    """
+
+    def delete(client: Any) -> None:
+        # If the first answer is lost, the second one says that there is no such group.
+        with suppress(GroupIdNotFoundError):
+            consumer_groups.delete(client, group)
+
+    asked(connection, f"group {group!r}", delete, "DELETE on the group")
 
 
 def all_groups(connection: KafkaConnection) -> set[str]:
@@ -105,30 +134,30 @@ def all_groups(connection: KafkaConnection) -> set[str]:
     return set(asked(connection, "the list of groups", _listed))
 
 
-def _listed(client: Any) -> dict[str, str]:
-    """Return the protocol of each group, by its name."""
-    return {g["group_id"]: str(g.get("group_type") or "classic") for g in client.list_groups()}
+def _listed(client: Any, broker_ids: list[int] | None = None) -> dict[str, str]:
+    """Return the protocol of each group, by its name.
 
-
-def admin_client(connection: KafkaConnection, seconds: float = REQUEST_SECONDS) -> Any:
-    """Return kafka-python's admin client, for what confluent-kafka can't ask.
-
-    :param seconds: how long it waits for an answer.
+    :param broker_ids: the brokers to ask; None asks all of them.
     """
-    timeout_ms = round(seconds * 1000)
-    timeouts = {"request_timeout_ms": timeout_ms, "bootstrap_timeout_ms": timeout_ms}
-    settings = connection.kafka_python()
-    if (provider := settings.get("sasl_oauth_token_provider")) is not None:
-        provider.token()  # within the client a failure would only show as a timeout
-    return KafkaAdminClient(client_id="kafka-rescale", **timeouts, **settings)
+    return {g["group_id"]: str(g.get("group_type") or CLASSIC) for g in client.list_groups(broker_ids)}
 
 
-def asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T]) -> T:
+def _protocol_of(client: Any, group: str) -> str:
+    """Return the protocol of a group; the classic one if the group doesn't exist.
+
+    Its coordinator lists the group. No other broker is asked, because that broker may be frozen.
+    """
+    return _listed(client, [client._manager.run(client._find_coordinator_id, group)]).get(group, CLASSIC)
+
+
+def asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T], right: str = READ_GROUP) -> T:
     """Return the answer to requests that may be repeated; repeat them while brokers are away.
 
-    Each time a new client asks. It looks for a living broker anew, and waits twice as long.
+    A client that has answered before asks first. After that, a new client asks each time. It looks for a living
+    broker anew, and waits twice as long.
 
     :param ask: gets kafka-python's admin client.
+    :param right: the permission that the requests need.
     :raises InvalidInput: a permission is missing.
     :raises UnsafeState: the brokers refuse it for another reason.
     :raises ClusterOutage: the brokers don't answer.
@@ -139,11 +168,11 @@ def asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T]) -> T:
     def answered() -> bool:
         seconds = min(REQUEST_SECONDS, FIRST_SECONDS * 2 ** len(failures))
         try:
-            with admin_client(connection, seconds) as client:
+            with admin_client(connection, seconds) if failures else kept_client(connection) as client:
                 answers.append(ask(client))
         except KafkaError as error:
             if not is_passing(error):
-                raise refused(what, error, "READ on the group") from None
+                raise refused(what, error, right) from None
             failures.append(error)
         return bool(answers)
 

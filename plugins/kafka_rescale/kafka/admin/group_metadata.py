@@ -1,9 +1,8 @@
 """Committed offsets and the metadata beside them, as other clients read and write them.
 
 confluent-kafka ends the metadata that it commits with a byte 0, which Kafka Streams can't decode. It also expects
-that byte in the metadata of other clients: if the byte is missing, it reads beyond the metadata in memory. Its
-librdkafka 2.16 also kills the process if a broker answers a request for committed offsets that it is not the
-coordinator (librdkafka issue 5040). A broker answers so after another broker has died. So this uses kafka-python.
+that byte in the metadata of other clients: if the byte is missing, it reads beyond the metadata in memory. And it
+may kill the process (``group_members``). So this uses kafka-python.
 """
 
 from __future__ import annotations
@@ -11,17 +10,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import confluent_kafka as librdkafka
 from kafka import TopicPartition
 from kafka.errors import KafkaError, NoError
 from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.structs import OffsetAndMetadata
 
 from kafka_rescale.core.control.journal import PartitionOffsets
-from kafka_rescale.core.errors import ClusterOutage, UnsafeState
+from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
 from kafka_rescale.kafka.admin.group_members import asked
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of_code
+from kafka_rescale.kafka.client.error_class import ErrorClass
+from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of, class_of_code
+from kafka_rescale.kafka.client.failures import to_error
 
 STABLE_VERSIONS = (8, 8)
 """The oldest and the newest version of OffsetFetch to use. This version takes a list of groups, and it has the
@@ -78,22 +80,21 @@ def committed_metadata(connection: KafkaConnection, group: str) -> dict[str, dic
     return texts
 
 
-def commit_with_metadata(
-    connection: KafkaConnection, group: str, offsets: PartitionOffsets, texts: OffsetTexts
-) -> PartitionOffsets:
-    """Set the offsets of the partitions that have metadata, together with the metadata.
+def commit_offsets(connection: KafkaConnection, group: str, offsets: PartitionOffsets, texts: OffsetTexts) -> None:
+    """Set offsets, together with their metadata.
+
+    A coordinator may not know yet that a topic has grown, even if another broker knows it. So it is asked again.
 
     :param offsets: topic → partition → next offset to read, of a group without members.
-    :returns: the offsets that were not set, because their partitions have no metadata.
-    :raises UnsafeState: the coordinator refuses a partition.
+    :param texts: topic → partition → metadata, for the offsets that have some.
+    :raises RescaleError: the coordinator refuses a partition, for a reason that does not pass.
     :raises ClusterOutage: the coordinator doesn't answer, or doesn't know a partition that has just been added.
     """
     what = f"offsets of group {group!r}"
     wanted = {
-        TopicPartition(topic, p): OffsetAndMetadata(offset, text, -1)
+        TopicPartition(topic, p): OffsetAndMetadata(offset, texts.get(topic, {}).get(p, ""), -1)
         for topic, of in offsets.items()
         for p, offset in of.items()
-        if (text := texts.get(topic, {}).get(p))
     }
 
     waiting: list[str] = []
@@ -112,16 +113,11 @@ def commit_with_metadata(
     except ClusterOutage as error:
         named = f"{what} for {', '.join(waiting)}" if waiting else what
         raise type(error).of(error.complaint.about(named)) from None
-    return {t: {p: o for p, o in of.items() if TopicPartition(t, p) not in wanted} for t, of in offsets.items()}
 
 
 def _raise_if_refused(refused: Mapping[str, type[KafkaError]], what: str) -> None:
     """Raise if a partition is refused for good, even if other partitions may succeed when asked for again."""
     for at, error in refused.items():
         if not error.retriable and class_of_code(error.errno, repeatable=False) not in OUTAGES:
-            raise UnsafeState(
-                f"{what} for {at}",
-                found=error.__name__,
-                expected="a group without members, whose offsets can be set",
-                remedy="Stop every member of this group, then run again.",
-            )
+            code = librdkafka.KafkaError(error.errno)
+            raise to_error(code, what if class_of(code) is ErrorClass.GROUP_IN_USE else f"{what} for {at}")

@@ -19,7 +19,7 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from kafka_rescale.core.control.journal import PartitionOffsets
-from kafka_rescale.kafka.admin.group_members import admin_client
+from kafka_rescale.kafka.admin.kept_clients import admin_client
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
 log = logging.getLogger(__name__)

@@ -7,14 +7,13 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from kafka_rescale.core.control.journal import PartitionOffsets
-from kafka_rescale.core.errors import ClusterOutage, RescaleError
+from kafka_rescale.core.errors import ClusterOutage, RescaleError, UnsafeState
 from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
-from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS, has_code, value_of
-from kafka_rescale.kafka.admin.group_commit import GroupCommit
+from kafka_rescale.kafka.admin.calls import ATTEMPTS, SETTLE_SECONDS
 from kafka_rescale.kafka.admin.topic_reader import ABSENT, TopicReader, not_known
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
@@ -125,34 +124,30 @@ class OffsetAdmin(TopicReader):
         :raises UnsafeState: the group has members, the brokers refuse a partition, or another process commits.
         :raises Outage: a coordinator doesn't know a partition, or doesn't answer, for ``SETTLE_SECONDS``.
         """
-        if metadata:
-            from kafka_rescale.kafka.admin.group_metadata import commit_with_metadata
+        from kafka_rescale.kafka.admin.group_metadata import commit_offsets
 
-            offsets = commit_with_metadata(self.connection, group, offsets, metadata)
-        commit = GroupCommit(group, offsets)
-
-        def done() -> bool:
-            request = ConsumerGroupTopicPartitions(group, commit.wanted)
-            answers = self._once(
-                lambda client, seconds: client.alter_consumer_group_offsets([request], request_timeout=seconds)
-            )
-            commit.take(answers[group])
-            return commit.shows(self.committed(group))
-
-        if commit.wanted:
-            poll_until(done, seconds=SETTLE_SECONDS, otherwise=commit.not_in_time)
+        found: PartitionOffsets = {}
+        for _ in range(ATTEMPTS):
+            commit_offsets(self.connection, group, offsets, metadata or {})
+            found = self.committed(group)
+            if all(found.get(t, {}).get(p) == offset for t, of in offsets.items() for p, offset in of.items()):
+                return
+        raise UnsafeState(
+            f"offsets of group {group!r}",
+            found=f"{found}",
+            expected=f"{offsets}",
+            remedy="Another process commits to this group: stop it, then run again.",
+        )
 
     def delete_group(self, group: str) -> None:
         """Delete a group and its offsets, if it exists.
 
         :raises UnsafeState: the group has members.
+        :raises Outage: its coordinator doesn't answer.
         """
-        answers = self._settled(
-            lambda client, seconds: client.delete_consumer_groups([group], request_timeout=seconds),
-            f"group {group!r}",
-        )
-        if not has_code(answers[group], KafkaError.GROUP_ID_NOT_FOUND):
-            value_of(answers[group], f"group {group!r}")
+        from kafka_rescale.kafka.admin.group_members import delete_group
+
+        delete_group(self.connection, group)
 
     def _list_offsets(
         self,

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, TopicCollection
-from kafka.errors import TransactionalIdAuthorizationFailedError
+from kafka.admin import ACLOperation
+from kafka.errors import GroupAuthorizationFailedError, TransactionalIdAuthorizationFailedError
 from kafka.protocol.producer.transaction import EndTxnRequest
 
 from kafka_rescale.core.acls.acls import IMPLYING, Operation, Resource
 from kafka_rescale.core.acls.missing import Right
 from kafka_rescale.core.roles import Role
+from kafka_rescale.kafka.admin import consumer_groups
 from kafka_rescale.kafka.admin.absent_topics import NOBODY, AbsentTopics, send
 from kafka_rescale.kafka.admin.calls import has_code, value_of
 from kafka_rescale.kafka.admin.group_members import asked
@@ -20,7 +22,6 @@ from kafka_rescale.kafka.admin.topic_reader import ABSENT
 Operations = frozenset[Operation]
 
 _OPERATIONS = {operation.value.replace("Configs", "_Configs").upper(): operation for operation in Operation}
-_FORBIDDEN = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)
 _WRITE = frozenset({Operation.WRITE, Operation.DESCRIBE})
 NOTHING: Operations = frozenset()
 DESCRIBING = IMPLYING[Operation.DESCRIBE] | {Operation.DESCRIBE}
@@ -72,44 +73,41 @@ class RightsReader(AbsentTopics):
                 yield _single(role, name, Operation.WRITE, allowed=name not in unwritable)
 
     def _topics(self, names: list[str]) -> dict[str, Operations | None]:
+        """Return the allowed operations on topics. Topics that don't exist are left out.
+
+        None stands for them if the principal must not describe the topic.
+        """
         if not names:
             return {}
-        return self._allowed(
+        answers: dict[str, Any] = self._settled(
             lambda client, seconds: client.describe_topics(
                 TopicCollection(names), include_authorized_operations=True, request_timeout=seconds
             ),
             "topics",
         )
-
-    def _groups(self, names: Iterable[str]) -> dict[str, Operations | None]:
-        found: dict[str, Operations | None] = {}
-        for name in names:
-            found |= self._allowed(
-                lambda client, seconds, name=name: client.describe_consumer_groups(
-                    [name], include_authorized_operations=True, request_timeout=seconds
-                ),
-                "group",
-            )
-        return found
-
-    def _allowed(self, ask: Any, what: str) -> dict[str, Operations | None]:
-        """Return the allowed operations by the name of the resource.
-
-        None stands for them if the principal must not describe the resource. Resources that don't exist are left
-        out.
-        """
-        answers: dict[str, Any] = self._settled(ask, what)
         found: dict[str, Operations | None] = {}
         for name, answer in answers.items():
-            if has_code(answer, *ABSENT, KafkaError.GROUP_ID_NOT_FOUND):
+            if has_code(answer, *ABSENT):
                 continue
-            if has_code(answer, *_FORBIDDEN):
+            if has_code(answer, KafkaError.TOPIC_AUTHORIZATION_FAILED):
                 found[name] = None
                 continue
-            told = value_of(answer, f"{what} {name!r}").authorized_operations
+            told = value_of(answer, f"topics {name!r}").authorized_operations
             if told is not None:
                 found[name] = frozenset(_OPERATIONS[o.name] for o in told if o.name in _OPERATIONS)
         return found
+
+    def _groups(self, names: Iterable[str]) -> dict[str, Operations | None]:
+        """Return the allowed operations on groups, whether or not the groups exist.
+
+        None stands for them if the principal must not describe the group.
+        """
+        groups = list(names)
+
+        def ask(client: Any) -> dict[str, Operations | None]:
+            return {name: _operations_on(client, name) for name in groups}
+
+        return asked(self.connection, "groups", ask) if groups else {}
 
     def _writable(self, names: list[str]) -> dict[str, Operations]:
         """Return the rights on transactional ids. Ask for each by ending a transaction that does not exist.
@@ -132,3 +130,13 @@ class RightsReader(AbsentTopics):
 def _single(role: Role, name: str, operation: Operation, *, allowed: bool) -> Right:
     asked_for = frozenset({operation})
     return Right(role, Resource.TOPIC, name, asked_for if allowed else NOTHING, asked_for)
+
+
+def _operations_on(client: Any, group: str) -> Operations | None:
+    try:
+        bits = consumer_groups.operations(client, group)
+    except GroupAuthorizationFailedError:
+        return None
+    # Each operation that is allowed is the bit with the number of its code.
+    names = (of.name for of in ACLOperation if of.value > 0 and bits >> of.value & 1)
+    return frozenset(_OPERATIONS[name] for name in names if name in _OPERATIONS)

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kafka.errors import for_code
 from kafka.protocol.api_message import ApiMessage
 
 from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.kafka.admin.consumer_groups import MESSAGES, ask_coordinator, raise_unless_done
 
-MESSAGES = "kafka_rescale.kafka.admin.messages"
 LEAVE = -1
 """The member epoch with which a member of the streams protocol leaves."""
 
@@ -44,10 +43,10 @@ def describe(client: Any, group: str) -> GroupDescription:
     :raises KafkaError: the coordinator answers with this error.
     """
     request = StreamsGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
-    found = client._manager.run(_ask, client, group, request).groups[0]
+    found = ask_coordinator(client, group, request).groups[0]
     if found.error_code == GROUP_ID_NOT_FOUND:
         return GroupDescription(group_id=group, state="Dead")
-    _raise_unless_done(found)
+    raise_unless_done(found)
     members = tuple(sorted(member.member_id for member in found.members))
     processes = len({member.process_id for member in found.members})
     return GroupDescription(
@@ -67,16 +66,6 @@ def leave(client: Any, group: str, members: Iterable[str]) -> None:
     """
     for member in members:
         request = StreamsGroupHeartbeatRequest(group_id=group, member_id=member, member_epoch=LEAVE)
-        answer = client._manager.run(_ask, client, group, request)
+        answer = ask_coordinator(client, group, request)
         if answer.error_code not in {GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID}:
-            _raise_unless_done(answer)
-
-
-async def _ask(client: Any, group: str, request: Any) -> Any:
-    coordinator = await client._find_coordinator_id(group)
-    return await client._manager.send(request, node_id=coordinator)
-
-
-def _raise_unless_done(answer: Any) -> None:
-    if answer.error_code:
-        raise for_code(answer.error_code)(answer.error_message)
+            raise_unless_done(answer)

@@ -12,7 +12,7 @@ from kafka.errors import KafkaError
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
-from kafka_rescale.kafka.admin.group_members import admin_client
+from kafka_rescale.kafka.admin.kept_clients import admin_client
 from kafka_rescale.kafka.client.waiting import poll_until
 
 SECONDS = 60.0

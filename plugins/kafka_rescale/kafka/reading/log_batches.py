@@ -15,7 +15,8 @@ from kafka.protocol.consumer import FetchRequest
 from kafka.structs import TopicPartition
 
 from kafka_rescale.core.formats.record_batches import Batch, batches_of, ends_within_batch
-from kafka_rescale.kafka.admin.group_members import admin_client, is_passing, outage, refused
+from kafka_rescale.kafka.admin.group_members import is_passing, outage, refused
+from kafka_rescale.kafka.admin.kept_clients import admin_client
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
 
