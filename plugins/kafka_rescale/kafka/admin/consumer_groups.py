@@ -62,13 +62,13 @@ def describe(client: Any, group: str) -> GroupDescription:
     )
 
 
-def operations(client: Any, group: str) -> int:
-    """Return the operations on a group that are allowed, as the bits of their codes (KIP-430).
+def operations(client: Any, group: str) -> frozenset[int]:
+    """Return the codes of the operations on a group that are allowed (KIP-430).
 
     :param client: kafka-python's admin client.
     :raises KafkaError: the coordinator answers with this error, such as that describing is not allowed.
     """
-    return int(_classic(client, group).authorized_operations)
+    return frozenset(_classic(client, group).authorized_operations)
 
 
 def delete(client: Any, group: str) -> None:

@@ -134,9 +134,8 @@ def _single(role: Role, name: str, operation: Operation, *, allowed: bool) -> Ri
 
 def _operations_on(client: Any, group: str) -> Operations | None:
     try:
-        bits = consumer_groups.operations(client, group)
+        codes = consumer_groups.operations(client, group)
     except GroupAuthorizationFailedError:
         return None
-    # Each operation that is allowed is the bit with the number of its code.
-    names = (of.name for of in ACLOperation if of.value > 0 and bits >> of.value & 1)
+    names = (operation.name for operation in ACLOperation if operation.value in codes)
     return frozenset(_OPERATIONS[name] for name in names if name in _OPERATIONS)
