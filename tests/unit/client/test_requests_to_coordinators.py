@@ -1,4 +1,4 @@
-"""librdkafka may kill the process when it asks the coordinator of a group. So nothing of the product asks by it."""
+"""librdkafka may kill the process when it asks the coordinator of a group. So the product does not ask by it."""
 
 from __future__ import annotations
 
