@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import GroupDescription
@@ -14,7 +15,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.page.health import Level, State, health_of
 from kafka_rescale.core.page.summary import unknown
 
-from tests.support.page.page_contents import NOW_MS, complete, control, copying, paused, quiet
+from tests.support.page.page_contents import NOW_MS, World, complete, control, copying, paused, quiet
 from tests.unit.plan.test_repartitioned import plan as repartitioned_plan
 
 LIVE, EMPTY = GroupDescription("x", "Stable", ("i",)), GroupDescription("x", "Empty")
@@ -68,6 +69,37 @@ def test_a_pause_before_the_promotion_that_no_cutover_has_ended_needs_a_person(
     assert ("expand_orders/marked is not at work, trigger rollback_orders" in health.reason) == (
         level is Level.ATTENTION
     )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "live", "state", "level"),
+    [
+        (299, False, State.PAUSED, Level.WORKING),
+        (301, False, State.PAUSED, Level.ATTENTION),
+        (301, True, State.RESCALING, Level.WORKING),
+    ],
+)
+def test_a_rollback_is_part_of_the_pause_until_the_application_runs_again(
+    seconds: int, live: bool, state: State, level: Level
+) -> None:
+    """Its process may have died. Then nobody starts the application."""
+    began_ms = NOW_MS - seconds * 1000
+    page = rolled_back(Phase.ROLLING_BACK, pause_started_ms=began_ms, live=live).page()
+    health = page.summary.health
+    assert (health.state, health.level) == (state, level)
+    assert health.reason.endswith("Why: catch_up died")
+    assert ("and orders does not run again" in health.reason) == (level is Level.ATTENTION)
+    assert ("is not at work, trigger rollback_orders" in health.reason) == (level is Level.ATTENTION)
+    assert (page.downtime.since_ms, page.downtime.total) == (None if live else began_ms, None)
+
+
+def rolled_back(phase: Phase, *, live: bool, **changes: Any) -> World:
+    """An expansion whose rollback has begun within the pause."""
+    world = paused("orders")
+    assert world.control.journal is not None
+    changes |= {"phase": phase, "stop_asked": True, "rollback_reason": "catch_up died"}
+    journal = world.control.journal.model_copy(update=changes)
+    return replace(world, control=world.control.model_copy(update={"journal": journal}), live=live)
 
 
 @pytest.mark.parametrize(

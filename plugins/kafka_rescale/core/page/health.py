@@ -7,9 +7,10 @@ from enum import StrEnum
 
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.bridge import Bridge
-from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB
+from kafka_rescale.core.expansion.pause_alert import is_still_down
 from kafka_rescale.core.values import Value
 from kafka_rescale.core.verify.report import is_about, remedy_beside_copies
 
@@ -52,7 +53,7 @@ def health_of(
     """
     journal = control.journal
     state = _state(journal, group)
-    if (wrong := _wrong(control, now_ms, max_pause_seconds)) is not None:
+    if (wrong := _wrong(control, group, now_ms, max_pause_seconds)) is not None:
         return Health(state=state, level=wrong[0], reason=wrong[1])
     if state in {State.RESCALING, State.PAUSED} and journal is not None:
         return Health(state=state, level=Level.WORKING, reason=_doing(journal))
@@ -86,11 +87,14 @@ def failed_jobs(control: ControlState) -> list[str]:
 
 def _state(journal: Journal | None, group: GroupDescription) -> State:
     if journal is not None and journal.in_progress:
-        return State.PAUSED if journal.is_paused else State.RESCALING
+        is_paused = journal.is_paused or is_still_down(journal, is_live=group.is_live)
+        return State.PAUSED if is_paused else State.RESCALING
     return State.RUNNING if group.is_live else State.STOPPED
 
 
-def _wrong(control: ControlState, now_ms: int, max_pause_seconds: float) -> tuple[Level, str] | None:
+def _wrong(
+    control: ControlState, group: GroupDescription, now_ms: int, max_pause_seconds: float
+) -> tuple[Level, str] | None:
     journal = control.journal
     if journal is None:
         return None
@@ -106,8 +110,9 @@ def _wrong(control: ControlState, now_ms: int, max_pause_seconds: float) -> tupl
         text = "The last expansion was rolled back; trigger it again to go on with its copies."
         return Level.ATTENTION, f"{text}{_why(journal)}"
     seconds = (now_ms - journal.pause_started_ms) / 1000
-    if journal.phase in BLUE_STOPPED and seconds > max_pause_seconds:
-        return Level.ATTENTION, _overdue(journal, seconds, max_pause_seconds)
+    is_down = is_still_down(journal, is_live=group.is_live) and not journal.is_promoted
+    if is_down and seconds > max_pause_seconds:
+        return Level.ATTENTION, _overdue(control, journal, seconds, max_pause_seconds)
     return _stuck(control, journal) if journal.in_progress else _bridge_away(control)
 
 
@@ -129,13 +134,15 @@ def _bridge_away(control: ControlState) -> tuple[Level, str] | None:
     )
 
 
-def _overdue(journal: Journal, seconds: float, limit: float) -> str:
+def _overdue(control: ControlState, journal: Journal, seconds: float, limit: float) -> str:
     """Return what to look at: the lease alone does not say whether its run is still at work."""
-    return (
-        f"Paused for {seconds:.0f} s, longer than max_pause_seconds of the file ({limit:.0f}), and not promoted. "
-        f"A run may have a longer limit. If {journal.owner} is not at work, trigger "
-        f"rollback_{journal.plan.application}."
-    )
+    late = f"Paused for {seconds:.0f} s, longer than max_pause_seconds of the file ({limit:.0f})"
+    again = f"is not at work, trigger rollback_{journal.plan.application}."
+    if journal.phase is Phase.ROLLING_BACK:
+        # Whoever has the lease by now rolls back, and not always the run that has begun the expansion.
+        holder = (control.lease and control.lease.holder) or "its run"
+        return f"{late}, and {journal.plan.blue} does not run again. If {holder} {again}{_why(journal)}"
+    return f"{late}, and not promoted. A run may have a longer limit. If {journal.owner} {again}"
 
 
 def _stuck(control: ControlState, journal: Journal) -> tuple[Level, str] | None:

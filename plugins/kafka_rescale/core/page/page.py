@@ -172,7 +172,7 @@ def application_page(
         pace=told_pace(control),
         cutover=steps_to_come(control, application),
         switch=told_switch(control, now_ms),
-        downtime=downtime(journal),
+        downtime=downtime(journal, is_live=found.group.is_live),
         proof=_proof(report, is_current=bool(journal and is_about(control.report, journal))) if report else None,
         proven=_proven_before(control),
         distributions=key_distributions(report) if report else (),
