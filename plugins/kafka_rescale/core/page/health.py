@@ -12,6 +12,7 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB
 from kafka_rescale.core.expansion.pause_alert import is_still_down
+from kafka_rescale.core.expansion.silent_jobs import told_silent
 from kafka_rescale.core.values import Value
 from kafka_rescale.core.verify.report import is_about, remedy_beside_copies
 
@@ -51,6 +52,7 @@ def health_of(
 ) -> Health:
     """Return the health of an application.
 
+    :param control: the control state, ``with_silent_jobs``.
     :param group: the group of the generation that owns the inputs.
     :param now_ms: wall clock, in ms since the epoch.
     :param max_pause_seconds: after how long a cutover at work has promoted or rolled back.
@@ -123,6 +125,7 @@ def _needed(control: ControlState, journal: Journal, group: GroupDescription, la
         yield _absent(group)
     if bridge := _bridge_away(control):
         yield bridge
+    yield from told_silent(control)
     if journal.phase is Phase.ROLLED_BACK:
         text = "The last expansion was rolled back; trigger it again to go on with its copies."
         yield f"{text}{_why(journal)}"

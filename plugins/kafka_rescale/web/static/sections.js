@@ -74,7 +74,7 @@ export function lagSection() {
         ...heatMap(chosen.history, threshold, warming),
         asTable(paged("Lags per row of partitions, newest reading", ["partitions", "largest lag"], chosen.history.rows.length,
           (i) => [nameOf(chosen.history.rows[i]), lagText(chosen.history.samples.at(-1).worst[i])], { numeric: [1] })),
-        el("h3", {}, `Every partition at ${clock(measured_ms)}, measured by ${measured_by}`),
+        el("h3", {}, `Every partition, ${moment(measured_ms)}, measured by ${measured_by}`),
         partitions(lags_now, threshold, is_gated, warming, state, () => redraw()),
       ];
     };
