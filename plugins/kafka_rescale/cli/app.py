@@ -31,6 +31,7 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.expansion.cutover_steps import cutover_steps
+from kafka_rescale.core.expansion.silent_jobs import with_silent_jobs
 from kafka_rescale.core.expansion.switch_wait import told_switch
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.roles import Role
@@ -189,8 +190,8 @@ def status(
         show(pipeline_status(file, config, picture), as_json)
         return
     application, connection = opened(file, config)
-    control = with_live_bridge(connection, ControlTopic(connection, application.application_id).read())
-    journal = control.journal
+    found = with_live_bridge(connection, ControlTopic(connection, application.application_id).read())
+    control, journal = with_silent_jobs(found, now_ms()), found.journal
     copying = journal is not None and journal.phase is Phase.WARMING and not journal.plan.is_in_place
     progress = lags(connection, journal.plan, None) if journal is not None and copying else []
     show(status_view(application, control, progress, told_switch(control, now_ms())), as_json)

@@ -128,7 +128,8 @@ def status_view(
 ) -> Document:
     """Show what the control topic knows.
 
-    :param control: The content of the control topic, with the present state of the bridge (``with_live_bridge``).
+    :param control: The content of the control topic, with the present state of the bridge and of jobs that
+        are silent (``with_live_bridge``, ``with_silent_jobs``).
     :param progress: The position and the end of each partition that is being copied.
     :param switch: What the switch waits for.
     """

@@ -99,6 +99,13 @@ def of(application: str) -> str:
     return f"{PREFIX}/?application={application}"
 
 
+def rolled_back(world: World) -> World:
+    """Its parts lack the rest of the pause: that of the failed part, and until the application ran again."""
+    assert world.control.journal is not None
+    journal = world.control.journal.model_copy(update={"phase": Phase.ROLLED_BACK, "stop_asked": True})
+    return replace(world, control=world.control.model_copy(update={"journal": journal}), live=True)
+
+
 def assert_content(page: Page) -> None:
     complaints: Complaints = page.complaints  # type: ignore[attr-defined]
     assert (complaints.errors, complaints.elsewhere) == ([], [])
@@ -129,6 +136,8 @@ def test_an_expansion_is_followed_without_reloading(open_page: Open, source: Mad
     page.locator("#verification").get_by_text("What was written since is compared up to").wait_for()
     source.worlds["orders"] = paused("orders")
     page.get_by_text("nothing is being processed").wait_for()
+    source.worlds["orders"] = rolled_back(paused("orders"))
+    page.locator("#downtime").get_by_text("for how long nothing was processed. Of it are known:").wait_for()
     source.worlds["orders"] = complete("orders")
     page.get_by_text("in which nothing was processed").wait_for()
     page.locator("#verification").get_by_text("Passed").wait_for()

@@ -103,7 +103,7 @@ def copying(name: str, current: int = 4, target: int = 8, readings: int = 40) ->
         result("restore/1", "done", progress(first, current, 0), readings, 0),
         result("warm_up/1", "done", progress(first, current, 90), readings, 400_000),
         result("lag_gate/1", "open", progress(first, current, 90), 4, 700_000),
-        result("restore/2", "running", progress(second, current, 70_000), readings),
+        result("restore/2", "running", progress(second, current, 70_000), readings, 1_640_000),
     ]
     return replace(world, control=control(world, Phase.WARMING, results))
 

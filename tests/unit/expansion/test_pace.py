@@ -175,6 +175,30 @@ def test_a_bridge_may_be_paused_once_the_next_generation_works_until_it_has_ende
         say(PAUSE)
 
 
+@pytest.mark.parametrize("has_bridge", [False, True], ids=["no bridge", "a bridge"])
+@pytest.mark.parametrize("phase", Phase)
+def test_no_sentence_about_a_pause_names_a_word_that_is_refused(
+    control: Control, phase: Phase, has_bridge: bool
+) -> None:
+    """The pause holds for all attempts at the plan, so it outlasts what it has stopped."""
+    stage = PLAN.stages[0]
+    bridges = stage.moves if has_bridge else ()
+    plan = PLAN.model_copy(update={"stages": (stage.model_copy(update={"bridges": bridges}),)})
+    pause = Pace(plan=plan.fingerprint, paused=Instruction(by="ada", at_ms=NOON), limit=7, tombstone_ms=HOUR)
+    at(control, journal=Journal(plan=plan, phase=phase), pace=pause)
+    told = told_pace(control.state)
+    if phase is Phase.ROLLED_BACK:
+        assert told.startswith("The copy is paused by ada since Wed 25 Nov 2026 12:00 UTC, and the next run of it")
+        assert "begins paused: `resume` it then. The pace" in told
+        assert told.endswith("The pace: at most 7 B/s: the application file.")
+    if "`resume` lets it go on" in told:
+        say(RESUME)
+    else:
+        with pytest.raises(Refused, match="nothing to copy"):
+            say(RESUME)
+        assert phase is Phase.ROLLED_BACK or told == ""
+
+
 def test_a_pause_of_another_plan_says_nothing_of_this_one(control: Control) -> None:
     at(control, pace=Pace(plan="other", paused=Instruction(by="eve", at_ms=1)))
     assert told_pace(control.state) == ""

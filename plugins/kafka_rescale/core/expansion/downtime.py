@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.expansion.pause_alert import is_still_down
 from kafka_rescale.core.expansion.prewarming import remark_on
 from kafka_rescale.core.values import Value
 
@@ -41,8 +42,9 @@ class Part(Value):
 class Downtime(Value):
     """The pause of an expansion.
 
-    :param parts: in their order, including the time between the parts.
-    :param total: seconds of a pause that has ended; None before.
+    :param parts: in their order, including the time between the parts. Without a total they are not the whole
+        pause: a rollback measures neither the part that has failed nor the new start.
+    :param total: seconds of a pause that has ended; None before, and after a rollback.
     :param since_ms: wall clock at which the present pause began; None without a pause.
     :param prewarmed: seconds per part of the pre-warming ahead of the pause.
     :param remark: how much pre-warming and a held start have saved, or would have saved.
@@ -55,14 +57,17 @@ class Downtime(Value):
     remark: str = ""
 
 
-def downtime(journal: Journal | None) -> Downtime:
-    """Return the pause of a journal's expansion."""
+def downtime(journal: Journal | None, *, is_live: bool = False) -> Downtime:
+    """Return the pause of a journal's expansion.
+
+    :param is_live: whether the group of the running generation has members.
+    """
     if journal is None:
         return Downtime()
     return Downtime(
         parts=parts_of(journal.timings),
         total=journal.timings.get(TOTAL),
-        since_ms=journal.pause_started_ms if journal.is_paused and journal.pause_started_ms else None,
+        since_ms=journal.pause_started_ms if is_still_down(journal, is_live=is_live) else None,
         prewarmed=dict(journal.prewarmed),
         remark=remark_on(journal),
     )

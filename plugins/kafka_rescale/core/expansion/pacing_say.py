@@ -40,7 +40,7 @@ def _copying(state: ControlState, application: str) -> Journal:
     :raises Refused: there is no such expansion.
     """
     journal = state.journal
-    if journal is None or journal.phase is Phase.ROLLED_BACK or _is_over(state, journal):
+    if journal is None or journal.phase is Phase.ROLLED_BACK or is_over(state, journal):
         raise Refused(
             f"pace of {application}",
             found="no expansion" if journal is None else f"nothing to copy, phase {journal.told}",
@@ -58,8 +58,8 @@ def _copying(state: ControlState, application: str) -> Journal:
     return journal
 
 
-def _is_over(state: ControlState, journal: Journal) -> bool:
-    """Whether the expansion was promoted and has no bridge at work."""
+def is_over(state: ControlState, journal: Journal) -> bool:
+    """Return whether the expansion was promoted and has no bridge at work, so that nothing is copied any more."""
     if not journal.is_promoted:
         return False
     return not journal.plan.bridges or bool(Bridge.of(journal.plan, state.bridge).ended_at_ms)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.pace import DiskRest, Pace, Rate
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK
+from kafka_rescale.core.expansion.pacing_say import is_over
 from kafka_rescale.core.expansion.switch_wait import because, span, utc
 from kafka_rescale.core.values import per_second, size
 
@@ -85,13 +87,18 @@ def told_rate(pace: Pace, rate: Rate) -> str:
 def told_pace(control: ControlState) -> str:
     """Return the pace of the expansion in progress for the page and the status; empty if nothing limits it."""
     journal = control.journal
-    if journal is None:
+    if journal is None or is_over(control, journal):
         return ""
-    return " ".join(_lines(control, Pace.of(journal.plan.fingerprint, control.pace)))
+    is_rolled_back = journal.phase is Phase.ROLLED_BACK
+    pace = Pace.of(journal.plan.fingerprint, control.pace)
+    return " ".join(_lines(control, pace, is_rolled_back=is_rolled_back))
 
 
-def _lines(control: ControlState, pace: Pace) -> Iterator[str]:
-    if pace.paused is not None:
+def _lines(control: ControlState, pace: Pace, *, is_rolled_back: bool) -> Iterator[str]:
+    if pace.paused is not None and is_rolled_back:
+        # The pause holds for all attempts at the plan, and nobody can end it while nothing is copied.
+        yield f"The copy is {told_pause(pace)}, and the next run of it begins paused: `resume` it then."
+    elif pace.paused is not None:
         yield f"The copy is {told_pause(pace)}. `resume` lets it go on."
         if pace.tombstone_ms is not None:
             yield f"If it is paused for {span(pace.tombstone_ms)} (`delete.retention.ms`), copies begin anew."

@@ -68,3 +68,11 @@ def is_down(journal: Journal) -> bool:
     if not journal.pause_started_ms:
         return False
     return journal.is_paused or (journal.phase is Phase.ROLLING_BACK and journal.stop_asked)
+
+
+def is_still_down(journal: Journal, *, is_live: bool) -> bool:
+    """Return whether perhaps no generation runs, beside what the group of the running generation tells.
+
+    :param is_live: whether that group has members. During a rollback, blue has been started again then.
+    """
+    return is_down(journal) and not (journal.phase is Phase.ROLLING_BACK and is_live)

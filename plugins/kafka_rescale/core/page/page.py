@@ -10,6 +10,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.cutover_steps import CutoverStep, steps_to_come
 from kafka_rescale.core.expansion.downtime import Downtime, downtime
 from kafka_rescale.core.expansion.pacing_words import told_pace
+from kafka_rescale.core.expansion.silent_jobs import with_silent_jobs
 from kafka_rescale.core.expansion.switch_wait import told_switch
 from kafka_rescale.core.page.autoscaling import AutoscalingState, autoscaling_state
 from kafka_rescale.core.page.carried import carried_inputs
@@ -142,7 +143,7 @@ def application_page(
     :param found: the topics and the group of the running generation.
     :param now_ms: the time at which all this was read, in ms since the epoch.
     """
-    journal = control.journal
+    control, journal = with_silent_jobs(control, now_ms), control.journal
     plan = journal.plan if journal is not None and journal.in_progress else None
     results = in_order(control.results.values()) if journal is not None else []
     is_promoted = journal is not None and journal.is_promoted
@@ -172,7 +173,7 @@ def application_page(
         pace=told_pace(control),
         cutover=steps_to_come(control, application),
         switch=told_switch(control, now_ms),
-        downtime=downtime(journal),
+        downtime=downtime(journal, is_live=found.group.is_live),
         proof=_proof(report, is_current=bool(journal and is_about(control.report, journal))) if report else None,
         proven=_proven_before(control),
         distributions=key_distributions(report) if report else (),

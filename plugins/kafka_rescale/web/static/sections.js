@@ -74,7 +74,7 @@ export function lagSection() {
         ...heatMap(chosen.history, threshold, warming),
         asTable(paged("Lags per row of partitions, newest reading", ["partitions", "largest lag"], chosen.history.rows.length,
           (i) => [nameOf(chosen.history.rows[i]), lagText(chosen.history.samples.at(-1).worst[i])], { numeric: [1] })),
-        el("h3", {}, `Every partition at ${clock(measured_ms)}, measured by ${measured_by}`),
+        el("h3", {}, `Every partition, ${moment(measured_ms)}, measured by ${measured_by}`),
         partitions(lags_now, threshold, is_gated, warming, state, () => redraw()),
       ];
     };
@@ -122,9 +122,11 @@ export function drawDowntime({ downtime, now_ms }) {
   if (!parts.length && since_ms === null) return null;
   const whole_pause = total ?? parts.reduce((sum, part) => sum + part.seconds, 0);
   const warmed = Object.entries(prewarmed).map(([name, seconds]) => `${name} ${duration(seconds)}`).join(", ");
+  // After a rollback the parts are not the whole pause: neither the part that has failed nor the new start is measured.
+  const [figure, told] = since_ms !== null ? [duration((now_ms - since_ms) / 1000), ` since ${clock(since_ms)}: nothing is being processed.`]
+    : total !== null ? [duration(total), " in which nothing was processed."] : ["Not measured", " for how long nothing was processed. Of it are known:"];
   return [
-    el("p", {}, el("strong", { class: "big" }, since_ms === null ? duration(whole_pause) : duration((now_ms - since_ms) / 1000)),
-      since_ms === null ? " in which nothing was processed." : ` since ${clock(since_ms)}: nothing is being processed.`),
+    el("p", {}, el("strong", { class: "big" }, figure), told),
     parts.length && whole_pause ? stackedBar(parts, whole_pause) : null,
     table("The pause in its parts", ["part", "what", "seconds"], parts.map((part, i) =>
       [el("span", {}, el("span", { class: `swatch ${paletteOf(i)}` }), part.name.replace("_", " ")), part.meaning, part.seconds.toFixed(3)]), { numeric: [2], narrow: [0] }),
