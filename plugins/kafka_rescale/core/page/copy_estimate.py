@@ -149,7 +149,8 @@ def work_of(control: ControlState) -> Work:
     if journal.phase is not Phase.WARMING:
         is_moving = journal.phase is Phase.PROMOTED and journal.plan.is_in_place and not journal.green_start
         return Work(step="move" if is_moving else STEPS[journal.phase], stages=everything)
-    jobs = [r for r in in_order(control.results.values()) if r.job != BRIDGE]
+    # Another run of this attempt may have died, and its last job still looks as if it were at work.
+    jobs = [r for r in in_order(control.results.values()) if r.job != BRIDGE and r.run == journal.owner]
     newest = next((r for r in reversed(jobs) if r.state in AT_WORK), jobs[-1] if jobs else None)
     if newest is None:
         return Work(step="expand", stages=everything[:1])
