@@ -135,6 +135,7 @@ def status_view(
     """
     stages = _stage_lags(control, progress)
     results = [(r.job, r.state, r.attempt, r.records, r.detail) for r in control.results.values()]
+    is_about_present = control.journal is None or is_about(control.report, control.journal)
     data = {
         **control.model_dump(mode="json", include={"generations", "lease", "results"}),
         "application": application.application_id,
@@ -153,7 +154,7 @@ def status_view(
         "pace": pace.model_dump(mode="json") if (pace := _pace(control)) and told_pace(control) else None,
         "rates": {job: rate.model_dump(mode="json") for job, rate in control.rates.items()},
         "proven": _proven(control),
-        "verified": control.report.get("passed"),
+        "verified": control.report.get("passed") if is_about_present else None,
         "acceptances": control.acceptances.model_dump(mode="json")["accepted"],
         "bridge": bridge.model_dump(mode="json") if (bridge := control.bridge_of(control.bridging)) else None,
         "autoscaling": control.autoscaling.model_dump(mode="json") if control.autoscaling else None,
@@ -197,7 +198,9 @@ def _summary(application: Application, control: ControlState, switch: str) -> st
         lines.append(f"autoscaling: {watched.state} at {moment(watched.as_of_ms)}: {watched.detail}")
     if (proof := _proof(control)) is not None:
         verdict = "passed" if proof.passed else "failed"
-        lines.append(f"proof before the promotion: {verdict}; {proof.told}")
+        is_earlier = journal is not None and proof.attempt != journal.attempt
+        of = f", of attempt {proof.attempt} (this attempt proves its copies again)" if is_earlier else ""
+        lines.append(f"proof before the promotion{of}: {verdict}; {proof.told}")
         lines += [*(f"finding {name}" for name in proof.unaccepted), *map(str, proof.acceptances)]
         if control.journal and (rolling := proven_until(control, control.journal)) is not None:
             lines.append(f"  {rolling.told}")

@@ -161,6 +161,19 @@ def test_a_proof_that_sorts_what_it_has_read_shows_no_time_left(open_page: Open,
     assert_content(page)
 
 
+def test_the_name_of_a_job_leads_to_the_task_of_its_own_run(open_page: Open, source: MadeSource) -> None:
+    world = copying("orders")
+    bridge = JobResult(job="bridge", run="bridge_orders/at work", attempt=1, state="carrying")
+    results = {**world.control.results, "bridge": bridge}
+    source.worlds["orders"] = replace(world, control=world.control.model_copy(update={"results": results}))
+    page = open_page(of("orders"))
+    page.locator("#progress").get_by_role("link", name="bridge").wait_for()
+    ways = [link.get_attribute("href") for link in page.locator("#progress a").all()]
+    assert ways[-1] == "/dags/bridge_orders/runs/at%20work/tasks/bridge"
+    assert all(str(way).startswith("/dags/expand_orders/runs/manual__2026-09-21") for way in ways[:-1])
+    assert_content(page)
+
+
 def test_a_thousand_partitions_are_shown_and_respond(open_page: Open, source: MadeSource) -> None:
     source.worlds["huge"] = copying("huge", HUGE, 2 * HUGE)
     page = open_page(of("huge"))

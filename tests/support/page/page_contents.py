@@ -186,7 +186,13 @@ def progress(topic: str, partitions: int, lag: int, end: int = 1_000_000) -> lis
     """Return copies whose lag is about ``lag``. It differs from partition to partition."""
     return [
         PartitionProgress(
-            topic=topic, partition=p, position=end - lag * (1 + p % 7) // 4, end=end, records=9_000, bytes=900_000
+            topic=topic,
+            partition=p,
+            position=end - lag * (1 + p % 7) // 4,
+            end=end,
+            records=9_000,
+            bytes=900_000,
+            begin=0,
         )
         for p in range(partitions)
     ]

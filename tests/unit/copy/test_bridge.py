@@ -248,7 +248,9 @@ class TestStatus:
         journal = Journal(plan=PLAN, phase=Phase.COMPLETE)
         known = ControlState(journal=journal, bridge=bridge, results={"bridge": result} if state else {})
         progress = [
-            PartitionProgress(topic="orders", partition=p, position=-1 if lag is None else 10 - lag, end=10)
+            PartitionProgress(
+                topic="orders", partition=p, position=-1 if lag is None else 10 - lag, end=10, begin=0
+            )
             for p, lag in enumerate(lags)
         ]
         return with_progress(known, progress, self.NOW_MS)

@@ -138,7 +138,7 @@ def test_every_job_shows_its_progress_its_task_and_the_time_left() -> None:
 def test_what_is_done_is_done_and_what_is_not_known_is_not_nothing() -> None:
     """Records that arrive after a job has ended do not count as its lag."""
     world = copying("orders")
-    behind = PartitionProgress(topic="t", partition=0, position=80, end=100)
+    behind = PartitionProgress(topic="t", partition=0, position=80, end=100, begin=0)
     results = [
         JobResult(job="restore/1", run="r", attempt=1, state="done", partitions=(behind,)),
         JobResult(job="warm_up/1", run="r", attempt=1, state="running", partitions=(behind,)),
@@ -215,7 +215,7 @@ def test_the_pace_is_told_on_the_page_and_by_status_and_nothing_is_said_without_
 
 def test_a_bridge_that_waits_for_the_promotion_holds_no_gate_and_is_not_what_is_looked_at() -> None:
     world = copying("orders")
-    old = [PartitionProgress(topic="orders", partition=p, position=0, end=900_000) for p in range(4)]
+    old = [PartitionProgress(topic="orders", partition=p, position=0, end=900_000, begin=0) for p in range(4)]
     # The bridge reads its ends every few seconds, so its reading is the newest.
     waiting = LagHistory().observed(old, NOW_MS - 2_000, None).observed(old, NOW_MS, None)
     bridge = JobResult(job="bridge", run="r", attempt=1, state="ready", partitions=tuple(old), lags=waiting)
@@ -251,7 +251,7 @@ def test_a_gate_measures_what_can_hold_it() -> None:
 
 def test_a_proof_at_work_shows_how_far_it_is_and_measures_no_lag() -> None:
     world = copying("orders")
-    ends = [PartitionProgress(topic="t", partition=p, position=0, end=1_000) for p in range(4)]
+    ends = [PartitionProgress(topic="t", partition=p, position=0, end=1_000, begin=0) for p in range(4)]
     read = [p.model_copy(update={"position": 250, "records": 250}) for p in ends]
     pace = LagHistory().observed(ends, NOW_MS - 10_000, None).observed(read, NOW_MS, None)
     proof = JobResult(

@@ -9,6 +9,7 @@ from kafka_rescale.core.cluster import Disks, LogDir
 from kafka_rescale.core.control.history import JobSpan, PastExpansion
 from kafka_rescale.core.control.pace import Instruction, Pace
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.preflight.prediction import predicted, prediction_messages
 from kafka_rescale.core.preflight.situation import Situation
 
@@ -17,7 +18,10 @@ from tests.support.situations import NAME, journal, situation, with_configs
 TOPIC = f"{NAME}-customers-changelog"
 CHANGELOGS = sorted(move.source for move in situation().plan.changelogs)
 FIRST = CHANGELOGS[0]
-NOTHING = ("How long they take is unknown, as no expansion of this application with copies is complete yet.",)
+NOTHING = (
+    "How long they take is unknown, as no expansion of this application that has copied enough to tell is "
+    "complete yet.",
+)
 
 
 def past(ended_ms: int, **changes: Any) -> PastExpansion:
@@ -126,6 +130,31 @@ def test_topics_that_are_not_compacted_keep_deletions() -> None:
 def test_what_another_mode_took_and_copies_of_nothing_say_nothing() -> None:
     assert predicted(after(past(1, in_place=True))).pause == {}
     assert predicted(after(past(1, jobs=()))).copy_seconds is None
+
+
+def continued(records: int, ended_ms: int = 3_000) -> PastExpansion:
+    """An attempt that found copies of 7,000 offsets there, and copied so many records after Spark had started."""
+    jobs = (JobSpan(job="restore/1", state="done", seconds=6.0, records=records, bytes=1),)
+    timings = {"total": 8.0}
+    return past(ended_ms, jobs=jobs, timings=timings, predicted=Prediction(records=7_000))
+
+
+def test_an_attempt_that_went_on_with_the_copies_of_another_has_no_pace() -> None:
+    assert predicted(after(continued(30))).records_per_second is None
+    assert list(prediction_messages(after(continued(30)))) == [
+        f"Copies: at most 7,000 records (4.2 MB on disk). {NOTHING[0]}",
+        "Pause: 8.0 s in the expansion from 2 to 4 that ended at 1970-01-01T00:00:03+00:00 (between 8.0 s). "
+        "Expect about as much.",
+    ]
+    assert predicted(after(continued(699))).copy_seconds is None
+    assert predicted(after(continued(700))).copy_seconds == 60.0
+
+
+def test_the_pace_is_that_of_the_newest_one_that_has_copied_enough() -> None:
+    said = predicted(after(past(1_000), past(2_000), continued(30)))
+    assert (said.records_per_second, said.copy_seconds, said.pause) == (500.0, 14.0, {"total": 8.0})
+    assert said.pace_of.endswith("1970-01-01T00:00:02+00:00")
+    assert predicted(after(past(2_000, predicted=Prediction()))).copy_seconds == 14.0, "how many is unknown"
 
 
 def test_without_sizes_the_bytes_are_unknown_and_not_zero() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from kafka_rescale.core.values import Value
 
 NO_POSITION = -1
@@ -9,7 +11,11 @@ NO_POSITION = -1
 
 
 class PartitionProgress(Value):
-    """The progress of the copy of one source partition; ``records`` and ``bytes`` are those of this attempt."""
+    """The progress of the copy of one source partition; ``records`` and ``bytes`` are those of this attempt.
+
+    :param begin: where the copy begins: mostly the log start, because retention may have deleted what was before.
+        None if that is not known, as in a record of an earlier version.
+    """
 
     topic: str
     partition: int
@@ -17,13 +23,27 @@ class PartitionProgress(Value):
     end: int
     records: int = 0
     bytes: int = 0
+    begin: int | None = Field(default=None, exclude_if=lambda offset: offset is None)
 
     @property
     def lag(self) -> int:
         """Offsets between position and end, or ``NO_POSITION``. A position read later than the end may pass it."""
-        return NO_POSITION if self.position < 0 else self.left
+        return NO_POSITION if self.position < 0 else max(0, self.end - self.position)
 
     @property
     def left(self) -> int:
-        """Offsets that are left to be copied: all of them if the copy has not begun."""
-        return max(0, self.end - max(0, self.position))
+        """Offsets that are left to be copied: all from the beginning on if the copy has not begun.
+
+        It is what is left at most if it is not known where the copy begins (``is_left_known``).
+        """
+        return max(0, self.end - max(self.begin or 0, self.position))
+
+    @property
+    def is_left_known(self) -> bool:
+        """Whether the copy has a position, or it is known where it begins."""
+        return self.position >= 0 or self.begin is not None
+
+    @property
+    def whole(self) -> int | None:
+        """Offsets from where the copy begins to the end; None if it is not known where it begins."""
+        return None if self.begin is None else max(0, self.end - self.begin)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.run import RUN
 from kafka_rescale.core.plan.plan import Plan
@@ -47,7 +48,7 @@ class JobProgress(Value):
         stages.
     :param copied: how many offsets of the sources have been copied. None if the number is not known yet or has no
         meaning for the job. The same holds for ``total`` and ``lag``.
-    :param total: how many offsets the sources have.
+    :param total: how many offsets the sources have from where the copies begin.
     :param lag: how many offsets are left.
     :param share: the part of the work that is done, from 0 to 1. None if this is not known yet. A job that is done
         stays at 1, however many records have come into the sources since.
@@ -98,8 +99,8 @@ def job_progress(result: JobResult, plan: Plan, *, is_promoted: bool = True) -> 
     group = next((f"{s.name}." for s in groups if stage == str(s.index)), "")
     waits = step == BRIDGE and not is_promoted
     measured = () if waits else result.partitions
-    total = sum(p.end for p in measured) if measured else None
-    lag = sum(p.left for p in measured) if measured else None
+    total, lag = _total(measured), _left(measured)
+    is_paced = lag is not None or step == PROVE
     copied = total - lag if total is not None and lag is not None else None
     return JobProgress(
         job=result.job,
@@ -116,10 +117,20 @@ def job_progress(result: JobResult, plan: Plan, *, is_promoted: bool = True) -> 
         total=total,
         lag=lag,
         share=_share(result.state, copied, total),
-        eta_seconds=_seconds_left(result) if result.state in AT_WORK and not waits else None,
+        eta_seconds=_seconds_left(result) if result.state in AT_WORK and not waits and is_paced else None,
         has_pace=result.lags.has_pace and not waits and step != PROVE,
         detail="waits for the promotion" if waits and result.state in AT_WORK else result.detail,
     )
+
+
+def _total(measured: Sequence[PartitionProgress]) -> int | None:
+    """Return how many offsets the sources have. What retention has deleted before a copy began is none of them."""
+    known = [p.whole for p in measured if p.whole is not None]
+    return sum(known) if measured and len(known) == len(measured) else None
+
+
+def _left(measured: Sequence[PartitionProgress]) -> int | None:
+    return sum(p.left for p in measured) if measured and all(p.is_left_known for p in measured) else None
 
 
 def _seconds_left(result: JobResult) -> float | None:
@@ -149,7 +160,8 @@ def work_of(control: ControlState) -> Work:
     if journal.phase is not Phase.WARMING:
         is_moving = journal.phase is Phase.PROMOTED and journal.plan.is_in_place and not journal.green_start
         return Work(step="move" if is_moving else STEPS[journal.phase], stages=everything)
-    jobs = [r for r in in_order(control.results.values()) if r.job != BRIDGE]
+    # Another run of this attempt may have died, and its last job still looks as if it were at work.
+    jobs = [r for r in in_order(control.results.values()) if r.job != BRIDGE and r.run == journal.owner]
     newest = next((r for r in reversed(jobs) if r.state in AT_WORK), jobs[-1] if jobs else None)
     if newest is None:
         return Work(step="expand", stages=everything[:1])

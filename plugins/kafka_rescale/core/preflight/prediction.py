@@ -1,8 +1,8 @@
 """What an expansion will take, as far as that is known before anything begins.
 
-The pace and the pause are taken from the newest complete expansion of the same application. For a first expansion
-both are unknown: they depend on this application's records, on Spark's cores, and on how long its program takes to
-start.
+The pause is taken from the newest complete expansion of the same application; the pace from the newest that has
+copied enough to tell. For a first expansion both are unknown: they depend on this application's records, on the
+cores of Spark, and on how long its program takes to start.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.preflight.slow_copies import slow_copy_messages
 from kafka_rescale.core.values import moment, per_second, size
 
+ENOUGH = 0.1
+"""The least part of the predicted records that an expansion must have copied to tell a pace. An attempt that goes
+on with copies that exist copies few, in the seconds that Spark takes to start."""
+
 
 def predicted(situation: Situation) -> Prediction:
     """Return what is predicted for the expansion by this plan."""
     needed = needs(situation)
-    past = _newest(situation)
-    records, (before, seconds) = _records(situation), past.restored if past else (0, 0.0)
-    pace = before / seconds if before and seconds else None
+    past = next(_complete(situation), None)
+    records, (pace, pace_of) = _records(situation), _pace(situation)
     copied = sum(need.source_bytes for need in needed) if needed else None
     limit = _limit(situation)
     known = [
@@ -36,7 +39,7 @@ def predicted(situation: Situation) -> Prediction:
         copied_bytes=copied,
         records=records,
         records_per_second=pace,
-        pace_of=_of(past) if past and pace else "",
+        pace_of=pace_of,
         limit=limit,
         copy_seconds=round(max(known), 1) if known else None,
         pause=dict(past.timings) if past else {},
@@ -48,7 +51,7 @@ def prediction_messages(situation: Situation) -> Iterator[str]:
     journal = situation.control.journal
     if (journal is not None and journal.in_progress) or not changes_anything(situation):
         return
-    said, past = predicted(situation), _newest(situation)
+    said, past = predicted(situation), next(_complete(situation), None)
     if said.records is not None:
         on_disk = f" ({size(said.copied_bytes)} on disk)" if said.copied_bytes is not None else ""
         yield f"Copies: at most {said.records:,} records{on_disk}. {_duration(said)}"
@@ -64,7 +67,8 @@ def _duration(said: Prediction) -> str:
     # The limit counts keys and values uncompressed: records that are compressed on disk take longer than this.
     within = f"within the limit of {per_second(said.limit)}" if said.limit is not None else ""
     if said.records_per_second is None or said.copy_seconds is None:
-        unknown = "How long they take is unknown, as no expansion of this application with copies is complete yet"
+        enough = "no expansion of this application that has copied enough to tell is complete yet"
+        unknown = f"How long they take is unknown, as {enough}"
         return f"{unknown}; {within} at least {said.copy_seconds:,.0f} s." if said.copy_seconds else f"{unknown}."
     return (
         f"At {said.records_per_second:,.0f} records/s, the pace of {said.pace_of}{within and f', and {within}'}, "
@@ -78,10 +82,20 @@ def _limit(situation: Situation) -> int | None:
     return of_plan.declared(situation.application.pacing).limit
 
 
-def _newest(situation: Situation) -> PastExpansion | None:
-    """Return the newest complete expansion of the same mode: how long another mode takes says nothing here."""
+def _complete(situation: Situation) -> Iterator[PastExpansion]:
+    """Yield the complete expansions of the same mode, newest first: how long another mode takes says nothing."""
     past = newest_first(situation.control.history.values())
-    return next((each for each in past if each.is_complete and each.in_place == situation.is_in_place), None)
+    return (each for each in past if each.is_complete and each.in_place == situation.is_in_place)
+
+
+def _pace(situation: Situation) -> tuple[float | None, str]:
+    """Return the records per second of the newest expansion that has copied enough, and which one that is."""
+    for past in _complete(situation):
+        records, seconds = past.restored
+        expected = past.predicted.records if past.predicted else None
+        if records and seconds and records >= ENOUGH * (expected or 0):
+            return records / seconds, _of(past)
+    return None, ""
 
 
 def _records(situation: Situation) -> int | None:

@@ -94,7 +94,9 @@ class Part(Value):
                 begin = min(fences.green_begins[topic].get(p, 0), end)
                 read = int(share * (end - begin))
                 records = read if is_ours else 0
-                yield PartitionProgress(topic=topic, partition=p, position=begin + read, end=end, records=records)
+                yield PartitionProgress(
+                    topic=topic, partition=p, position=begin + read, end=end, records=records, begin=begin
+                )
 
     def _narrowed(self, log: ComparedLog) -> ComparedLog:
         ranges = {p: of if self.has(p) else LogRange(of.end, of.end) for p, of in log.ranges.items()}

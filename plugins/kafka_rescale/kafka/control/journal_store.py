@@ -12,6 +12,7 @@ from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
+from kafka_rescale.core.expansion.run import RUN
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.plan.producers import after_rollback
@@ -34,8 +35,8 @@ def begin(
     """Begin an expansion, or go on with the expansion in progress.
 
     A plan that was rolled back begins anew as the next attempt. If an attempt goes on, its switch is waited for
-    anew: that it was let through in an earlier run counts no more. Results of jobs of another plan are deleted, so
-    that they can't be taken for results of this expansion.
+    anew: that it was let through in an earlier run counts no more. Results of jobs of another plan or attempt are
+    deleted, so that they can't be taken for results of this one; the history keeps what they had done.
 
     :param owner: the run that begins. If there is a lease, this run must hold it.
     :param triggered_by: the person who has triggered this run. If an attempt goes on, its journal keeps the person
@@ -63,13 +64,11 @@ def begin(
         if journal.phase is Phase.WARMING:
             _assert_next(state.generations, plan)
         other_plan = state.journal is None or state.journal.plan.fingerprint != plan.fingerprint
-        stale = [f"{Concern.RESULT}/{job}" for job in state.results] if other_plan else []
-        stale += [f"{Concern.RATE}/{job}" for job in state.rates] if other_plan else []
         bridges = _kept_bridges(state) if other_plan else {}
         pace = Pace.of(plan.fingerprint, state.pace).declared(pacing, free_disk_percent)
         is_written = state.pace is not None or pace != Pace(plan=plan.fingerprint)
         paced: Change = {Concern.PACE: pace} if is_written else {}
-        return {Concern.JOURNAL: journal, **bridges, **paced, **_switch(state), **dict.fromkeys(stale)}
+        return {Concern.JOURNAL: journal, **bridges, **paced, **_switch(state), **_stale(state, journal)}
 
     return _journal(control.update(change), control.application)
 
@@ -146,6 +145,24 @@ def _switch(state: ControlState) -> Change:
     if journal is None or journal.phase is not Phase.WARMING or switch is None:
         return {}
     return {Concern.SWITCH: Switch.of(journal, switch).of_next_run()}
+
+
+def _stale(state: ControlState, begun: Journal) -> Change:
+    """Return the deletion of the results and rates that are of an earlier plan or attempt.
+
+    No job goes on from such a result: positions are in the copy group, and what a proof has compared is a record
+    of its own. The bridge and the watch have runs of their own, so a rollback does not end what they say.
+
+    :param begun: the journal to be written.
+    """
+    known = state.journal
+    other_plan = known is None or known.plan.fingerprint != begun.plan.fingerprint
+    if not other_plan and known is not None and known.attempt == begun.attempt:
+        return {}
+    tasks = {step.task for step in RUN}
+    of = ((Concern.RESULT, state.results), (Concern.RATE, state.rates))
+    jobs = ((concern, job) for concern, records in of for job in records)
+    return {f"{c}/{job}": None for c, job in jobs if other_plan or job.partition("/")[0] in tasks}
 
 
 def _kept_bridges(state: ControlState) -> Change:

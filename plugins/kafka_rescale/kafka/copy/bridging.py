@@ -67,7 +67,14 @@ def live_progress(connection: KafkaConnection, control: ControlState) -> list[Pa
     # The group of a bridge that has ended may be gone; its proof says how far it had come.
     positions = {(t, p): known.proven.get(t, {}).get(p, NO_POSITION) for t, p in sources}
     positions |= {source: position.offset for source, position in found.items() if not position.mark.state}
-    return [PartitionProgress(topic=t, partition=p, position=positions[t, p], end=ends[t][p]) for t, p in sources]
+    # A bridge begins where blue has stopped; a partition that the topic has got since, at its beginning.
+    begins = journal.captured.committed if journal.captured else {}
+    return [
+        PartitionProgress(
+            topic=t, partition=p, position=positions[t, p], end=ends[t][p], begin=begins.get(t, {}).get(p, 0)
+        )
+        for t, p in sources
+    ]
 
 
 def assert_ended(connection: KafkaConnection, state: ControlState, plan: Plan) -> None:

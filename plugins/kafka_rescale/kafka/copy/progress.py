@@ -8,6 +8,7 @@ from functools import partial
 from threading import Thread
 
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.plan.plan import Move, Plan
@@ -26,6 +27,7 @@ class CopyProgress:
     :param clock: wall clock in ms.
     :param group: the group that keeps the positions; by default the plan's copy group.
     :param fixed_ends: exclusive; by default the present ends of the sources at every reading.
+    :param begins: where copies begin that do not begin at the log start.
     """
 
     def __init__(
@@ -36,8 +38,11 @@ class CopyProgress:
         clock: Callable[[], int] = now_ms,
         group: str | None = None,
         fixed_ends: Mapping[TopicPartition, int] | None = None,
+        begins: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         self._moves, self._clock, self._fixed_ends = moves, clock, fixed_ends
+        self._begins = begins or {}
+        self._log_starts: PartitionOffsets = {}
         self._admin = ClusterAdmin(connection)
         self._opened = partial(copy_consumer, connection, group or plan.copy_group)
         self._consumer = self._opened()
@@ -66,6 +71,7 @@ class CopyProgress:
         positions = self._positions(ends)
         self._throttled_ms = sum(position.mark.throttled_ms for position in positions.values())
         if self._baseline is None:
+            self._log_starts = self._admin.begin_offsets({topic for topic, _ in ends})
             self._baseline = {source: position.mark for source, position in positions.items()}
             marks = [positions[s].mark.as_of_ms if s in positions else 0 for s in ends]
             self._as_of_ms = min(marks, default=asked_ms)
@@ -112,6 +118,7 @@ class CopyProgress:
             end=end,
             records=max(0, mark.records - before.records),
             bytes=max(0, mark.bytes - before.bytes),
+            begin=self._begins.get(source, self._log_starts.get(source[0], {}).get(source[1])),
         )
 
 

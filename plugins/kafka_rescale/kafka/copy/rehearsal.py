@@ -56,7 +56,9 @@ def rehearse_unit(
             _assert_accepted(unit, message, limits)
         moving += len(written)
         size += sum(len(message) + len(message.key() or b"") for message in written)
-    return PartitionProgress(topic=topic, partition=partition, position=end, end=end, records=moving, bytes=size)
+    return PartitionProgress(
+        topic=topic, partition=partition, position=end, end=end, records=moving, bytes=size, begin=start
+    )
 
 
 def _assert_accepted(unit: CopyUnit, message: Message, limits: RecordLimits) -> None:

@@ -66,7 +66,8 @@ def lags(connection: KafkaConnection, plan: Plan, index: int | None) -> list[Par
     """
     admin = ClusterAdmin(connection)
     moves = plan.changelogs if index is None else plan.stage(index).changelogs
-    ends = admin.end_offsets([m.source for m in moves])
+    sources = [move.source for move in moves]
+    begins, ends = admin.begin_offsets(sources), admin.end_offsets(sources)
     committed = admin.committed(plan.copy_group)
     return [
         PartitionProgress(
@@ -74,6 +75,7 @@ def lags(connection: KafkaConnection, plan: Plan, index: int | None) -> list[Par
             partition=partition,
             position=committed.get(move.source, {}).get(partition, NO_POSITION),
             end=ends[move.source][partition],
+            begin=begins[move.source][partition],
         )
         for move in moves
         for partition in range(move.source_partitions)

@@ -156,7 +156,7 @@ def _move(
     ends = {u.source: captured.ends[u.source[0]][u.source[1]] for u in units}
     starts, _ = starts_and_ends(captured, [u.source for u in units if not u.is_changelog])
     task = CopyToEnds(job.connection, journal.plan, ends, now_ms(), starts, exactly=True)
-    progress = CopyProgress(job.connection, journal.plan, moves, fixed_ends=ends)
+    progress = CopyProgress(job.connection, journal.plan, moves, fixed_ends=ends, begins=starts)
     job.report(progress, lambda _: "running")
     buckets = buckets_of(units)
     lists = context.parallelize(buckets, len(buckets))

@@ -62,7 +62,7 @@ function applicationPage(name) {
     const { summary, work, graph, jobs, downtime, proof, proven, distributions } = page;
     parts.head.update({ summary, work });
     parts.graph.update({ graph, work });
-    parts.jobs.update({ jobs, pace: page.pace, run: jobs.at(-1)?.run ?? "" });
+    parts.jobs.update({ jobs, pace: page.pace });
     parts.lags.update({ lags: page.lags, lags_now: page.lags_now, measured_by: page.measured_by, measured_ms: page.measured_ms, threshold: page.threshold, is_gated: page.is_gated, warming: summary.phase === "warming" });
     parts.cutover.update({ steps: page.cutover, told: page.switch });
     parts.downtime.update({ downtime, now_ms: downtime.since_ms === null ? null : page.as_of_ms });

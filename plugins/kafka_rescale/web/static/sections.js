@@ -30,10 +30,11 @@ export function drawHead({ summary, work }) {
   ];
 }
 
-export function drawJobs({ jobs, pace, run }) {
+export function drawJobs({ jobs, pace }) {
   if (!jobs.length) return pace ? el("p", { class: "told" }, pace) : null;
-  const [dag_id, ...rest] = run.split("/");
   const rows = jobs.map((job) => {
+    // The bridge has a run of its own, and an attempt may go on in another run.
+    const [dag_id, ...rest] = job.run.split("/");
     const percent = job.share === null ? null : `${Math.floor(job.share * 100)} %`;
     const read = job.step === "prove" && AT_WORK.includes(job.state) ? " read" : "";
     const bar = percent === null ? "–" : [el("progress", { max: 1, value: job.share, "aria-label": `${job.job}: ${percent}${read}` }), ` ${percent}${read}`];
