@@ -11,6 +11,7 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.pace import Instruction, Pace
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import Fenced, InvalidInput, Refused, UnsafeState
@@ -225,6 +226,41 @@ def test_a_wait_that_nobody_has_ended_ends_at_its_limit_and_its_copies_stay(
         through(cutover_windows=NIGHTLY)
     assert control.state.journal is not None
     assert control.state.journal.phase is Phase.WARMING, "only roll_back of the run closes the attempt"
+
+
+def paused(control: Control, *, by: str = "ada") -> None:
+    """Ada pauses the copy, or resumes it."""
+    assert control.state.journal is not None
+    word = Instruction(by=by, at_ms=NOON) if by else None
+    pace = Pace(plan=control.state.journal.plan.fingerprint, paused=word)
+    control.state = control.state.model_copy(update={"pace": pace})
+
+
+@pytest.mark.parametrize("windows", [None, NIGHTLY], ids=["no windows", "a window is open"])
+def test_a_pause_that_nobody_has_ended_ends_with_the_wait(
+    control: Control, clock: list[int], windows: dict[str, Any] | None
+) -> None:
+    """Otherwise the run would wait for weeks, and begin its switch whenever somebody resumes the copy."""
+    paused(control)
+    clock[0] += 14 * HOUR
+    found = through(cutover_windows=windows)
+    assert not found.passes
+    assert "the copy is paused by ada" in found.told
+    clock[0] += 7 * DAY - 1
+    assert not through(cutover_windows=windows).passes
+    clock[0] += 1
+    with pytest.raises(UnsafeState, match=r"max_wait_seconds; the copy is paused by ada.*the copies stay"):
+        through(cutover_windows=windows)
+
+
+def test_a_pause_that_comes_while_it_is_let_through_is_heard(control: Control) -> None:
+    control.before_write = lambda: paused(control)
+    found = through()
+    assert not found.passes
+    assert found.told.startswith("The switch waits: the copy is paused by ada")
+    assert found.told.endswith("`resume` lets both go on.")
+    paused(control, by="")
+    assert through().passes
 
 
 @pytest.mark.parametrize("phase", [*BLUE_STOPPED, *AFTER_PROMOTION])

@@ -92,19 +92,22 @@ def let_through(application: Application, connection: KafkaConnection, *, owner:
     if (phase := state.journal.phase if state.journal else None) in {*BLUE_STOPPED, *AFTER_PROMOTION}:
         return Answer(True, f"the cutover has begun before, phase {phase}")
     begun = _beginning(application, connection, control, asks=False)
+    stop = remedy = ""
 
     def change(present: ControlState, journal: Journal) -> Switch:
+        nonlocal stop, remedy
+        # After a stop, the delta to copy has no bound.
+        stop = told_stop(present, now_ms())
+        remedy = " `resume` lets both go on." if told_pause_of(present) else ""
         switch = begun(Switch.of(journal, present.switch))
-        is_open = wait_of(switch, now_ms()).standing is Standing.OPEN and not told_stop(present, now_ms())
+        is_open = wait_of(switch, now_ms(), stop).standing is Standing.OPEN
         return switch.released(now_ms()) if is_open else switch
 
     switch = _write(control, owner, change)
-    wait = wait_of(switch, now_ms())
+    wait = wait_of(switch, now_ms(), stop)
     if not switch.released_ms:
         _assert_goes_on(application, wait)
-        if stop := told_stop(state, now_ms()):
-            # After a stop, the delta to copy has no bound.
-            remedy = " `resume` lets both go on." if told_pause_of(state) else ""
+        if stop:
             return Answer(False, f"The switch waits: the copy is {stop}.{remedy}")
     text = f"The switch begins: {wait.why}." if wait.standing is Standing.OPEN else told(switch, now_ms())
     return Answer(switch.released_ms > 0, text, _proven_ms(state))
