@@ -68,9 +68,7 @@ def _watched(
     monkeypatch.setattr(operation, "ControlTopic", lambda *_: Topic(state))
     monkeypatch.setattr(operation, "_described", lambda *_: Described(application, topology, 8, state, cluster))
     known = lambda run: runs.get(run, RunState.ABSENT)  # noqa: E731
-    return watch(
-        application, topology, NOBODY, by=by, attempt=1, run_state=known, now_ms=now_ms, airflow=OURS
-    )
+    return watch(application, topology, NOBODY, by=by, attempt=1, run_state=known, now_ms=now_ms, airflow=OURS)
 
 
 def lease(owner: str = BEGUN, airflow: str = OURS, expires_at_ms: int = LATER) -> Lease:

@@ -105,8 +105,19 @@ def told(switch: Switch, now_ms: int) -> str:
     if wait.standing is Standing.CANCELLED:
         asked = " The run still waits for its approval: reject it." if switch.asked else ""
         return f"There will be no switch: {wait.why}.{asked}"
-    first = "A person is asked to approve the switch. After that" if switch.asked else _SAID[wait.standing]
-    return " ".join([f"{first}: {wait.why}.", *kept_near(switch, now_ms)])
+    if switch.asked:
+        first = f"A person is asked to approve the switch. After that: {after_approval(switch, now_ms)}."
+    else:
+        first = f"{_SAID[wait.standing]}: {wait.why}."
+    return " ".join([first, *kept_near(switch, now_ms)])
+
+
+def after_approval(switch: Switch, now_ms: int) -> str:
+    """Return when the switch begins if the approval names neither a time nor "now"."""
+    why = wait_of(switch.approved(switch.by, now_ms), now_ms).why
+    if switch.order is Order.NOW and not switch.not_before_ms and switch.windows is not None:
+        return f"{why}; {switch.by} has said `cut over now`: answer `now` for that"
+    return why
 
 
 def switch_to_come(control: ControlState) -> Switch | None:

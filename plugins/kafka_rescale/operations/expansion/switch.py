@@ -60,16 +60,38 @@ def begin_wait(application: Application, connection: KafkaConnection, *, owner: 
 
 
 def approve(
-    application: Application, connection: KafkaConnection, *, owner: str, by: str, order: Order, not_before_ms: int
+    application: Application,
+    connection: KafkaConnection,
+    *,
+    owner: str,
+    by: str,
+    order: Order,
+    not_before_ms: int,
+    answered_ms: int | None = None,
 ) -> Switch:
     """Record what the person who has approved the cutover said about its time.
 
+    A time that was past when the person answered, or is behind the limit of the wait, does not end the run: the
+    switch waits for another order.
+
+    :param by: the person.
+    :param order: ``window`` without a time if the person has named neither a time nor "now".
+    :param answered_ms: when the person has answered, in ms since the epoch; None for now.
     :raises Refused: another person has cancelled the switch meanwhile.
     """
     control = ControlTopic(connection, application.application_id)
 
     def change(state: ControlState, journal: Journal) -> Switch:
         known = Switch.of(journal, state.switch).answered()
+        if order is Order.WINDOW and not not_before_ms:
+            return known.approved(by, now_ms())
+        try:
+            from_ms = now_ms() if answered_ms is None else answered_ms
+            _assert_within(not_before_ms, from_ms, _until_ms(application, known))
+        except Refused as error:
+            log.error("%s The switch waits for another order.", error)
+            unfit = f"the approval says {utc(not_before_ms)}, which is past or behind the limit"
+            return known.said(Order.HOLD, by, now_ms(), reason=unfit)
         return known.said(order, by, now_ms(), not_before_ms=not_before_ms)
 
     return _write(control, owner, change)
@@ -135,9 +157,8 @@ def say(
         known = Switch.of(journal, state.switch).said(
             order, by, now_ms(), not_before_ms=not_before_ms, reason=reason.strip()
         )
-        longest = application.max_wait_seconds * 1000
-        until = (known.since_ms or now_ms()) + longest
-        _assert_within(not_before_ms, until)
+        until = _until_ms(application, known)
+        _assert_within(not_before_ms, now_ms(), until)
         limits = {"windows": application.cutover_windows, "until_ms": until if known.has_begun else 0}
         return {Concern.SWITCH: known.model_copy(update=limits)}
 
@@ -227,10 +248,15 @@ def _to_come(application: Application, state: ControlState) -> Journal:
     return journal
 
 
-def _assert_within(not_before_ms: int, until_ms: int) -> None:
+def _until_ms(application: Application, switch: Switch) -> int:
+    """Return the end of the wait by the present file; before the wait, as if it began now."""
+    return (switch.since_ms or now_ms()) + application.max_wait_seconds * 1000
+
+
+def _assert_within(not_before_ms: int, from_ms: int, until_ms: int) -> None:
     if not not_before_ms:
         return
-    if not_before_ms < now_ms() or not_before_ms >= until_ms:
+    if not from_ms <= not_before_ms < until_ms:
         raise Refused(
             "time of the switch",
             found=utc(not_before_ms),
