@@ -45,6 +45,11 @@ class GateReason(StrEnum):
         """Whether waiting longer can't change the answer."""
         return self in {GateReason.WARMED, GateReason.PAST, GateReason.LEASE_LOST, GateReason.REFUSED}
 
+    @property
+    def ends_wait(self) -> bool:
+        """Whether the task need not wait: the run may go on, or it never may."""
+        return self.passes or self.is_final
+
 
 @dataclass(frozen=True)
 class Gate:

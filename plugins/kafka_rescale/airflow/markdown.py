@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_rescale.core.expansion.cutover_steps import CutoverStep
-from kafka_rescale.core.expansion.switch_wait import kept_near, wait_of
+from kafka_rescale.core.expansion.switch_wait import after_approval, kept_near
 from kafka_rescale.core.plan.not_copied import NOT_COPIED, told_not_copied
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.values import listed
@@ -90,7 +90,7 @@ def _named(names: tuple[str, ...]) -> str:
 
 def waiting_markdown(switch: Switch, now_ms: int) -> str:
     """Return when the switch begins after an approval, and what becomes of the copies without an answer."""
-    lines = [f"**If you approve** without another time: {wait_of(switch, now_ms).why}."]
+    lines = [f"**If you approve** without another time: {after_approval(switch, now_ms)}."]
     lines += ["**If nobody answers**, nothing is thrown away.", *kept_near(switch, now_ms)]
     return " ".join([*lines, "After that the run ends; what was copied stays for the next run."])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kafka_rescale.core.application.streams import Application
-from kafka_rescale.core.autoscaling.decision import Decision, Look, RunState, has_ended
+from kafka_rescale.core.autoscaling.decision import Decision, Look, Outcome, RunState, has_ended
 from kafka_rescale.core.autoscaling.parallelism import Observed, observe
 from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.job_results import JobResult
@@ -29,7 +29,8 @@ JOB = "watch"
 class Watched:
     """What a look has seen, and its decision.
 
-    :param just_gave_up: whether this very look has given up. Later looks only repeat that.
+    :param just_gave_up: whether this run of the watch has given up, in this attempt or in one that ended before it
+        could say so. Later runs only repeat that.
     """
 
     observed: Observed
@@ -85,7 +86,8 @@ def watch(
             job=JOB, run=by, attempt=attempt, state=decision.outcome, as_of_ms=now_ms, detail=decision.reason
         )
         control.put_result(result, {Concern.AUTOSCALING: decision.record})
-    return Watched(observed, decision, just_gave_up=decision.record.failures > known.failures)
+    gave_up = decision.outcome is Outcome.GAVE_UP and decision.record.given_up_by == by
+    return Watched(observed, decision, just_gave_up=gave_up)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -249,28 +248,15 @@ def test_what_waiting_cannot_mend_is_refused_at_once(monkeypatch: pytest.MonkeyP
     assert "a wrong password" in event["detail"]
 
 
-def test_a_pause_does_not_use_up_the_timeout_of_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trigger_module, "RENEW_SECONDS", 0.0)
-    paused = Reading(GateReason.PAUSED, detail="the copy is paused by ada")
-    event, _ = fire(monkeypatch, [Reading(GateReason.HOLDING), paused])
-    assert event["reason"] == "paused"
-    with pytest.raises(TaskDeferred) as deferred:
-        sensor(timeout=timedelta(hours=1)).execute_complete(RUN, event)
-    assert deferred.value.timeout == timedelta(hours=1)
-
-
-def test_a_gate_that_was_paused_for_a_moment_waits_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    paused = Reading(GateReason.PAUSED, detail="the copy is paused by ada")
-    event, _ = fire(monkeypatch, [paused, paused, OPEN, OPEN, OPEN])
-    assert event["reason"] == "open"
-
-
 def test_the_stored_trigger_is_rebuilt_from_its_arguments_and_holds_no_secret() -> None:
-    trigger = LagGateTrigger(kafka_config_id="k", gate=asdict(GATE), consecutive=2, poll_seconds=1)
-    path, arguments = trigger.serialize()
-    assert path == "kafka_rescale.airflow.triggers.lag_gate.LagGateTrigger"
-    assert LagGateTrigger(**arguments).serialize() == (path, arguments)
-    assert set(arguments) == {"kafka_config_id", "gate", "consecutive", "poll_seconds"}
+    words = {"kafka_config_id", "gate", "consecutive", "poll_seconds"}
+    for more in ({"until": 1.5}, {"left_seconds": 2.5}):
+        trigger = LagGateTrigger(kafka_config_id="k", gate=asdict(GATE), consecutive=2, poll_seconds=1, **more)
+        path, arguments = trigger.serialize()
+        assert path == "kafka_rescale.airflow.triggers.lag_gate.LagGateTrigger"
+        assert LagGateTrigger(**arguments).serialize() == (path, arguments)
+        assert set(arguments) == {*words, "until", "left_seconds"}
+        assert arguments.items() >= more.items()
 
 
 class FakeTask:

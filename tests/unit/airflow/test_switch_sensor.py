@@ -164,6 +164,8 @@ def test_the_trigger_does_not_fire_while_the_copy_is_paused_but_at_the_end_of_th
     assert not over
     assert text.startswith("the copy is paused by ada")
     assert is_over(state(order=Order.CANCEL).model_copy(update=paused), OWNER, now_ms())[0]
+    over, text = is_over(state(order=Order.NOW).model_copy(update=paused), OWNER, now_ms() + DAY_MS)
+    assert (over, text.partition(",")[0]) == (True, "expired"), "a pause does not stop max_wait_seconds"
 
 
 def test_the_trigger_does_not_fire_while_the_copy_rests_for_a_disk_and_says_so_once() -> None:

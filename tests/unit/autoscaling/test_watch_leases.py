@@ -57,15 +57,18 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def _watched(
-    monkeypatch: pytest.MonkeyPatch, cluster: ClusterDescription, state: ControlState, runs: Mapping[str, RunState]
+    monkeypatch: pytest.MonkeyPatch,
+    cluster: ClusterDescription,
+    state: ControlState,
+    runs: Mapping[str, RunState],
+    by: str = "watch_shop/1",
+    now_ms: int = NOW,
 ) -> Watched:
     application, topology = declared(), situation().topology
     monkeypatch.setattr(operation, "ControlTopic", lambda *_: Topic(state))
     monkeypatch.setattr(operation, "_described", lambda *_: Described(application, topology, 8, state, cluster))
     known = lambda run: runs.get(run, RunState.ABSENT)  # noqa: E731
-    return watch(
-        application, topology, NOBODY, by="watch_shop/1", attempt=1, run_state=known, now_ms=NOW, airflow=OURS
-    )
+    return watch(application, topology, NOBODY, by=by, attempt=1, run_state=known, now_ms=now_ms, airflow=OURS)
 
 
 def lease(owner: str = BEGUN, airflow: str = OURS, expires_at_ms: int = LATER) -> Lease:
@@ -153,3 +156,24 @@ def test_an_unproven_count_is_asked_about_unless_the_next_generation_starts_befo
     assert watched.observed.unproven == ("shop-by-customer-repartition",)
     assert watched.decision.trigger is not None
     assert watched.decision.trigger.approval is asks
+
+
+def test_a_look_that_dies_behind_its_record_says_once_more_that_it_has_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The record is written before the notifier is called. Only the run that has given up says it again."""
+    cluster = situation(8, topics=with_counts(customers=8)).cluster
+    before = Autoscaling(target=8, attempts=1, reached=36, first_failure_ms=1, by="watch_shop/1")
+    late = before.first_failure_ms + declared().autoscaling_timeout_ms
+
+    def looked(record: Autoscaling, by: str) -> Watched:
+        state = ControlState(autoscaling=record)
+        return _watched(monkeypatch, cluster, state, {}, by=by, now_ms=late)
+
+    first = looked(before, "watch_shop/2")
+    assert (first.decision.outcome, first.just_gave_up) == (Outcome.GAVE_UP, True)
+    again = looked(first.decision.record, "watch_shop/2")
+    assert (again.decision.outcome, again.just_gave_up) == (Outcome.GAVE_UP, True)
+    assert again.decision.record.failures == 1
+    later = looked(again.decision.record, "watch_shop/3")
+    assert (later.decision.outcome, later.just_gave_up) == (Outcome.GAVE_UP, False)

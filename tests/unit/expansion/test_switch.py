@@ -2,104 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.application.streams import Application
-from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Journal, Phase
-from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.control.pace import Instruction, Pace
 from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import Fenced, InvalidInput, Refused, UnsafeState
 from kafka_rescale.core.expansion.switch_words import ACTIONS, CANCEL, CUT_OVER_NOW, POSTPONE
-from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.kafka.control import journal_store
-from kafka_rescale.kafka.control import lease as leases
-from kafka_rescale.operations.application.load import topology_of
 from kafka_rescale.operations.expansion import switch as operation
 
-from tests.support.application_files import CHAIN
-from tests.support.plans import IN_PLACE_TOPICS, in_place_plan
+from tests.support.expansion.waiting_switch import (
+    CONNECTION,
+    DAY,
+    HOUR,
+    NIGHTLY,
+    NOON,
+    OWNER,
+    Control,
+    app,
+    control_topic,
+    say,
+    stopped_clock,
+    through,
+)
+from tests.support.plans import in_place_plan
 
-OWNER, ANOTHER = "expand_orders-app/r", "expand_orders-app/another"
-NOON = 1_795_608_000_000
-"""25 November 2026, 12:00 UTC, a Wednesday."""
-HOUR, DAY = 3_600_000, 86_400_000
-NIGHTLY = {"windows": ["02:00-05:00"]}
-CONNECTION: Any = None
-
-
-class Control:
-    """The control topic of a test. Another controller may change it just before a write, by ``before_write``."""
-
-    application = "orders-app"
-
-    def __init__(self, state: ControlState) -> None:
-        self.state = state
-        self.before_write: Callable[[], None] = lambda: None
-        self.writes = 0
-
-    def __call__(self, *_: object) -> Control:
-        return self
-
-    def read(self) -> ControlState:
-        return self.state
-
-    def update(self, change: Callable[[ControlState], Any]) -> ControlState:
-        seen, self.before_write, before = self.state, lambda: None, self.before_write
-        before()
-        if self.state is not seen:
-            raise Fenced("control", found="another", expected="none", remedy="")
-        changes = {str(key): value for key, value in change(self.state).items()}
-        self.writes += bool(changes)
-        self.state = self.state.model_copy(update=changes)
-        return self.state
-
-
-def planned() -> Plan:
-    """A plan from 4 partitions to 8, with copies."""
-    application = app()
-    counts = {f"orders-app-{name}": 4 for name in IN_PLACE_TOPICS} | {"orders": 4, "totals": 4}
-    topology = topology_of(application)
-    return build_plan(application, topology, blue="orders-app", generation=2, current=counts, target=8)
+ANOTHER = "expand_orders-app/another"
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    now = [NOON]
-    monkeypatch.setattr(operation, "now_ms", lambda: now[0])
-    monkeypatch.setattr(leases, "FIRST_PAUSE_SECONDS", 0)
-    return now
+    return stopped_clock(monkeypatch)
 
 
 @pytest.fixture
 def control(monkeypatch: pytest.MonkeyPatch, clock: list[int]) -> Control:
-    held = Lease(owner=OWNER, epoch=1, target=8, expires_at_ms=0)
-    made = Control(ControlState(lease=held, journal=Journal(plan=planned())))
-    compacted = {"cleanup.policy": "compact", "delete.retention.ms": str(2 * HOUR)}
-
-    def describe(topics: list[str]) -> dict[str, TopicDescription]:
-        return {topic: TopicDescription(topic, 4, 1, compacted) for topic in topics}
-
-    monkeypatch.setattr(operation, "ControlTopic", made)
-    monkeypatch.setattr(operation, "ClusterAdmin", lambda _: SimpleNamespace(describe_topics=describe))
-    return made
-
-
-def app(**changes: Any) -> Application:
-    return Application.model_validate({**CHAIN, **changes})
-
-
-def through(owner: str = OWNER, **changes: Any) -> operation.Answer:
-    return operation.let_through(app(**changes), CONNECTION, owner=owner)
-
-
-def say(action: str, until: str = "", **changes: Any) -> str:
-    return operation.say_action(app(**changes), CONNECTION, action, by="ada", until=until)
+    return control_topic(monkeypatch)
 
 
 def test_without_windows_a_run_is_let_through_at_once(control: Control) -> None:
@@ -225,6 +165,41 @@ def test_a_wait_that_nobody_has_ended_ends_at_its_limit_and_its_copies_stay(
         through(cutover_windows=NIGHTLY)
     assert control.state.journal is not None
     assert control.state.journal.phase is Phase.WARMING, "only roll_back of the run closes the attempt"
+
+
+def paused(control: Control, *, by: str = "ada") -> None:
+    """Ada pauses the copy, or resumes it."""
+    assert control.state.journal is not None
+    word = Instruction(by=by, at_ms=NOON) if by else None
+    pace = Pace(plan=control.state.journal.plan.fingerprint, paused=word)
+    control.state = control.state.model_copy(update={"pace": pace})
+
+
+@pytest.mark.parametrize("windows", [None, NIGHTLY], ids=["no windows", "a window is open"])
+def test_a_pause_that_nobody_has_ended_ends_with_the_wait(
+    control: Control, clock: list[int], windows: dict[str, Any] | None
+) -> None:
+    """Otherwise the run would wait for weeks, and begin its switch whenever somebody resumes the copy."""
+    paused(control)
+    clock[0] += 14 * HOUR
+    found = through(cutover_windows=windows)
+    assert not found.passes
+    assert "the copy is paused by ada" in found.told
+    clock[0] += 7 * DAY - 1
+    assert not through(cutover_windows=windows).passes
+    clock[0] += 1
+    with pytest.raises(UnsafeState, match=r"max_wait_seconds; the copy is paused by ada.*the copies stay"):
+        through(cutover_windows=windows)
+
+
+def test_a_pause_that_comes_while_it_is_let_through_is_heard(control: Control) -> None:
+    control.before_write = lambda: paused(control)
+    found = through()
+    assert not found.passes
+    assert found.told.startswith("The switch waits: the copy is paused by ada")
+    assert found.told.endswith("`resume` lets both go on.")
+    paused(control, by="")
+    assert through().passes
 
 
 @pytest.mark.parametrize("phase", [*BLUE_STOPPED, *AFTER_PROMOTION])

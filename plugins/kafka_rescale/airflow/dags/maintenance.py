@@ -51,9 +51,10 @@ SWITCH_DOC = """
 Says when the expansion in progress of `{application_id}` switches: `postpone`, `cut over now`, or `cancel`.
 
 While the expansion waits in `await_window`, it obeys within seconds. Before that, your choice is kept, and counts
-once it waits there. Your choice doesn't replace the approval: while `approve_cutover` asks, answer there. When the
-cutover has been let through, this DAG changes nothing: it fails. Then, until the promotion,
-`rollback_{application_id}` starts the application as it was.
+once it waits there. Your choice doesn't replace the approval: while `approve_cutover` asks, answer there. If that
+answer names no time, a postponement stays, but `cut over now` does not pass over the windows. When the cutover has
+been let through, this DAG changes nothing: it fails. Then, until the promotion, `rollback_{application_id}` starts
+the application as it was.
 
 After `cancel`, the run ends as failed. If autoscaling is on, `watch_{application_id}` asks again within 2 minutes,
 and then waits for approval: pause it first to stop that.

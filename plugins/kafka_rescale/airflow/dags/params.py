@@ -174,8 +174,9 @@ def approval_params(application: Application) -> dict[str, Param]:
         type=["null", "string"],
         format="date-time",
         title="At another time",
-        description_md="The cutover begins at this time, whatever the windows are. Empty: "
-        + ("see above." if windows else "now."),
+        description_md="The cutover begins at this time, whatever the windows are. A time that is past, or behind "
+        "the limit of the wait, begins nothing: then the cutover waits for another order. Empty: "
+        + ("see above." if windows else "now, unless it was postponed: see the question."),
     )
     if windows is None:
         return {"at": at}
@@ -184,7 +185,8 @@ def approval_params(application: Application) -> dict[str, Param]:
         type="string",
         enum=[IN_WINDOW, NOW],
         title="When",
-        description_md=f"In the next window of the application file ({windows}), or now.",
+        description_md=f"In the next window of the application file ({windows}), or now. If it was postponed, it "
+        f"stays so with `{IN_WINDOW}`: see the question.",
     )
     return {"when": when, "at": at}
 

@@ -181,7 +181,15 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
             self.log.error("%s The switch waits for another order.", remark)
         who = (answer["responded_by_user"] or {}).get("name") or "somebody"
         by = f"{who} ({owner_of(context)})"
-        approve(application, connection, owner=owner_of(context), by=by, order=order, not_before_ms=not_before_ms)
+        approve(
+            application,
+            connection,
+            owner=owner_of(context),
+            by=by,
+            order=order,
+            not_before_ms=not_before_ms,
+            answered_ms=int(answer["responded_at"].timestamp() * 1000),
+        )
         return answer
 
     def _left(self) -> str:

@@ -21,6 +21,8 @@ from kafka_rescale.core.errors import RescaleError, UnsafeState
 
 SETTLING_SECONDS = 1.0
 """Pause between two readings by the task itself, before it hands over to the triggerer."""
+LEAST_SECONDS = 60.0
+"""A gate that was nearly out of time when the copy was paused is still read a few times afterwards."""
 
 
 class LagGateSensor(BaseSensorOperator):
@@ -85,10 +87,10 @@ class LagGateSensor(BaseSensorOperator):
             return None
         gate = self._gate(context)
         reading = self._look(gate)
-        if reading.reason.passes or reading.reason.is_final:
+        if reading.reason.ends_wait:
             return self.execute_complete(context, reading.event())
         self.log.info("waiting in the triggerer: %s", reading)
-        self._wait(gate)
+        self._wait(gate, reading.reason, self.timeout)
         return None
 
     def _gate(self, context: Context) -> Gate:
@@ -101,14 +103,19 @@ class LagGateSensor(BaseSensorOperator):
             ready_job=self.ready_job,
         )
 
-    def _wait(self, gate: Gate) -> None:
+    def _wait(self, gate: Gate, reason: GateReason, left: float) -> None:
+        """Defer for the seconds that are left. While the copy is paused, they do not count."""
+        is_paused = reason is GateReason.PAUSED
         trigger = LagGateTrigger(
             kafka_config_id=self.kafka_config_id,
             gate=asdict(gate),
             consecutive=self.consecutive,
             poll_seconds=self.poll_seconds,
+            until=None if is_paused else time.time() + left,
+            left_seconds=left if is_paused else None,
         )
-        self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
+        timeout = None if is_paused else timedelta(seconds=left)
+        self.defer(trigger=trigger, method_name="execute_complete", timeout=timeout)
 
     def _look(self, gate: Gate) -> Reading:
         """Return the first reading that does not pass, or is final. Otherwise return the last required reading."""
@@ -131,13 +138,14 @@ class LagGateSensor(BaseSensorOperator):
         return reading
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """Return the lags per partition, for the approval."""
-        if event["reason"] == GateReason.PAUSED:
-            # A pause doesn't count: the timeout begins anew.
-            self.log.info("%s", event["detail"])
-            self._wait(self._gate(context))
+        """Return the lags per partition, for the approval. If the copy was paused, or goes on, wait further."""
+        reason = GateReason(event["reason"])
+        if not reason.ends_wait:
+            left = event.get("left_seconds")
+            self.log.info("%s %s", reason, event["detail"])
+            self._wait(self._gate(context), reason, self.timeout if left is None else max(LEAST_SECONDS, left))
         self.log.info("%s %s\n%s\n%s", event["reason"], event["detail"], lag_verdict(event), lag_table(event))
-        if not GateReason(event["reason"]).passes:
+        if not reason.passes:
             raise UnsafeState(
                 f"lag gate of {self.application_id}",
                 found=event["detail"] or event["reason"],

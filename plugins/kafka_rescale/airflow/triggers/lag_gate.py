@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
 from collections.abc import AsyncIterator
 from dataclasses import asdict
@@ -19,9 +18,6 @@ from kafka_rescale.core.errors import RescaleError
 
 log = logging.getLogger(__name__)
 
-RENEW_SECONDS = 600.0
-"""How long the trigger watches a paused copy; then the task defers anew. Shorter than the timeout of any gate."""
-
 
 class LagGateTrigger(BaseTrigger):
     """
@@ -29,22 +25,36 @@ class LagGateTrigger(BaseTrigger):
 
     The blocking reads run in threads, because ``sync_to_async`` would make the gates of a triggerer wait for each
     other. An outage sets the count of readings back to zero. The timeout of the deferral limits the wait.
-    While the copy is paused, the task defers again and again, so that the pause doesn't count for the timeout.
+    When the copy is paused, and when it goes on, the trigger fires at once. The task then defers anew with the
+    time that the gate has left, so that the pause doesn't count for the timeout.
 
     :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
     :param gate: fields of :class:`~kafka_rescale.airflow.lag_gate.Gate`
     :param consecutive: how many readings in a row must pass
     :param poll_seconds: seconds between two readings
+    :param until: when the deferral times out, in seconds since the epoch; None if it does not, or in a trigger
+        that an earlier version has stored
+    :param left_seconds: seconds that the gate has left if the copy was paused when the task deferred; otherwise
+        None
     """
 
     def __init__(
-        self, *, kafka_config_id: str, gate: dict[str, Any], consecutive: int = 3, poll_seconds: float = 2.0
+        self,
+        *,
+        kafka_config_id: str,
+        gate: dict[str, Any],
+        consecutive: int = 3,
+        poll_seconds: float = 2.0,
+        until: float | None = None,
+        left_seconds: float | None = None,
     ) -> None:
         super().__init__()
         self.kafka_config_id = kafka_config_id
         self.gate = Gate(**gate)
         self.consecutive = consecutive
         self.poll_seconds = poll_seconds
+        self.until = until
+        self.left_seconds = left_seconds
         self._readings = Readings(self.gate)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -54,12 +64,18 @@ class LagGateTrigger(BaseTrigger):
             "gate": asdict(self.gate),
             "consecutive": self.consecutive,
             "poll_seconds": self.poll_seconds,
+            "until": self.until,
+            "left_seconds": self.left_seconds,
         }
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield one event: the gate has opened, can never open, or the copy was paused for ``RENEW_SECONDS``."""
-        passed, last, renew_at = 0, "", math.inf
+        """Yield one event: the gate has opened, can never open, or the copy is paused, or goes on.
+
+        The event of a gate that is still shut has ``left_seconds``, the time that the gate has left; None if that
+        is not known.
+        """
+        passed, last, was_paused = 0, "", self.left_seconds is not None
         while passed < self.consecutive:
             if passed or last:
                 await asyncio.sleep(self.poll_seconds)
@@ -70,11 +86,16 @@ class LagGateTrigger(BaseTrigger):
                 log.info("gate of %s: %s", self.gate.application, text)
             last = text
             passed = passed + 1 if reading.reason.passes else 0
-            is_paused = reading.reason is GateReason.PAUSED
-            renew_at = min(renew_at, time.monotonic() + RENEW_SECONDS) if is_paused else math.inf
-            if reading.reason.is_final or time.monotonic() >= renew_at:
+            has_turned = (reading.reason is GateReason.PAUSED) is not was_paused
+            if reading.reason.is_final or (has_turned and not reading.reason.passes):
                 break
-        yield TriggerEvent(reading.event())
+        left = {} if reading.reason.ends_wait else {"left_seconds": self._left()}
+        yield TriggerEvent({**reading.event(), **left})
+
+    def _left(self) -> float | None:
+        if self.until is None:
+            return self.left_seconds
+        return max(0.0, self.until - time.time())
 
     async def _look(self) -> Reading:
         try:

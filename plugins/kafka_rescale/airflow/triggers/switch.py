@@ -98,10 +98,9 @@ def is_over(state: ControlState, owner: str, now_ms: int) -> tuple[bool, str]:
     if journal is None or lease is None or lease.holder != owner or journal.phase is not Phase.WARMING:
         return True, "the expansion is no longer this run's, or its cutover has begun"
     switch = Switch.of(journal, state.switch)
-    wait = wait_of(switch, now_ms)
-    stop = told_stop(state, now_ms, with_figures=False)
-    if stop and wait.standing is Standing.OPEN:
-        return False, f"the copy is {stop}"
+    wait = wait_of(switch, now_ms, told_stop(state, now_ms, with_figures=False))
+    if wait.standing is Standing.STOPPED:
+        return False, wait.why
     if journal.warmth is not None and is_due(journal.warmth, switch, now_ms):
         return True, "the switch is near: the new generation may have to restore again"
     named = f"{switch.order} by {switch.by}" if switch.by else switch.order

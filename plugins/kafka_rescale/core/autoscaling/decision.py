@@ -220,7 +220,7 @@ class Look:
         application, timeout_ms = self.application, self.application.autoscaling_timeout_ms
         record = self._stopped(record.resumed(self.now_ms))
         if record.given_up or record.is_exceeded(self.now_ms, timeout_ms):
-            return Decision(Outcome.GAVE_UP, gave_up(application, record.target), record.gave_up())
+            return Decision(Outcome.GAVE_UP, gave_up(application, record.target), record.gave_up(self.by))
         dag_id = f"expand_{application.application_id}"
         run_id = record.run.partition("/")[2] or f"autoscaling__{record.attempts + 1}__to_{record.target}"
         doubts = "; ".join(self._doubts(record))

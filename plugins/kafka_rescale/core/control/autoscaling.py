@@ -39,6 +39,7 @@ class Autoscaling(Value):
         become fewer. Of a pipeline: the partitions of its internal topics, and the processors that were
         asked for.
     :param given_up: whether it has given up retrying this target.
+    :param given_up_by: run of the watch that gave up last; a retry of that run says so again. Empty if none has.
     :param failures: how often it has given up (``num-autoscaling-failures``).
     :param succeeded_ms: wall clock when an expansion was seen to have succeeded, until the follow-up check.
     :param said: the error that was raised last; it is not raised again.
@@ -66,6 +67,7 @@ class Autoscaling(Value):
     callback_begun_ms: int = 0
     inputs: dict[str, int] = Field(default_factory=dict)
     stopped_by: str = Field(default="", exclude_if=lambda text: not text)
+    given_up_by: str = Field(default="", exclude_if=lambda text: not text)
 
     def seen(self, partitions: int) -> Autoscaling:
         """Return the record after a look: more partitions than ever are a success, which resets the timeout."""
@@ -113,11 +115,14 @@ class Autoscaling(Value):
         """Return the record of the same target as if no attempt had failed. It may be tried again."""
         return self.model_copy(update={"first_failure_ms": 0, "given_up": False})
 
-    def gave_up(self) -> Autoscaling:
-        """Return the record once the timeout is over; counted once."""
+    def gave_up(self, by: str = "") -> Autoscaling:
+        """Return the record once the timeout is over; counted once.
+
+        :param by: the run of a watch; a pipeline's run names none.
+        """
         if self.given_up:
             return self
-        return self.model_copy(update={"given_up": True, "failures": self.failures + 1})
+        return self.model_copy(update={"given_up": True, "given_up_by": by, "failures": self.failures + 1})
 
     def settled(self) -> Autoscaling:
         """Return the record of an application with nothing to do: it keeps totals and the inputs' counts."""

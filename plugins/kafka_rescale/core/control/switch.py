@@ -101,6 +101,32 @@ class Switch(Value):
 
         :raises Refused: the switch has been let through, or was cancelled.
         """
+        self._assert_waits()
+        words = {"order": order, "not_before_ms": not_before_ms, "by": by, "at_ms": at_ms, "reason": reason}
+        return self.model_copy(update=words)
+
+    def approved(self, by: str, at_ms: int) -> Self:
+        """Return the record after an approval that names neither a time nor "now".
+
+        A postponement stays, and so does a time. The form says "in the window", so another person's "now" does not
+        pass over it: the switch may begin later than that person wants, but not earlier than the question says.
+
+        :raises Refused: the switch has been let through, or was cancelled.
+        """
+        self._assert_waits()
+        if self.order is Order.HOLD or (self.order is Order.WINDOW and self.not_before_ms):
+            return self
+        return self.said(Order.WINDOW, by, at_ms, not_before_ms=self.not_before_ms)
+
+    def answered(self) -> Self:
+        """Return the record after the approval: nothing is asked any more."""
+        return self.model_copy(update={"asked": False})
+
+    def released(self, now_ms: int) -> Self:
+        """Return the record after the switch was let through."""
+        return self.model_copy(update={"released_ms": now_ms})
+
+    def _assert_waits(self) -> None:
         if self.released_ms:
             raise Refused(
                 "switch",
@@ -115,13 +141,3 @@ class Switch(Value):
                 expected="a switch that is still waited for",
                 remedy="Trigger the expansion again when its run has ended: it goes on with the copies.",
             )
-        words = {"order": order, "not_before_ms": not_before_ms, "by": by, "at_ms": at_ms, "reason": reason}
-        return self.model_copy(update=words)
-
-    def answered(self) -> Self:
-        """Return the record after the approval: nothing is asked any more."""
-        return self.model_copy(update={"asked": False})
-
-    def released(self, now_ms: int) -> Self:
-        """Return the record after the switch was let through."""
-        return self.model_copy(update={"released_ms": now_ms})

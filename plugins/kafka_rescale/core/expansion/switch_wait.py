@@ -15,10 +15,11 @@ from kafka_rescale.core.plan.plan import Plan
 
 
 class Standing(StrEnum):
-    """The answer at one moment."""
+    """The answer at one moment. ``stopped``: the moment has come, but nothing is copied."""
 
     OPEN = "open"
     WAITS = "waits"
+    STOPPED = "stopped"
     CANCELLED = "cancelled"
     EXPIRED = "expired"
 
@@ -44,21 +45,27 @@ _SAID = {
 }
 
 
-def wait_of(switch: Switch, now_ms: int) -> Wait:
+def wait_of(switch: Switch, now_ms: int, stop: str = "") -> Wait:
     """Return whether the switch may begin.
 
     If both the moment to begin and the limit of the wait have passed, the switch may begin. The copies are ready
-    by then, or the cutover refuses them.
+    by then, or the cutover refuses them. While nothing is copied, it may not begin, and the limit counts: whoever
+    lets the copy go on behind the limit does not begin a switch at that hour.
 
     :param now_ms: wall clock, in ms since the epoch.
+    :param stop: why nothing is copied; empty if the copy goes on.
     """
     if switch.order is Order.CANCEL:
         return Wait(Standing.CANCELLED, None, f"{switch.by} has cancelled it{because(switch.reason)}")
     opens = opening(switch, now_ms)
-    if opens is not None and opens <= now_ms:
+    has_come = opens is not None and opens <= now_ms
+    if has_come and not stop:
         return Wait(Standing.OPEN, opens, _why_open(switch))
     if switch.has_begun and now_ms >= switch.until_ms:
-        return Wait(Standing.EXPIRED, None, f"it was waited for until {utc(switch.until_ms)}, max_wait_seconds")
+        over = f"it was waited for until {utc(switch.until_ms)}, max_wait_seconds"
+        return Wait(Standing.EXPIRED, None, f"{over}; the copy is {stop}" if stop else over)
+    if has_come:
+        return Wait(Standing.STOPPED, opens, f"the copy is {stop}")
     if switch.has_begun and opens is not None and opens >= switch.until_ms:
         late = f"{_next(switch, opens)} is behind the end of the wait; say `cut-over-now`, or another time"
         return Wait(Standing.WAITS, None, late)
@@ -98,8 +105,19 @@ def told(switch: Switch, now_ms: int) -> str:
     if wait.standing is Standing.CANCELLED:
         asked = " The run still waits for its approval: reject it." if switch.asked else ""
         return f"There will be no switch: {wait.why}.{asked}"
-    first = "A person is asked to approve the switch. After that" if switch.asked else _SAID[wait.standing]
-    return " ".join([f"{first}: {wait.why}.", *kept_near(switch, now_ms)])
+    if switch.asked:
+        first = f"A person is asked to approve the switch. After that: {after_approval(switch, now_ms)}."
+    else:
+        first = f"{_SAID[wait.standing]}: {wait.why}."
+    return " ".join([first, *kept_near(switch, now_ms)])
+
+
+def after_approval(switch: Switch, now_ms: int) -> str:
+    """Return when the switch begins if the approval names neither a time nor "now"."""
+    why = wait_of(switch.approved(switch.by, now_ms), now_ms).why
+    if switch.order is Order.NOW and not switch.not_before_ms and switch.windows is not None:
+        return f"{why}; {switch.by} has said `cut over now`: answer `now` for that"
+    return why
 
 
 def switch_to_come(control: ControlState) -> Switch | None:

@@ -60,16 +60,38 @@ def begin_wait(application: Application, connection: KafkaConnection, *, owner: 
 
 
 def approve(
-    application: Application, connection: KafkaConnection, *, owner: str, by: str, order: Order, not_before_ms: int
+    application: Application,
+    connection: KafkaConnection,
+    *,
+    owner: str,
+    by: str,
+    order: Order,
+    not_before_ms: int,
+    answered_ms: int | None = None,
 ) -> Switch:
     """Record what the person who has approved the cutover said about its time.
 
+    A time that was past when the person answered, or is behind the limit of the wait, does not end the run: the
+    switch waits for another order.
+
+    :param by: the person.
+    :param order: ``window`` without a time if the person has named neither a time nor "now".
+    :param answered_ms: when the person has answered, in ms since the epoch; None for now.
     :raises Refused: another person has cancelled the switch meanwhile.
     """
     control = ControlTopic(connection, application.application_id)
 
     def change(state: ControlState, journal: Journal) -> Switch:
         known = Switch.of(journal, state.switch).answered()
+        if order is Order.WINDOW and not not_before_ms:
+            return known.approved(by, now_ms())
+        try:
+            from_ms = now_ms() if answered_ms is None else answered_ms
+            _assert_within(not_before_ms, from_ms, _until_ms(application, known))
+        except Refused as error:
+            log.error("%s The switch waits for another order.", error)
+            unfit = f"the approval says {utc(not_before_ms)}, which is past or behind the limit"
+            return known.said(Order.HOLD, by, now_ms(), reason=unfit)
         return known.said(order, by, now_ms(), not_before_ms=not_before_ms)
 
     return _write(control, owner, change)
@@ -92,19 +114,22 @@ def let_through(application: Application, connection: KafkaConnection, *, owner:
     if (phase := state.journal.phase if state.journal else None) in {*BLUE_STOPPED, *AFTER_PROMOTION}:
         return Answer(True, f"the cutover has begun before, phase {phase}")
     begun = _beginning(application, connection, control, asks=False)
+    stop = remedy = ""
 
     def change(present: ControlState, journal: Journal) -> Switch:
+        nonlocal stop, remedy
+        # After a stop, the delta to copy has no bound.
+        stop = told_stop(present, now_ms())
+        remedy = " `resume` lets both go on." if told_pause_of(present) else ""
         switch = begun(Switch.of(journal, present.switch))
-        is_open = wait_of(switch, now_ms()).standing is Standing.OPEN and not told_stop(present, now_ms())
+        is_open = wait_of(switch, now_ms(), stop).standing is Standing.OPEN
         return switch.released(now_ms()) if is_open else switch
 
     switch = _write(control, owner, change)
-    wait = wait_of(switch, now_ms())
+    wait = wait_of(switch, now_ms(), stop)
     if not switch.released_ms:
         _assert_goes_on(application, wait)
-        if stop := told_stop(state, now_ms()):
-            # After a stop, the delta to copy has no bound.
-            remedy = " `resume` lets both go on." if told_pause_of(state) else ""
+        if stop:
             return Answer(False, f"The switch waits: the copy is {stop}.{remedy}")
     text = f"The switch begins: {wait.why}." if wait.standing is Standing.OPEN else told(switch, now_ms())
     return Answer(switch.released_ms > 0, text, _proven_ms(state))
@@ -132,9 +157,8 @@ def say(
         known = Switch.of(journal, state.switch).said(
             order, by, now_ms(), not_before_ms=not_before_ms, reason=reason.strip()
         )
-        longest = application.max_wait_seconds * 1000
-        until = (known.since_ms or now_ms()) + longest
-        _assert_within(not_before_ms, until)
+        until = _until_ms(application, known)
+        _assert_within(not_before_ms, now_ms(), until)
         limits = {"windows": application.cutover_windows, "until_ms": until if known.has_begun else 0}
         return {Concern.SWITCH: known.model_copy(update=limits)}
 
@@ -224,10 +248,15 @@ def _to_come(application: Application, state: ControlState) -> Journal:
     return journal
 
 
-def _assert_within(not_before_ms: int, until_ms: int) -> None:
+def _until_ms(application: Application, switch: Switch) -> int:
+    """Return the end of the wait by the present file; before the wait, as if it began now."""
+    return (switch.since_ms or now_ms()) + application.max_wait_seconds * 1000
+
+
+def _assert_within(not_before_ms: int, from_ms: int, until_ms: int) -> None:
     if not not_before_ms:
         return
-    if not_before_ms < now_ms() or not_before_ms >= until_ms:
+    if not from_ms <= not_before_ms < until_ms:
         raise Refused(
             "time of the switch",
             found=utc(not_before_ms),
