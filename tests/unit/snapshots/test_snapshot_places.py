@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.errors import InvalidInput, Unreadable
 from kafka_rescale.spark.snapshots.files import StoreDirectory
 from pyarrow import fs
 
@@ -74,5 +74,5 @@ def test_a_file_that_is_not_what_was_written_is_refused(directory: StoreDirector
     with pytest.raises(InvalidInput, match="other bytes than were written"):
         directory.read(DAY, file)
     system.delete_file(f"{root}/date={DAY}/{file}")
-    with pytest.raises(InvalidInput, match="from_scratch"):
+    with pytest.raises(Unreadable, match="again, without `from_scratch`"):
         directory.read(DAY, file)

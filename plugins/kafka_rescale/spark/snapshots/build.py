@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -12,7 +13,7 @@ from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.formats.changelog_formats import format_of
 from kafka_rescale.core.snapshots.day import SnapshotDay
-from kafka_rescale.core.snapshots.manifest import Manifest, base_for
+from kafka_rescale.core.snapshots.manifest import CANDIDATES, Manifest, base_for
 from kafka_rescale.core.snapshots.request import SnapshotRequest, StoreRequest
 from kafka_rescale.core.snapshots.rows import SnapshotRule, rule_of
 from kafka_rescale.core.snapshots.source import SnapshotSource
@@ -128,30 +129,28 @@ class SnapshotBuild:
             ends={**ends, **({p.partition: p.end for p in pinned.partitions} if pinned else {})},
             lagging=partial(request.lagging_ms, topic),
             origins=self.source.begins.get(topic.name, {}),
-            base=None if request.from_scratch else self._base(directory, store, topic, rule, pinned),
+            bases=() if request.from_scratch else self._bases(directory, store, topic, rule, pinned),
         )
 
-    def _base(
+    def _bases(
         self,
         directory: StoreDirectory,
         store: StoreRequest,
         topic: TopicDescription,
         rule: SnapshotRule,
         pinned: Manifest | None,
-    ) -> Manifest | None:
-        for day in directory.days():
-            if day < self.request.day:
-                found = directory.manifest(day)
-                fits = found and found.describes(topic.name, topic.topic_id, store, rule)
-                if found and fits and base_for(found, pinned):
-                    return found
-        return None
+    ) -> tuple[Manifest, ...]:
+        before = (directory.manifest(day) for day in directory.days() if day < self.request.day)
+        known = (found for found in before if found and found.describes(topic.name, topic.topic_id, store, rule))
+        return tuple(islice((found for found in known if base_for(found, pinned)), CANDIDATES))
 
     def _build(self, spark: SparkSession, stores: Mapping[str, StoreWork]) -> list[PartitionResult]:
         units = [(name, p) for name, work in stores.items() for p in work.ends]
         connection = self.job.connection
         build, assess = BuildPartitions(connection, stores), AssessPartitions(connection, stores)
         results: list[PartitionResult] = self._beside(lambda: _spread(spark, units).mapPartitions(build).collect())
+        for line in (line for r in results for line in r.unused):
+            say(line)
         if refused := [r.unit for r in results if r.snapshot is None]:
             moments = dict(self._beside(lambda: _spread(spark, units).mapPartitions(assess).collect()))
             topics = sorted({stores[name].topic for name, _ in refused})

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pydantic import ValidationError
 
-from kafka_rescale.core.errors import InvalidInput, Outage
+from kafka_rescale.core.errors import Complaint, InvalidInput, Outage, Unreadable
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.manifest import Manifest
 from kafka_rescale.spark.jobs.arrow_place import arrow_place
@@ -94,14 +94,15 @@ class StoreDirectory:
     def read(self, day: SnapshotDay, file: str) -> Any:
         """Return the rows of one file of a day.
 
-        :raises InvalidInput: the file can't be read, or its bytes differ from the digest in its name.
+        :raises InvalidInput: the bytes of the file differ from the digest in its name.
+        :raises Unreadable: the file can't be read, at the moment or at all.
         """
         system, root = self._place
         try:
             with system.open_input_stream(f"{root}/{_DAY}{day}/{file}") as stream:
                 content = stream.read()
         except OSError as error:
-            raise self._unusable(day, file, str(error)[:300]) from None
+            raise Unreadable.of(self._unusable(day, file, str(error)[:300])) from None
         self._assert_digest(day, file, [content])
         return pq.ParquetFile(pa.BufferReader(content)).read()
 
@@ -115,7 +116,7 @@ class StoreDirectory:
             with system.open_input_stream(f"{root}/{_DAY}{day}/{file}") as stream:
                 self._assert_digest(day, file, iter(lambda: stream.read(_DIGEST_BYTES), b""))
         except OSError as error:
-            raise self._unusable(day, file, str(error)[:300]) from None
+            raise Unreadable.of(self._unusable(day, file, str(error)[:300])) from None
 
     def batches(self, day: SnapshotDay, file: str, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Yield the rows of one file of a day, for which ``check`` has been called.
@@ -169,14 +170,14 @@ class StoreDirectory:
 
     def _assert_digest(self, day: SnapshotDay, file: str, content: Iterable[Any]) -> None:
         if _digest(content) not in file:
-            raise self._unusable(day, file, "other bytes than were written")
+            raise InvalidInput.of(self._unusable(day, file, "other bytes than were written"))
 
-    def _unusable(self, day: SnapshotDay, file: str, found: str) -> InvalidInput:
-        return InvalidInput(
+    def _unusable(self, day: SnapshotDay, file: str, found: str) -> Complaint:
+        return Complaint(
             f"snapshot {self.uri}/{_DAY}{day}/{file}",
             found=found,
             expected="the file as it was written, readable wherever a task runs",
-            remedy="Run that day's snapshot again with `from_scratch`: it is replaced as a whole.",
+            remedy="Run that day's snapshot again, without `from_scratch`: it is replaced as a whole.",
         )
 
     def _children(self, prefix: str) -> Iterator[str]:

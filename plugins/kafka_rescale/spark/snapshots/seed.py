@@ -11,7 +11,7 @@ from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.formats.changelog_formats import Content, format_of
 from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.core.snapshots.exactness import coverage_of
-from kafka_rescale.core.snapshots.manifest import FORMAT, Manifest
+from kafka_rescale.core.snapshots.manifest import CANDIDATES, FORMAT, Manifest
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 2_000
 COLUMNS = ("key", "value", "timestamp", "headers", "offset")
-CANDIDATES = 3
-"""How many days are tried before the whole log is read. If a day is damaged, the day before is nearly as good."""
 
 
 @dataclass(frozen=True)
