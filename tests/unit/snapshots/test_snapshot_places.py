@@ -11,7 +11,7 @@ from kafka_rescale.core.errors import InvalidInput, Unreadable
 from kafka_rescale.spark.snapshots.files import StoreDirectory
 from pyarrow import fs
 
-from tests.support.snapshot_days import DAY, ENTRIES, STORE, written
+from tests.support.snapshot_days import DAY, ENTRIES, STORE, complete_days, written
 
 
 class ObjectStoreHandler(fs.FSSpecHandler):  # type: ignore[misc]
@@ -45,7 +45,7 @@ def directory(request: pytest.FixtureRequest, tmp_path: Path) -> StoreDirectory:
 def test_a_day_is_written_found_and_read(directory: StoreDirectory) -> None:
     manifest = written(directory, DAY, ENTRIES)
     written(directory, DAY.minus(1), ENTRIES[:1])
-    assert directory.days() == [DAY, DAY.minus(1)]
+    assert complete_days(directory) == [DAY, DAY.minus(1)]
     assert directory.manifest(DAY) == manifest
     assert directory.read(DAY, manifest.partitions[0].file).num_rows == len(ENTRIES)
 
@@ -56,14 +56,14 @@ def test_a_day_that_is_written_again_is_replaced(directory: StoreDirectory) -> N
     assert directory.manifest(DAY) == manifest
     assert directory.read(DAY, manifest.partitions[0].file).num_rows == len(ENTRIES)
     directory.forget(DAY)
-    assert directory.days() == []
+    assert complete_days(directory) == []
 
 
 def test_an_attempt_that_was_killed_is_no_day(directory: StoreDirectory) -> None:
     directory.begin(DAY, "killed")
-    assert directory.days() == []
+    assert complete_days(directory) == []
     written(directory, DAY, ENTRIES, token="next")
-    assert directory.days() == [DAY]
+    assert complete_days(directory) == [DAY]
 
 
 def test_a_file_that_is_not_what_was_written_is_refused(directory: StoreDirectory) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -13,7 +12,7 @@ from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.formats.changelog_formats import format_of
 from kafka_rescale.core.snapshots.day import SnapshotDay
-from kafka_rescale.core.snapshots.manifest import CANDIDATES, Manifest, base_for
+from kafka_rescale.core.snapshots.manifest import Manifest, base_for
 from kafka_rescale.core.snapshots.request import SnapshotRequest, StoreRequest
 from kafka_rescale.core.snapshots.rows import SnapshotRule, rule_of
 from kafka_rescale.core.snapshots.source import SnapshotSource
@@ -56,22 +55,27 @@ class SnapshotBuild:
     def expire(self) -> set[SnapshotDay]:
         """Delete the days that are at least ``keep_days`` older than the newest day, and return them."""
         expired: set[SnapshotDay] = set()
-        if self.request.keep_days is None:
+        if self.request.keep_days is None or (newest := self._newest()) is None:
             return expired
+        last = newest.minus(self.request.keep_days)
         for store in self.request.stores:
             directory = self._directory(store)
-            days = directory.days()
-            for day in (d for d in days if d <= days[0].minus(self.request.keep_days)):
+            for day in (d for d in directory.days() if d <= last and directory.manifest(d) is not None):
                 say(f"deleting {directory.uri} {day}")
                 directory.forget(day)
                 expired.add(day)
         return expired
 
     def _assert_kept(self) -> None:
-        newest = [day for store in self.request.stores for day in self._directory(store).days()[:1]]
         keep = self.request.keep_days
-        if keep is not None and newest and self.request.day <= max(newest).minus(keep):
-            raise too_old(self.request, max(newest))
+        newest = None if keep is None else self._newest()
+        if keep is not None and newest is not None and self.request.day <= newest.minus(keep):
+            raise too_old(self.request, newest)
+
+    def _newest(self) -> SnapshotDay | None:
+        """Return the newest complete day of any store."""
+        found = (self._directory(store).newest(lambda _: True, count=1) for store in self.request.stores)
+        return max((manifest.day for manifests in found for manifest in manifests), default=None)
 
     def _prepared(self) -> dict[str, StoreWork]:
         request, admin = self.request, ClusterAdmin(self.job.connection)
@@ -140,9 +144,10 @@ class SnapshotBuild:
         rule: SnapshotRule,
         pinned: Manifest | None,
     ) -> tuple[Manifest, ...]:
-        before = (directory.manifest(day) for day in directory.days() if day < self.request.day)
-        known = (found for found in before if found and found.describes(topic.name, topic.topic_id, store, rule))
-        return tuple(islice((found for found in known if base_for(found, pinned)), CANDIDATES))
+        def fits(found: Manifest) -> bool:
+            return found.describes(topic.name, topic.topic_id, store, rule) and base_for(found, pinned)
+
+        return tuple(directory.newest(fits, before=self.request.day))
 
     def _build(self, spark: SparkSession, stores: Mapping[str, StoreWork]) -> list[PartitionResult]:
         units = [(name, p) for name, work in stores.items() for p in work.ends]

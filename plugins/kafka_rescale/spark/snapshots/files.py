@@ -7,9 +7,10 @@ pass over names that begin with an underscore, so they take neither a draft nor 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from pydantic import ValidationError
 
 from kafka_rescale.core.errors import Complaint, InvalidInput, Outage, Unreadable
 from kafka_rescale.core.snapshots.day import SnapshotDay
-from kafka_rescale.core.snapshots.manifest import Manifest
+from kafka_rescale.core.snapshots.manifest import CANDIDATES, Manifest
 from kafka_rescale.spark.jobs.arrow_place import arrow_place
 
 MANIFEST = "_manifest.json"
@@ -49,13 +50,22 @@ class StoreDirectory:
         return f"{self.location}/{self.application}/{self.store}"
 
     def days(self) -> list[SnapshotDay]:
-        """Return the days that are complete, the newest first."""
-        found = (name.removeprefix(_DAY) for name in self._children(_DAY))
-        days = sorted((SnapshotDay.named(name) for name in found), reverse=True)
-        return [day for day in days if self.manifest(day) is not None]
+        """Return the days that have a directory, the newest first, be they complete or not."""
+        return sorted((SnapshotDay.named(name.removeprefix(_DAY)) for name in self._children(_DAY)), reverse=True)
 
-    def manifest(self, day: SnapshotDay) -> Manifest | None:
-        """Return a day's manifest; None if there is none, or if it does not belong to the files there."""
+    def newest(
+        self, fits: Callable[[Manifest], bool], *, before: SnapshotDay | None = None, count: int = CANDIDATES
+    ) -> list[Manifest]:
+        """Return the newest complete days that fit. There may be years of days: no more are opened than need be.
+
+        :param before: only days before this day.
+        :param count: at most so many.
+        """
+        days = (day for day in self.days() if before is None or day < before)
+        return list(islice(filter(None, (self.manifest(day, fits) for day in days)), count))
+
+    def manifest(self, day: SnapshotDay, fits: Callable[[Manifest], bool] = lambda _: True) -> Manifest | None:
+        """Return a day's manifest; None if there is none that fits, or if some of its files are not there."""
         system, root = self._place
         directory = f"{root}/{_DAY}{day}"
         try:
@@ -63,9 +73,12 @@ class StoreDirectory:
                 manifest = Manifest.model_validate_json(stream.read())
         except (FileNotFoundError, ValidationError):
             return None
-        files = [f"{directory}/{p.file}" for p in manifest.partitions if p.file]
-        is_there = all(info.type == fs.FileType.File for info in system.get_file_info(files))
-        return manifest if is_there else None
+        if not fits(manifest):
+            return None
+        # One request, however many files there are.
+        infos = system.get_file_info(fs.FileSelector(directory, allow_not_found=True))
+        there = {info.base_name for info in infos if info.type == fs.FileType.File}
+        return manifest if there.issuperset(p.file for p in manifest.partitions if p.file) else None
 
     def begin(self, day: SnapshotDay, token: str) -> str:
         """Create a draft of a day; delete the drafts that earlier attempts have left.

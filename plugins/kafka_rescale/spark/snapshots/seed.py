@@ -11,7 +11,7 @@ from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.formats.changelog_formats import Content, format_of
 from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.core.snapshots.exactness import coverage_of
-from kafka_rescale.core.snapshots.manifest import CANDIDATES, FORMAT, Manifest
+from kafka_rescale.core.snapshots.manifest import FORMAT, Manifest
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -117,18 +117,15 @@ def _fitting(directory: StoreDirectory, topic: TopicDescription, move: Move) -> 
 
     Days of an older format may lack keys. Days that were taken while the topic still deleted by age lack keys.
     """
-    found: list[Manifest] = []
-    for day in directory.days():
-        manifest = directory.manifest(day)
-        if manifest is None or (manifest.topic, manifest.topic_id) != (topic.name, topic.topic_id):
-            continue
-        if manifest.format != FORMAT or manifest.kept_ms is not None:
-            continue
-        if manifest.store.store_type == move.store_type and len(manifest.partitions) == topic.partitions:
-            found.append(manifest)
-        if len(found) == CANDIDATES:
-            break
-    return found
+
+    def fits(found: Manifest) -> bool:
+        if (found.topic, found.topic_id) != (topic.name, topic.topic_id):
+            return False
+        if found.format != FORMAT or found.kept_ms is not None:
+            return False
+        return found.store.store_type == move.store_type and len(found.partitions) == topic.partitions
+
+    return directory.newest(fits)
 
 
 def _seed(directory: StoreDirectory, manifest: Manifest, partition: int) -> SnapshotSeed:
