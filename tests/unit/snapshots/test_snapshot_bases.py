@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import InvalidInput, Unreadable
 from kafka_rescale.core.snapshots.day import DAY_MS, SnapshotDay
 from kafka_rescale.core.snapshots.manifest import Manifest, PartitionSnapshot
-from kafka_rescale.core.snapshots.request import StoreRequest
+from kafka_rescale.core.snapshots.request import SnapshotRequest, StoreRequest
 from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule
+from kafka_rescale.core.snapshots.source import SnapshotSource
 from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.spark.jobs.job import Job
+from kafka_rescale.spark.snapshots import build as snapshot_build
+from kafka_rescale.spark.snapshots.build import SnapshotBuild
 from kafka_rescale.spark.snapshots.columns import table_of
-from kafka_rescale.spark.snapshots.files import StoreDirectory
-from kafka_rescale.spark.snapshots.partition import PartitionResult, StoreWork
+from kafka_rescale.spark.snapshots.files import MANIFEST, StoreDirectory
+from kafka_rescale.spark.snapshots.partition import PartitionResult, StoreWork, Unit
 
 from tests.support.snapshot_days import DAY, manifest_of
+from tests.support.snapshot_world import InProcess
 from tests.unit.snapshots.test_snapshot_partition import CleanedMeanwhile
 
 STORE = StoreRequest(name="totals", store_type="key-value")
+TOPIC = TopicDescription(manifest_of(DAY).topic, 1, 1, {"cleanup.policy": "compact"}, topic_id="x")
 BASES = (DAY.minus(1), DAY.minus(2))
 LOG = [Entry(b"%d" % n, b"v", DAY.end_ms - (9 - n // 2) * DAY_MS // 4, n) for n in range(20)]
 """Two records at a time, a quarter of a day apart: the last pair belongs to the next day."""
@@ -108,6 +117,45 @@ def test_where_every_earlier_day_is_damaged_the_log_is_read(directory: StoreDire
     assert (found.read, len(found.unused)) == (18, 2)
     assert found.snapshot is not None
     assert found.snapshot.rows == 18
+
+
+def refuses(stores: Mapping[str, StoreWork]) -> Callable[[Iterable[list[Unit]]], Iterator[PartitionResult]]:
+    """The work on partitions whose log does not tell the state."""
+    return lambda lists: (PartitionResult(unit, None, 0) for units in lists for unit in units)
+
+
+def test_a_day_whose_manifest_can_not_be_read_is_named_and_the_days_before_it_are_bases(
+    directory: StoreDirectory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If the log doesn't tell the state, that is no refusal: Airflow tries again, and the location may answer."""
+    manifest = Path(directory.uri) / f"date={BASES[0]}" / MANIFEST
+    manifest.unlink()
+    manifest.symlink_to(manifest)
+    asked = SnapshotRequest(
+        application="orders-app", date=str(DAY), location=directory.location, grace_ms=0, stores=(STORE,)
+    )
+    job = cast(Job, SimpleNamespace(connection=None, run_beside=lambda action, _: action()))
+    attempt = SnapshotBuild(job, asked, SnapshotSource("orders-app-g2"), None)
+    work = attempt._work(STORE, TOPIC, {0: 0}, {0: len(LOG)})
+    assert [base.day for base in work.bases] == [BASES[1]]
+    assert f"date={BASES[0]}/{MANIFEST}: found" in capsys.readouterr().out
+    monkeypatch.setattr(snapshot_build, "BuildPartitions", lambda _, stores: refuses(stores))
+    with pytest.raises(Unreadable, match=f"date={BASES[0]}"):
+        attempt._build(cast(Any, InProcess()), {STORE.name: work})
+
+
+def test_a_day_whose_own_manifest_can_not_be_read_is_built_again(directory: StoreDirectory) -> None:
+    manifest = Path(directory.uri) / f"date={BASES[0]}" / MANIFEST
+    manifest.unlink()
+    manifest.symlink_to(manifest)
+    asked = SnapshotRequest(
+        application="orders-app", date=str(BASES[0]), location=directory.location, grace_ms=0, stores=(STORE,)
+    )
+    attempt = SnapshotBuild(cast(Any, None), asked, SnapshotSource("orders-app-g2"), None)
+    work = attempt._work(STORE, TOPIC, {0: 0}, {0: len(LOG)})
+    assert ([base.day for base in work.bases], work.ends) == ([BASES[1]], {0: len(LOG)})
+    directory.publish(work.draft, manifest_of(BASES[0], store=STORE))
+    assert directory.manifest(BASES[0]) is not None
 
 
 @pytest.mark.parametrize(("damage", "kind"), [(spoil, InvalidInput), (Path.unlink, Unreadable)])

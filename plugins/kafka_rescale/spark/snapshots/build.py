@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.errors import Unreadable
 from kafka_rescale.core.formats.changelog_formats import format_of
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.manifest import Manifest, base_for
@@ -34,12 +35,14 @@ class SnapshotBuild:
     """One attempt at the snapshot of one day.
 
     :param known: the generations, for messages.
+    :param unreadable: by store, the days that might be bases, but can't be looked at.
     """
 
     job: Job
     request: SnapshotRequest
     source: SnapshotSource
     known: Generations | None
+    unreadable: dict[str, list[Unreadable]] = field(default_factory=dict)
 
     def run(self, spark: SparkSession) -> tuple[list[Manifest], int]:
         """Build and publish every store; return the manifests and the number of records read."""
@@ -74,7 +77,10 @@ class SnapshotBuild:
 
     def _newest(self) -> SnapshotDay | None:
         """Return the newest complete day of any store."""
-        found = (self._directory(store).newest(lambda _: True, count=1) for store in self.request.stores)
+        found = (
+            self._directory(store).newest(lambda _: True, tell=lambda _: None, count=1)
+            for store in self.request.stores
+        )
         return max((manifest.day for manifests in found for manifest in manifests), default=None)
 
     def _prepared(self) -> dict[str, StoreWork]:
@@ -119,9 +125,7 @@ class SnapshotBuild:
             end_ms=day.end_ms,
             grace_ms=request.grace_ms,
         )
-        pinned = None if request.from_scratch else directory.manifest(day)
-        if pinned is not None and not pinned.describes(topic.name, topic.topic_id, store, rule):
-            pinned = None
+        pinned = None if request.from_scratch else self._pinned(directory, store, topic, rule)
         return StoreWork(
             directory=directory,
             draft=directory.begin(day, uuid4().hex),
@@ -136,6 +140,18 @@ class SnapshotBuild:
             bases=() if request.from_scratch else self._bases(directory, store, topic, rule, pinned),
         )
 
+    def _pinned(
+        self, directory: StoreDirectory, store: StoreRequest, topic: TopicDescription, rule: SnapshotRule
+    ) -> Manifest | None:
+        try:
+            return directory.manifest(
+                self.request.day, lambda found: found.describes(topic.name, topic.topic_id, store, rule)
+            )
+        except Unreadable as error:
+            # To build the day again is what mends it.
+            say(f"built up to the present end of the log: {error}")
+            return None
+
     def _bases(
         self,
         directory: StoreDirectory,
@@ -147,7 +163,11 @@ class SnapshotBuild:
         def fits(found: Manifest) -> bool:
             return found.describes(topic.name, topic.topic_id, store, rule) and base_for(found, pinned)
 
-        return tuple(directory.newest(fits, before=self.request.day))
+        def tell(error: Unreadable) -> None:
+            say(f"{topic.name}: not built on a day that can't be looked at: {error}")
+            self.unreadable.setdefault(store.name, []).append(error)
+
+        return tuple(directory.newest(fits, tell=tell, before=self.request.day))
 
     def _build(self, spark: SparkSession, stores: Mapping[str, StoreWork]) -> list[PartitionResult]:
         units = [(name, p) for name, work in stores.items() for p in work.ends]
@@ -157,6 +177,9 @@ class SnapshotBuild:
         for line in (line for r in results for line in r.unused):
             say(line)
         if refused := [r.unit for r in results if r.snapshot is None]:
+            if unread := [error for name, _ in refused for error in self.unreadable.get(name, ())]:
+                # The state may be exact on top of that day, if the location answers.
+                raise unread[0]
             moments = dict(self._beside(lambda: _spread(spark, units).mapPartitions(assess).collect()))
             topics = sorted({stores[name].topic for name, _ in refused})
             raise damaged(self.request, topics, moments.values())

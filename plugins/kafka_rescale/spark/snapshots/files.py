@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -51,32 +50,55 @@ class StoreDirectory:
 
     def days(self) -> list[SnapshotDay]:
         """Return the days that have a directory, the newest first, be they complete or not."""
-        return sorted((SnapshotDay.named(name.removeprefix(_DAY)) for name in self._children(_DAY)), reverse=True)
+        found = (_day_named(name.removeprefix(_DAY)) for name in self._children(_DAY))
+        return sorted((day for day in found if day is not None), reverse=True)
 
     def newest(
-        self, fits: Callable[[Manifest], bool], *, before: SnapshotDay | None = None, count: int = CANDIDATES
+        self,
+        fits: Callable[[Manifest], bool],
+        *,
+        tell: Callable[[Unreadable], None],
+        before: SnapshotDay | None = None,
+        count: int = CANDIDATES,
     ) -> list[Manifest]:
         """Return the newest complete days that fit. There may be years of days: no more are opened than need be.
 
+        :param tell: called with each day that can't be looked at. After three such days, no more are tried.
         :param before: only days before this day.
         :param count: at most so many.
         """
-        days = (day for day in self.days() if before is None or day < before)
-        return list(islice(filter(None, (self.manifest(day, fits) for day in days)), count))
+        found: list[Manifest] = []
+        unreadable = 0
+        for day in (day for day in self.days() if before is None or day < before):
+            if len(found) == count or unreadable == CANDIDATES:
+                break
+            try:
+                manifest = self.manifest(day, fits)
+            except Unreadable as error:
+                unreadable += 1
+                tell(error)
+            else:
+                found += [manifest] if manifest else []
+        return found
 
     def manifest(self, day: SnapshotDay, fits: Callable[[Manifest], bool] = lambda _: True) -> Manifest | None:
-        """Return a day's manifest; None if there is none that fits, or if some of its files are not there."""
+        """Return a day's manifest; None if there is none that fits, or if some of its files are not there.
+
+        :raises Unreadable: the day can't be looked at, at the moment or at all.
+        """
         system, root = self._place
         directory = f"{root}/{_DAY}{day}"
         try:
             with system.open_input_stream(f"{directory}/{MANIFEST}") as stream:
                 manifest = Manifest.model_validate_json(stream.read())
+            if not fits(manifest):
+                return None
+            # One request, however many files there are.
+            infos = system.get_file_info(fs.FileSelector(directory, allow_not_found=True))
         except (FileNotFoundError, ValidationError):
             return None
-        if not fits(manifest):
-            return None
-        # One request, however many files there are.
-        infos = system.get_file_info(fs.FileSelector(directory, allow_not_found=True))
+        except OSError as error:
+            raise Unreadable.of(self._unusable(day, MANIFEST, str(error)[:300])) from None
         there = {info.base_name for info in infos if info.type == fs.FileType.File}
         return manifest if there.issuperset(p.file for p in manifest.partitions if p.file) else None
 
@@ -197,6 +219,15 @@ class StoreDirectory:
         system, root = self._place
         selector = fs.FileSelector(root, allow_not_found=True)
         yield from (i.base_name for i in system.get_file_info(selector) if i.base_name.startswith(prefix))
+
+
+def _day_named(text: str) -> SnapshotDay | None:
+    """Return the day of a directory; None for another name, such as that of a copy that a person has made."""
+    try:
+        day = SnapshotDay.named(text)
+    except InvalidInput:
+        return None
+    return day if str(day) == text else None
 
 
 def _move_directory(system: Any, source: str, target: str) -> None:

@@ -69,9 +69,9 @@ class SnapshotSeed:
 
 @dataclass
 class Candidates:
-    """Snapshots that fit the running changelogs, the newest first, and why a store has no snapshot.
+    """Snapshots that fit the running changelogs, the newest first, and why others are not used.
 
-    :param remarks: for a person; one per store without a snapshot.
+    :param remarks: for a person; one per store without a snapshot, and one per day that can't be looked at.
     """
 
     by_source: dict[TopicPartition, tuple[SnapshotSeed, ...]] = field(default_factory=dict)
@@ -103,7 +103,14 @@ def candidates_for(
             found.remarks.append(f"{move.source}: read as a whole, because it holds more than a snapshot does")
             continue
         directory = StoreDirectory(location, application, move.store)
-        if days := _fitting(directory, topic, move):
+        try:
+            days = _fitting(directory, topic, move, found.remarks)
+        except (OSError, InvalidInput) as error:
+            # A copy does not need a snapshot.
+            why = f"because its snapshots can't be looked at: {str(error)[:300]}"
+            found.remarks.append(f"{move.source}: read as a whole, {why}")
+            continue
+        if days:
             found.by_source |= {
                 (topic.name, p): tuple(_seed(directory, day, p) for day in days) for p in range(topic.partitions)
             }
@@ -112,7 +119,7 @@ def candidates_for(
     return found
 
 
-def _fitting(directory: StoreDirectory, topic: TopicDescription, move: Move) -> list[Manifest]:
+def _fitting(directory: StoreDirectory, topic: TopicDescription, move: Move, remarks: list[str]) -> list[Manifest]:
     """Return the newest days of this very topic. A topic of the same name that was made anew is another topic.
 
     Days of an older format may lack keys. Days that were taken while the topic still deleted by age lack keys.
@@ -125,7 +132,10 @@ def _fitting(directory: StoreDirectory, topic: TopicDescription, move: Move) -> 
             return False
         return found.store.store_type == move.store_type and len(found.partitions) == topic.partitions
 
-    return directory.newest(fits)
+    return directory.newest(
+        fits,
+        tell=lambda error: remarks.append(f"{move.source}: not begun with a snapshot that can't be read: {error}"),
+    )
 
 
 def _seed(directory: StoreDirectory, manifest: Manifest, partition: int) -> SnapshotSeed:
