@@ -20,6 +20,7 @@ from kafka_rescale.core.snapshots.source import SnapshotSource
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.reading.processed import await_processed, left_over
 from kafka_rescale.spark.jobs.job import Job, say
+from kafka_rescale.spark.snapshots.expiry import expire
 from kafka_rescale.spark.snapshots.files import StoreDirectory
 from kafka_rescale.spark.snapshots.partition import PartitionResult, StoreWork, Unit
 from kafka_rescale.spark.snapshots.refusals import damaged, left_unprocessed, missing, too_old
@@ -57,17 +58,10 @@ class SnapshotBuild:
 
     def expire(self) -> set[SnapshotDay]:
         """Delete the days that are at least ``keep_days`` older than the newest day, and return them."""
-        expired: set[SnapshotDay] = set()
-        if self.request.keep_days is None or (newest := self._newest()) is None:
-            return expired
-        last = newest.minus(self.request.keep_days)
-        for store in self.request.stores:
-            directory = self._directory(store)
-            for day in (d for d in directory.days() if d <= last and directory.manifest(d) is not None):
-                say(f"deleting {directory.uri} {day}")
-                directory.forget(day)
-                expired.add(day)
-        return expired
+        request = self.request
+        if request.keep_days is None or (newest := self._newest()) is None:
+            return set()
+        return expire(request.location, request.application, newest.minus(request.keep_days))
 
     def _assert_kept(self) -> None:
         keep = self.request.keep_days

@@ -1,12 +1,14 @@
 """The snapshots of one store: ``<location>/<application>/<store>/date=<day>/part-<partition>-<digest>.parquet``.
 
-A day is written into a draft directory and moved to its place as a whole. Its manifest comes last. Spark and Arrow
-pass over names that begin with an underscore, so they take neither a draft nor a manifest for rows.
+A day is written into a draft directory and moved to its place: as a whole, or with its manifest last. So a day
+without a manifest is being written only if it has a draft. Without a draft, a killed run has left it. Spark and
+Arrow pass over names that begin with an underscore, so they take neither a draft nor a manifest for rows.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +26,9 @@ from kafka_rescale.spark.jobs.arrow_place import arrow_place
 
 MANIFEST = "_manifest.json"
 _DAY, _DRAFT = "date=", "_draft-"
+_DATE = len("2026-01-05")
+_OWN = re.compile(rf"part-\d{{5,}}-[0-9a-f]{{16}}\.parquet|{re.escape(MANIFEST)}(\.new)?")
+"""The names of the files of a day. Earlier versions moved the manifest from the second name to the first."""
 _DIGEST_BYTES, _COLUMN_BYTES = 8 << 20, 1 << 20
 """How much of a file is read at a time: for its digest, and of each column for its rows."""
 
@@ -39,6 +44,12 @@ class StoreDirectory:
     application: str
     store: str
 
+    @classmethod
+    def all_of(cls, location: str, application: str) -> list[StoreDirectory]:
+        """Return the directories of all stores of an application, also of stores that are no longer declared."""
+        system, root = arrow_place("snapshots.location", location, application)
+        return [cls(location, application, name) for name in _directories(system, root)]
+
     @cached_property
     def _place(self) -> tuple[Any, str]:
         return arrow_place("snapshots.location", self.location, f"{self.application}/{self.store}")
@@ -52,6 +63,11 @@ class StoreDirectory:
         """Return the days that have a directory, the newest first, be they complete or not."""
         found = (_day_named(name.removeprefix(_DAY)) for name in self._children(_DAY))
         return sorted((day for day in found if day is not None), reverse=True)
+
+    def drafts(self) -> dict[str, SnapshotDay]:
+        """Return the names of the drafts, with their days. A run is writing such a day, or was killed before."""
+        found = {name: _day_named(name.removeprefix(_DRAFT)[:_DATE]) for name in self._children(_DRAFT)}
+        return {name: day for name, day in found.items() if day is not None}
 
     def newest(
         self,
@@ -101,6 +117,18 @@ class StoreDirectory:
             raise Unreadable.of(self._unusable(day, MANIFEST, str(error)[:300])) from None
         there = {info.base_name for info in infos if info.type == fs.FileType.File}
         return manifest if there.issuperset(p.file for p in manifest.partitions if p.file) else None
+
+    def is_own(self, day: SnapshotDay) -> bool:
+        """Return whether runs for this store have written the day, or what is left of it."""
+        try:
+            manifest = self.manifest(day)
+        except Unreadable:
+            manifest = None
+        if manifest is not None:
+            return (manifest.application, manifest.store.name) == (self.application, self.store)
+        system, root = self._place
+        infos = system.get_file_info(fs.FileSelector(f"{root}/{_DAY}{day}", allow_not_found=True))
+        return all(info.type == fs.FileType.File and _OWN.fullmatch(info.base_name) for info in infos)
 
     def begin(self, day: SnapshotDay, token: str) -> str:
         """Create a draft of a day; delete the drafts that earlier attempts have left.
@@ -180,12 +208,10 @@ class StoreDirectory:
     def publish(self, draft: str, manifest: Manifest) -> None:
         """Move a draft to the place of its day. On an object store, the day is whole only with its manifest."""
         system, root = self._place
-        place = f"{root}/{_DAY}{manifest.day}"
-        self.forget(manifest.day)
-        _move_directory(system, f"{root}/{draft}", place)
-        with system.open_output_stream(f"{place}/{MANIFEST}.new") as stream:
+        with system.open_output_stream(f"{root}/{draft}/{MANIFEST}") as stream:
             stream.write(manifest.model_dump_json(indent=1).encode())
-        system.move(f"{place}/{MANIFEST}.new", f"{place}/{MANIFEST}")
+        self.forget(manifest.day)
+        _move_directory(system, f"{root}/{draft}", f"{root}/{_DAY}{manifest.day}")
 
     def forget(self, day: SnapshotDay) -> None:
         """Delete a day, its manifest first."""
@@ -217,8 +243,12 @@ class StoreDirectory:
 
     def _children(self, prefix: str) -> Iterator[str]:
         system, root = self._place
-        selector = fs.FileSelector(root, allow_not_found=True)
-        yield from (i.base_name for i in system.get_file_info(selector) if i.base_name.startswith(prefix))
+        yield from (name for name in _directories(system, root) if name.startswith(prefix))
+
+
+def _directories(system: Any, root: str) -> list[str]:
+    infos = system.get_file_info(fs.FileSelector(root, allow_not_found=True))
+    return sorted(info.base_name for info in infos if info.type == fs.FileType.Directory)
 
 
 def _day_named(text: str) -> SnapshotDay | None:
@@ -231,12 +261,13 @@ def _day_named(text: str) -> SnapshotDay | None:
 
 
 def _move_directory(system: Any, source: str, target: str) -> None:
-    """Move a directory as a whole; on stores without directories (S3, GCS), move its files one by one."""
+    """Move a directory as a whole; on stores without directories (S3, GCS), its files, the manifest last."""
     try:
         system.move(source, target)
     except OSError:
         system.create_dir(target, recursive=True)
-        for file in system.get_file_info(fs.FileSelector(source)):
+        files = system.get_file_info(fs.FileSelector(source))
+        for file in sorted(files, key=lambda file: (file.base_name == MANIFEST, file.base_name)):
             system.move(file.path, f"{target}/{file.base_name}")
         system.delete_dir(source)
 
