@@ -107,8 +107,10 @@ def candidates_for(
             days = _fitting(directory, topic, move, found.remarks)
         except (OSError, InvalidInput) as error:
             # A copy does not need a snapshot.
-            why = f"because its snapshots can't be looked at: {str(error)[:300]}"
-            found.remarks.append(f"{move.source}: read as a whole, {why}")
+            why = str(error)[:300]
+            found.remarks.append(
+                f"{move.source}: read as a whole, because its snapshots can't be looked at: {why}"
+            )
             continue
         if days:
             found.by_source |= {
