@@ -44,3 +44,8 @@ def written(directory: StoreDirectory, day: SnapshotDay, entries: Iterable[Entry
     manifest = manifest_of(day, PartitionSnapshot(partition=3, position=10, end=10, rows=len(rows), file=file))
     directory.publish(draft, manifest)
     return manifest
+
+
+def complete_days(directory: StoreDirectory) -> list[SnapshotDay]:
+    """The days that count, the newest first."""
+    return [manifest.day for manifest in directory.newest(lambda _: True, tell=lambda _: None, count=100)]

@@ -21,7 +21,7 @@ from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, Tail
 from kafka_rescale.spark.snapshots.columns import decoded, state_after, table_of
 from kafka_rescale.spark.snapshots.files import MANIFEST, StoreDirectory
 
-from tests.support.snapshot_days import AT_MS, DAY, ENTRIES, STORE, manifest_of, written
+from tests.support.snapshot_days import AT_MS, DAY, ENTRIES, STORE, complete_days, manifest_of, written
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_an_attempt_that_was_killed_leaves_nothing_that_a_reader_sees(directory:
     draft = directory.begin(DAY.minus(1), "killed")
     directory.write(draft, 3, table_of(ENTRIES, 3, STORE))
     assert len(pd.read_parquet(directory.uri)) == len(ENTRIES)
-    assert directory.days() == [DAY]
+    assert complete_days(directory) == [DAY]
     directory.begin(DAY.minus(1), "next")
     assert not (place(directory) / draft).exists()
 
@@ -72,7 +72,7 @@ def test_an_attempt_that_was_killed_leaves_nothing_that_a_reader_sees(directory:
 def test_a_day_without_its_manifest_is_none(directory: StoreDirectory) -> None:
     written(directory, DAY, ENTRIES)
     (place(directory) / f"date={DAY}" / MANIFEST).unlink()
-    assert directory.days() == []
+    assert complete_days(directory) == []
 
 
 def test_a_manifest_of_other_files_is_none(directory: StoreDirectory) -> None:
@@ -85,12 +85,12 @@ def test_a_day_can_be_forgotten_and_one_that_is_not_there_too(directory: StoreDi
     written(directory, DAY, ENTRIES)
     directory.forget(DAY)
     directory.forget(DAY)
-    assert directory.days() == []
+    assert complete_days(directory) == []
 
 
 def test_a_location_of_an_unknown_kind_is_refused() -> None:
     with pytest.raises(InvalidInput, match="a place that Arrow can write to"):
-        StoreDirectory("gopher://x/y", "a", "b").days()
+        complete_days(StoreDirectory("gopher://x/y", "a", "b"))
 
 
 class TestRows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import shutil
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,14 +17,15 @@ import pytest
 from kafka_rescale.core.cluster import TopicDescription, TopicPartition
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.plan.plan import Move, MoveKind
-from kafka_rescale.core.snapshots.manifest import PartitionSnapshot
+from kafka_rescale.core.snapshots.day import SnapshotDay
+from kafka_rescale.core.snapshots.manifest import CANDIDATES, PartitionSnapshot
 from kafka_rescale.core.snapshots.request import StoreRequest
 from kafka_rescale.core.snapshots.rows import Entry
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.reading import log_batches
 from kafka_rescale.spark.snapshots import seed as snapshot_seed
 from kafka_rescale.spark.snapshots.columns import table_of
-from kafka_rescale.spark.snapshots.files import StoreDirectory
+from kafka_rescale.spark.snapshots.files import MANIFEST, StoreDirectory
 from kafka_rescale.spark.snapshots.seed import SnapshotSeed, candidates_for, seeding_of
 
 from tests.support.snapshot_days import AT_MS, DAY, STORE, manifest_of
@@ -72,6 +74,69 @@ def test_only_days_that_hold_all_that_a_copy_would_are_begun_with(
     found = candidates_for(NOWHERE, str(tmp_path), APPLICATION, [MOVE])
     assert bool(found.by_source) is fits
     assert bool(found.remarks) is not fits
+
+
+def published(location: Path, *days: SnapshotDay) -> Path:
+    """Publish days without rows, and return the directory of the store."""
+    directory = StoreDirectory(str(location), APPLICATION, STORE.name)
+    for day in days:
+        manifest = manifest_of(day, PartitionSnapshot(partition=0, position=10, end=10, rows=0))
+        directory.publish(directory.begin(day, "x"), manifest)
+    return Path(directory.uri)
+
+
+def without_end(link: Path) -> None:
+    """Replace a file or directory by a link to itself, which nothing can open."""
+    shutil.rmtree(link) if link.is_dir() else link.unlink()
+    link.symlink_to(link)
+
+
+def test_what_is_no_day_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person has kept a copy of a day. A restore ended with advice about the schedule of a DAG."""
+    monkeypatch.setattr(snapshot_seed, "ClusterAdmin", Admin)
+    place = published(tmp_path, DAY)
+    for name in (f"date={DAY}.bak", "date=20260106", "date="):
+        shutil.copytree(place / f"date={DAY}", place / name)
+    found = candidates_for(NOWHERE, str(tmp_path), APPLICATION, [MOVE])
+    assert [seed.manifest.day for seed in found.by_source[TOPIC.name, 0]] == [DAY]
+    assert found.remarks == []
+
+
+def test_a_day_that_can_not_be_looked_at_costs_this_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot_seed, "ClusterAdmin", Admin)
+    place = published(tmp_path, DAY, DAY.minus(1))
+    without_end(place / f"date={DAY}" / MANIFEST)
+    found = candidates_for(NOWHERE, str(tmp_path), APPLICATION, [MOVE])
+    assert [seed.manifest.day for seed in found.by_source[TOPIC.name, 0]] == [DAY.minus(1)]
+    (remark,) = found.remarks
+    assert remark.startswith(f"{TOPIC.name}: not begun with a snapshot that can't be read: ")
+    assert f"date={DAY}/{MANIFEST}: found" in remark
+
+
+def test_a_location_that_does_not_answer_is_asked_for_three_days_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot_seed, "ClusterAdmin", Admin)
+    days = [DAY.minus(n) for n in range(5)]
+    place = published(tmp_path, *days)
+    for day in days:
+        without_end(place / f"date={day}" / MANIFEST)
+    found = candidates_for(NOWHERE, str(tmp_path), APPLICATION, [MOVE])
+    assert (found.by_source, len(found.remarks)) == ({}, CANDIDATES + 1)
+    assert "read as a whole" in found.remarks[-1]
+
+
+@pytest.mark.parametrize("kind", ["unreadable", "unknown"])
+def test_trouble_at_the_location_of_snapshots_does_not_end_a_restore(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot_seed, "ClusterAdmin", Admin)
+    without_end(published(tmp_path, DAY))
+    location = str(tmp_path) if kind == "unreadable" else "gopher://x/y"
+    found = candidates_for(NOWHERE, location, APPLICATION, [MOVE])
+    assert found.by_source == {}
+    (remark,) = found.remarks
+    assert remark.startswith(f"{TOPIC.name}: read as a whole, because its snapshots can't be looked at: ")
 
 
 def seeds_of(

@@ -8,6 +8,8 @@ from kafka_rescale.core.snapshots.rows import SnapshotRule
 from kafka_rescale.core.values import Value
 
 FORMAT = 2
+CANDIDATES = 3
+"""How many days are tried before the whole log is read. If a day is damaged, the day before is nearly as good."""
 
 
 class PartitionSnapshot(Value):
@@ -57,6 +59,10 @@ class Manifest(Value):
     def rows(self) -> int:
         """The number of rows of all partitions."""
         return sum(p.rows for p in self.partitions)
+
+    def of_partition(self, partition: int) -> PartitionSnapshot | None:
+        """Return one partition of the day; None if the day does not have it."""
+        return next((p for p in self.partitions if p.partition == partition), None)
 
     def describes(self, topic: str, topic_id: str, store: StoreRequest, rule: SnapshotRule) -> bool:
         """Return whether its offsets and rows mean the same as those of a new snapshot, with as much history."""

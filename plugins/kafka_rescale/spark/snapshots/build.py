@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.errors import Unreadable
 from kafka_rescale.core.formats.changelog_formats import format_of
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.manifest import Manifest, base_for
@@ -19,6 +20,7 @@ from kafka_rescale.core.snapshots.source import SnapshotSource
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.reading.processed import await_processed, left_over
 from kafka_rescale.spark.jobs.job import Job, say
+from kafka_rescale.spark.snapshots.expiry import expire
 from kafka_rescale.spark.snapshots.files import StoreDirectory
 from kafka_rescale.spark.snapshots.partition import PartitionResult, StoreWork, Unit
 from kafka_rescale.spark.snapshots.refusals import damaged, left_unprocessed, missing, too_old
@@ -34,12 +36,14 @@ class SnapshotBuild:
     """One attempt at the snapshot of one day.
 
     :param known: the generations, for messages.
+    :param unreadable: by store, the days that might be bases, but can't be looked at.
     """
 
     job: Job
     request: SnapshotRequest
     source: SnapshotSource
     known: Generations | None
+    unreadable: dict[str, list[Unreadable]] = field(default_factory=dict)
 
     def run(self, spark: SparkSession) -> tuple[list[Manifest], int]:
         """Build and publish every store; return the manifests and the number of records read."""
@@ -54,23 +58,24 @@ class SnapshotBuild:
 
     def expire(self) -> set[SnapshotDay]:
         """Delete the days that are at least ``keep_days`` older than the newest day, and return them."""
-        expired: set[SnapshotDay] = set()
-        if self.request.keep_days is None:
-            return expired
-        for store in self.request.stores:
-            directory = self._directory(store)
-            days = directory.days()
-            for day in (d for d in days if d <= days[0].minus(self.request.keep_days)):
-                say(f"deleting {directory.uri} {day}")
-                directory.forget(day)
-                expired.add(day)
-        return expired
+        request = self.request
+        if request.keep_days is None or (newest := self._newest()) is None:
+            return set()
+        return expire(request.location, request.application, newest.minus(request.keep_days))
 
     def _assert_kept(self) -> None:
-        newest = [day for store in self.request.stores for day in self._directory(store).days()[:1]]
         keep = self.request.keep_days
-        if keep is not None and newest and self.request.day <= max(newest).minus(keep):
-            raise too_old(self.request, max(newest))
+        newest = None if keep is None else self._newest()
+        if keep is not None and newest is not None and self.request.day <= newest.minus(keep):
+            raise too_old(self.request, newest)
+
+    def _newest(self) -> SnapshotDay | None:
+        """Return the newest complete day of any store."""
+        found = (
+            self._directory(store).newest(lambda _: True, tell=lambda _: None, count=1)
+            for store in self.request.stores
+        )
+        return max((manifest.day for manifests in found for manifest in manifests), default=None)
 
     def _prepared(self) -> dict[str, StoreWork]:
         request, admin = self.request, ClusterAdmin(self.job.connection)
@@ -114,9 +119,7 @@ class SnapshotBuild:
             end_ms=day.end_ms,
             grace_ms=request.grace_ms,
         )
-        pinned = None if request.from_scratch else directory.manifest(day)
-        if pinned is not None and not pinned.describes(topic.name, topic.topic_id, store, rule):
-            pinned = None
+        pinned = None if request.from_scratch else self._pinned(directory, store, topic, rule)
         return StoreWork(
             directory=directory,
             draft=directory.begin(day, uuid4().hex),
@@ -128,31 +131,49 @@ class SnapshotBuild:
             ends={**ends, **({p.partition: p.end for p in pinned.partitions} if pinned else {})},
             lagging=partial(request.lagging_ms, topic),
             origins=self.source.begins.get(topic.name, {}),
-            base=None if request.from_scratch else self._base(directory, store, topic, rule, pinned),
+            bases=() if request.from_scratch else self._bases(directory, store, topic, rule, pinned),
         )
 
-    def _base(
+    def _pinned(
+        self, directory: StoreDirectory, store: StoreRequest, topic: TopicDescription, rule: SnapshotRule
+    ) -> Manifest | None:
+        try:
+            return directory.manifest(
+                self.request.day, lambda found: found.describes(topic.name, topic.topic_id, store, rule)
+            )
+        except Unreadable as error:
+            # To build the day again is what mends it.
+            say(f"built up to the present end of the log: {error}")
+            return None
+
+    def _bases(
         self,
         directory: StoreDirectory,
         store: StoreRequest,
         topic: TopicDescription,
         rule: SnapshotRule,
         pinned: Manifest | None,
-    ) -> Manifest | None:
-        for day in directory.days():
-            if day < self.request.day:
-                found = directory.manifest(day)
-                fits = found and found.describes(topic.name, topic.topic_id, store, rule)
-                if found and fits and base_for(found, pinned):
-                    return found
-        return None
+    ) -> tuple[Manifest, ...]:
+        def fits(found: Manifest) -> bool:
+            return found.describes(topic.name, topic.topic_id, store, rule) and base_for(found, pinned)
+
+        def tell(error: Unreadable) -> None:
+            say(f"{topic.name}: not built on a day that can't be looked at: {error}")
+            self.unreadable.setdefault(store.name, []).append(error)
+
+        return tuple(directory.newest(fits, tell=tell, before=self.request.day))
 
     def _build(self, spark: SparkSession, stores: Mapping[str, StoreWork]) -> list[PartitionResult]:
         units = [(name, p) for name, work in stores.items() for p in work.ends]
         connection = self.job.connection
         build, assess = BuildPartitions(connection, stores), AssessPartitions(connection, stores)
         results: list[PartitionResult] = self._beside(lambda: _spread(spark, units).mapPartitions(build).collect())
+        for line in (line for r in results for line in r.unused):
+            say(line)
         if refused := [r.unit for r in results if r.snapshot is None]:
+            if unread := [error for name, _ in refused for error in self.unreadable.get(name, ())]:
+                # The state may be exact on top of that day, if the location answers.
+                raise unread[0]
             moments = dict(self._beside(lambda: _spread(spark, units).mapPartitions(assess).collect()))
             topics = sorted({stores[name].topic for name, _ in refused})
             raise damaged(self.request, topics, moments.values())

@@ -1,13 +1,15 @@
 """The snapshots of one store: ``<location>/<application>/<store>/date=<day>/part-<partition>-<digest>.parquet``.
 
-A day is written into a draft directory and moved to its place as a whole. Its manifest comes last. Spark and Arrow
-pass over names that begin with an underscore, so they take neither a draft nor a manifest for rows.
+A day is written into a draft directory and moved to its place: as a whole, or with its manifest last. So a day
+without a manifest is being written only if it has a draft. Without a draft, a killed run has left it. Spark and
+Arrow pass over names that begin with an underscore, so they take neither a draft nor a manifest for rows.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,13 +19,16 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pydantic import ValidationError
 
-from kafka_rescale.core.errors import InvalidInput, Outage
+from kafka_rescale.core.errors import Complaint, InvalidInput, Outage, Unreadable
 from kafka_rescale.core.snapshots.day import SnapshotDay
-from kafka_rescale.core.snapshots.manifest import Manifest
+from kafka_rescale.core.snapshots.manifest import CANDIDATES, Manifest
 from kafka_rescale.spark.jobs.arrow_place import arrow_place
 
 MANIFEST = "_manifest.json"
 _DAY, _DRAFT = "date=", "_draft-"
+_DATE = len("2026-01-05")
+_OWN = re.compile(rf"part-\d{{5,}}-[0-9a-f]{{16}}\.parquet|{re.escape(MANIFEST)}(\.new)?")
+"""The names of the files of a day. Earlier versions moved the manifest from the second name to the first."""
 _DIGEST_BYTES, _COLUMN_BYTES = 8 << 20, 1 << 20
 """How much of a file is read at a time: for its digest, and of each column for its rows."""
 
@@ -39,6 +44,12 @@ class StoreDirectory:
     application: str
     store: str
 
+    @classmethod
+    def all_of(cls, location: str, application: str) -> list[StoreDirectory]:
+        """Return the directories of all stores of an application, also of stores that are no longer declared."""
+        system, root = arrow_place("snapshots.location", location, application)
+        return [cls(location, application, name) for name in _directories(system, root)]
+
     @cached_property
     def _place(self) -> tuple[Any, str]:
         return arrow_place("snapshots.location", self.location, f"{self.application}/{self.store}")
@@ -49,23 +60,75 @@ class StoreDirectory:
         return f"{self.location}/{self.application}/{self.store}"
 
     def days(self) -> list[SnapshotDay]:
-        """Return the days that are complete, the newest first."""
-        found = (name.removeprefix(_DAY) for name in self._children(_DAY))
-        days = sorted((SnapshotDay.named(name) for name in found), reverse=True)
-        return [day for day in days if self.manifest(day) is not None]
+        """Return the days that have a directory, the newest first, be they complete or not."""
+        found = (_day_named(name.removeprefix(_DAY)) for name in self._children(_DAY))
+        return sorted((day for day in found if day is not None), reverse=True)
 
-    def manifest(self, day: SnapshotDay) -> Manifest | None:
-        """Return a day's manifest; None if there is none, or if it does not belong to the files there."""
+    def drafts(self) -> dict[str, SnapshotDay]:
+        """Return the names of the drafts, with their days. A run is writing such a day, or was killed before."""
+        found = {name: _day_named(name.removeprefix(_DRAFT)[:_DATE]) for name in self._children(_DRAFT)}
+        return {name: day for name, day in found.items() if day is not None}
+
+    def newest(
+        self,
+        fits: Callable[[Manifest], bool],
+        *,
+        tell: Callable[[Unreadable], None],
+        before: SnapshotDay | None = None,
+        count: int = CANDIDATES,
+    ) -> list[Manifest]:
+        """Return the newest complete days that fit. There may be years of days: no more are opened than need be.
+
+        :param tell: called with each day that can't be looked at. After three such days, no more are tried.
+        :param before: only days before this day.
+        :param count: at most so many.
+        """
+        found: list[Manifest] = []
+        unreadable = 0
+        for day in (day for day in self.days() if before is None or day < before):
+            if len(found) == count or unreadable == CANDIDATES:
+                break
+            try:
+                manifest = self.manifest(day, fits)
+            except Unreadable as error:
+                unreadable += 1
+                tell(error)
+            else:
+                found += [manifest] if manifest else []
+        return found
+
+    def manifest(self, day: SnapshotDay, fits: Callable[[Manifest], bool] = lambda _: True) -> Manifest | None:
+        """Return a day's manifest; None if there is none that fits, or if some of its files are not there.
+
+        :raises Unreadable: the day can't be looked at, at the moment or at all.
+        """
         system, root = self._place
         directory = f"{root}/{_DAY}{day}"
         try:
             with system.open_input_stream(f"{directory}/{MANIFEST}") as stream:
                 manifest = Manifest.model_validate_json(stream.read())
+            if not fits(manifest):
+                return None
+            # One request, however many files there are.
+            infos = system.get_file_info(fs.FileSelector(directory, allow_not_found=True))
         except (FileNotFoundError, ValidationError):
             return None
-        files = [f"{directory}/{p.file}" for p in manifest.partitions if p.file]
-        is_there = all(info.type == fs.FileType.File for info in system.get_file_info(files))
-        return manifest if is_there else None
+        except OSError as error:
+            raise Unreadable.of(self._unusable(day, MANIFEST, str(error)[:300])) from None
+        there = {info.base_name for info in infos if info.type == fs.FileType.File}
+        return manifest if there.issuperset(p.file for p in manifest.partitions if p.file) else None
+
+    def is_own(self, day: SnapshotDay) -> bool:
+        """Return whether runs for this store have written the day, or what is left of it."""
+        try:
+            manifest = self.manifest(day)
+        except Unreadable:
+            manifest = None
+        if manifest is not None:
+            return (manifest.application, manifest.store.name) == (self.application, self.store)
+        system, root = self._place
+        infos = system.get_file_info(fs.FileSelector(f"{root}/{_DAY}{day}", allow_not_found=True))
+        return all(info.type == fs.FileType.File and _OWN.fullmatch(info.base_name) for info in infos)
 
     def begin(self, day: SnapshotDay, token: str) -> str:
         """Create a draft of a day; delete the drafts that earlier attempts have left.
@@ -94,14 +157,15 @@ class StoreDirectory:
     def read(self, day: SnapshotDay, file: str) -> Any:
         """Return the rows of one file of a day.
 
-        :raises InvalidInput: the file can't be read, or its bytes differ from the digest in its name.
+        :raises InvalidInput: the bytes of the file differ from the digest in its name.
+        :raises Unreadable: the file can't be read, at the moment or at all.
         """
         system, root = self._place
         try:
             with system.open_input_stream(f"{root}/{_DAY}{day}/{file}") as stream:
                 content = stream.read()
         except OSError as error:
-            raise self._unusable(day, file, str(error)[:300]) from None
+            raise Unreadable.of(self._unusable(day, file, str(error)[:300])) from None
         self._assert_digest(day, file, [content])
         return pq.ParquetFile(pa.BufferReader(content)).read()
 
@@ -115,7 +179,7 @@ class StoreDirectory:
             with system.open_input_stream(f"{root}/{_DAY}{day}/{file}") as stream:
                 self._assert_digest(day, file, iter(lambda: stream.read(_DIGEST_BYTES), b""))
         except OSError as error:
-            raise self._unusable(day, file, str(error)[:300]) from None
+            raise Unreadable.of(self._unusable(day, file, str(error)[:300])) from None
 
     def batches(self, day: SnapshotDay, file: str, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Yield the rows of one file of a day, for which ``check`` has been called.
@@ -144,12 +208,10 @@ class StoreDirectory:
     def publish(self, draft: str, manifest: Manifest) -> None:
         """Move a draft to the place of its day. On an object store, the day is whole only with its manifest."""
         system, root = self._place
-        place = f"{root}/{_DAY}{manifest.day}"
-        self.forget(manifest.day)
-        _move_directory(system, f"{root}/{draft}", place)
-        with system.open_output_stream(f"{place}/{MANIFEST}.new") as stream:
+        with system.open_output_stream(f"{root}/{draft}/{MANIFEST}") as stream:
             stream.write(manifest.model_dump_json(indent=1).encode())
-        system.move(f"{place}/{MANIFEST}.new", f"{place}/{MANIFEST}")
+        self.forget(manifest.day)
+        _move_directory(system, f"{root}/{draft}", f"{root}/{_DAY}{manifest.day}")
 
     def forget(self, day: SnapshotDay) -> None:
         """Delete a day, its manifest first."""
@@ -169,29 +231,43 @@ class StoreDirectory:
 
     def _assert_digest(self, day: SnapshotDay, file: str, content: Iterable[Any]) -> None:
         if _digest(content) not in file:
-            raise self._unusable(day, file, "other bytes than were written")
+            raise InvalidInput.of(self._unusable(day, file, "other bytes than were written"))
 
-    def _unusable(self, day: SnapshotDay, file: str, found: str) -> InvalidInput:
-        return InvalidInput(
+    def _unusable(self, day: SnapshotDay, file: str, found: str) -> Complaint:
+        return Complaint(
             f"snapshot {self.uri}/{_DAY}{day}/{file}",
             found=found,
             expected="the file as it was written, readable wherever a task runs",
-            remedy="Run that day's snapshot again with `from_scratch`: it is replaced as a whole.",
+            remedy="Run that day's snapshot again, without `from_scratch`: it is replaced as a whole.",
         )
 
     def _children(self, prefix: str) -> Iterator[str]:
         system, root = self._place
-        selector = fs.FileSelector(root, allow_not_found=True)
-        yield from (i.base_name for i in system.get_file_info(selector) if i.base_name.startswith(prefix))
+        yield from (name for name in _directories(system, root) if name.startswith(prefix))
+
+
+def _directories(system: Any, root: str) -> list[str]:
+    infos = system.get_file_info(fs.FileSelector(root, allow_not_found=True))
+    return sorted(info.base_name for info in infos if info.type == fs.FileType.Directory)
+
+
+def _day_named(text: str) -> SnapshotDay | None:
+    """Return the day of a directory; None for another name, such as that of a copy that a person has made."""
+    try:
+        day = SnapshotDay.named(text)
+    except InvalidInput:
+        return None
+    return day if str(day) == text else None
 
 
 def _move_directory(system: Any, source: str, target: str) -> None:
-    """Move a directory as a whole; on stores without directories (S3, GCS), move its files one by one."""
+    """Move a directory as a whole; on stores without directories (S3, GCS), its files, the manifest last."""
     try:
         system.move(source, target)
     except OSError:
         system.create_dir(target, recursive=True)
-        for file in system.get_file_info(fs.FileSelector(source)):
+        files = system.get_file_info(fs.FileSelector(source))
+        for file in sorted(files, key=lambda file: (file.base_name == MANIFEST, file.base_name)):
             system.move(file.path, f"{target}/{file.base_name}")
         system.delete_dir(source)
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import InvalidInput, UnsafeState
+from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of, exact_from_ms
 from kafka_rescale.core.snapshots.manifest import Manifest, PartitionSnapshot
 from kafka_rescale.core.snapshots.request import StoreRequest
@@ -33,7 +34,7 @@ class StoreWork:
     :param origins: the offsets at which the changelog began.
     :param begins: log starts now.
     :param ends: exclusive; reading stops there if the day doesn't end before.
-    :param base: an earlier day to begin with.
+    :param bases: earlier days to begin with, the newest first.
     """
 
     directory: StoreDirectory
@@ -46,11 +47,7 @@ class StoreWork:
     ends: Mapping[int, int]
     lagging: Callable[[int], int | None] | None = None
     origins: Mapping[int, int] = field(default_factory=dict)
-    base: Manifest | None = None
-
-    def base_of(self, partition: int) -> PartitionSnapshot | None:
-        """Return the snapshot of a partition on an earlier day."""
-        return next((p for p in self.base.partitions if p.partition == partition), None) if self.base else None
+    bases: tuple[Manifest, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,11 +56,13 @@ class PartitionResult:
 
     :param snapshot: None if the partition's state can't be told exactly.
     :param read: number of records read.
+    :param unused: why earlier days were not built on, for a person.
     """
 
     unit: Unit
     snapshot: PartitionSnapshot | None
     read: int
+    unused: tuple[str, ...] = ()
 
 
 @dataclass
@@ -71,24 +70,46 @@ class PartitionBuild:
     """The snapshot of one partition.
 
     :param read: number of records read so far.
+    :param damage: why earlier days can't be read, by day.
     """
 
     connection: KafkaConnection
     work: StoreWork
     partition: int
     read: int = 0
+    damage: dict[SnapshotDay, InvalidInput] = field(default_factory=dict)
 
     def build(self) -> PartitionResult:
-        """Write the partition's state, based on an earlier day if that is exact, otherwise on the whole log."""
-        base = self.work.base_of(self.partition)
-        tail = None if base is None else self._exact_tail(base.position)
-        if tail is None:
-            base, tail = None, self._tail(self._origin)
-            # Check after reading. Records that log cleaning has removed before leave traces, and records that it
-            # removes later have been read.
-            if not self._is_whole(self._origin, tail) and not self._is_exact():
-                return self._result(None)
-        return self._result(self._write(base, tail))
+        """Write the partition's state, based on an earlier day if that is exact, otherwise on the whole log.
+
+        :raises InvalidInput: an earlier day is damaged, and neither a day before it nor the log tells the state.
+        """
+        for day, base in self._bases():
+            try:
+                rows = self.work.directory.read(day.day, base.file) if base.file else None
+            except InvalidInput as error:
+                self.damage[day.day] = error
+                continue
+            tail = self._exact_tail(base.position)
+            if tail is None:
+                break  # A day before would need the removed records, too.
+            if rows is not None and day.store != self.work.store:
+                rows = decoded(rows, self.work.store)
+            return self._result(self._write(rows, tail))
+        tail = self._tail(self._origin)
+        # Check after reading. Records that log cleaning has removed before leave traces, and records that it
+        # removes later have been read.
+        if self._is_whole(self._origin, tail) or self._is_exact():
+            return self._result(self._write(None, tail))
+        if self.damage:
+            # The log does not tell the state any more, but the newest day would, if it were built again.
+            raise next(iter(self.damage.values()))
+        return self._result(None)
+
+    def _bases(self) -> Iterator[tuple[Manifest, PartitionSnapshot]]:
+        for day in self.work.bases:
+            if (base := day.of_partition(self.partition)) is not None:
+                yield day, base
 
     def _is_exact(self) -> bool:
         moment = self.exact_from_ms()
@@ -136,9 +157,9 @@ class PartitionBuild:
         ends = ClusterAdmin(self.connection).end_offsets([self.work.topic], read_committed=False)
         return ends[self.work.topic][self.partition]
 
-    def _write(self, base: PartitionSnapshot | None, tail: Tail) -> PartitionSnapshot:
+    def _write(self, base: Any | None, tail: Tail) -> PartitionSnapshot:
         work, end = self.work, self._end_of(tail)
-        rows = state_after(self._base_rows(base), tail, self.partition, work.store)
+        rows = state_after(base, tail, self.partition, work.store)
         return PartitionSnapshot(
             partition=self.partition,
             position=end if tail.position is None else tail.position,
@@ -147,18 +168,13 @@ class PartitionBuild:
             file=work.directory.write(work.draft, self.partition, rows) if rows.num_rows else "",
         )
 
-    def _base_rows(self, base: PartitionSnapshot | None) -> Any | None:
-        known = self.work.base
-        if base is None or known is None or not base.file:
-            return None
-        rows = self.work.directory.read(known.day, base.file)
-        return rows if known.store == self.work.store else decoded(rows, self.work.store)
-
     def _end_of(self, tail: Tail) -> int:
         return self.work.ends[self.partition] if tail.closed_at is None else tail.closed_at
 
     def _result(self, snapshot: PartitionSnapshot | None) -> PartitionResult:
-        return PartitionResult((self.work.store.name, self.partition), snapshot, self.read)
+        where = f"{self.work.topic}-{self.partition}"
+        unused = tuple(f"{where}: not built on {day}: {error}" for day, error in self.damage.items())
+        return PartitionResult((self.work.store.name, self.partition), snapshot, self.read, unused)
 
     @property
     def _origin(self) -> int:

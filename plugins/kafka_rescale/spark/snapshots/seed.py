@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 2_000
 COLUMNS = ("key", "value", "timestamp", "headers", "offset")
-CANDIDATES = 3
-"""How many days are tried before the whole log is read. If a day is damaged, the day before is nearly as good."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +69,9 @@ class SnapshotSeed:
 
 @dataclass
 class Candidates:
-    """Snapshots that fit the running changelogs, the newest first, and why a store has no snapshot.
+    """Snapshots that fit the running changelogs, the newest first, and why others are not used.
 
-    :param remarks: for a person; one per store without a snapshot.
+    :param remarks: for a person; one per store without a snapshot, and one per day that can't be looked at.
     """
 
     by_source: dict[TopicPartition, tuple[SnapshotSeed, ...]] = field(default_factory=dict)
@@ -105,7 +103,16 @@ def candidates_for(
             found.remarks.append(f"{move.source}: read as a whole, because it holds more than a snapshot does")
             continue
         directory = StoreDirectory(location, application, move.store)
-        if days := _fitting(directory, topic, move):
+        try:
+            days = _fitting(directory, topic, move, found.remarks)
+        except (OSError, InvalidInput) as error:
+            # A copy does not need a snapshot.
+            why = str(error)[:300]
+            found.remarks.append(
+                f"{move.source}: read as a whole, because its snapshots can't be looked at: {why}"
+            )
+            continue
+        if days:
             found.by_source |= {
                 (topic.name, p): tuple(_seed(directory, day, p) for day in days) for p in range(topic.partitions)
             }
@@ -114,23 +121,23 @@ def candidates_for(
     return found
 
 
-def _fitting(directory: StoreDirectory, topic: TopicDescription, move: Move) -> list[Manifest]:
+def _fitting(directory: StoreDirectory, topic: TopicDescription, move: Move, remarks: list[str]) -> list[Manifest]:
     """Return the newest days of this very topic. A topic of the same name that was made anew is another topic.
 
     Days of an older format may lack keys. Days that were taken while the topic still deleted by age lack keys.
     """
-    found: list[Manifest] = []
-    for day in directory.days():
-        manifest = directory.manifest(day)
-        if manifest is None or (manifest.topic, manifest.topic_id) != (topic.name, topic.topic_id):
-            continue
-        if manifest.format != FORMAT or manifest.kept_ms is not None:
-            continue
-        if manifest.store.store_type == move.store_type and len(manifest.partitions) == topic.partitions:
-            found.append(manifest)
-        if len(found) == CANDIDATES:
-            break
-    return found
+
+    def fits(found: Manifest) -> bool:
+        if (found.topic, found.topic_id) != (topic.name, topic.topic_id):
+            return False
+        if found.format != FORMAT or found.kept_ms is not None:
+            return False
+        return found.store.store_type == move.store_type and len(found.partitions) == topic.partitions
+
+    return directory.newest(
+        fits,
+        tell=lambda error: remarks.append(f"{move.source}: not begun with a snapshot that can't be read: {error}"),
+    )
 
 
 def _seed(directory: StoreDirectory, manifest: Manifest, partition: int) -> SnapshotSeed:
