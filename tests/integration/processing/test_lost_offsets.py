@@ -27,7 +27,7 @@ from kafka_rescale.operations.processing.prepare import is_idle, prepare
 from testbed.broker import EmbeddedBroker
 from tests.integration.processing.test_stream_task import made
 from tests.support.processing.counted import Counted, write
-from tests.support.processing.inline_jobs import requests, run_all, run_job
+from tests.support.processing.inline_jobs import requests, run_all
 from tests.support.words_pipeline import write_pipeline
 
 pytestmark = pytest.mark.integration
@@ -158,23 +158,6 @@ def test_offsets_of_which_the_state_is_gone_are_not_gone_on_from(
     admin.delete_group(words.application_id)
     run_all(words, connection, "process/2")
     assert counted(connection) == {b"w0": 10, b"w1": 10, b"w2": 10}, "both are gone: it begins anew"
-
-
-def test_what_level_2_has_not_processed_yet_does_not_count_twice_in_a_pipeline_that_begins_anew(
-    connection: KafkaConnection, words: PipelineApplication
-) -> None:
-    admin, name = ClusterAdmin(connection), words.application_id
-    write_words(connection, 0, 30)
-    (level_1,) = requests(words, prepare(words, connection, "process/1").processing.running, 1)
-    assert run_job(connection, name, "process/1", 1, level_1) == 0
-    admin.delete_topics([f"{name}-counts-changelog"])
-    admin.delete_group(name)
-    for attempt in (2, 3):
-        with pytest.raises(UnsafeState, match=f"repartition topics {name}-by-word-repartition: found records"):
-            prepare(words, connection, f"process/{attempt}")
-    admin.delete_topics([f"{name}-by-word-repartition"])
-    run_all(words, connection, "process/4")
-    assert counted(connection) == {b"w0": 10, b"w1": 10, b"w2": 10}
 
 
 @pytest.mark.parametrize(
