@@ -14,6 +14,7 @@ from kafka_rescale.core.assignment.tasks import TaskId, Tasks
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.pipeline.task import StoreDefinition
 from kafka_rescale.core.processing.replicas import is_due, saved_lag
 from kafka_rescale.core.processing.request import KeepWarmRequest
 from kafka_rescale.core.processing.task_state import Changelog, SavedState
@@ -22,7 +23,7 @@ from kafka_rescale.operations.application.load import load_pipeline_application
 from kafka_rescale.operations.processing import keep_warm
 from kafka_rescale.operations.processing.members import members_of
 from kafka_rescale.spark.processing import keep_warm as keep_warm_job
-from kafka_rescale.spark.processing.standby_task import works_due
+from kafka_rescale.spark.processing.standby_task import run_standby, works_due
 from kafka_rescale.spark.processing.state_files import StateFiles
 from kafka_rescale.spark.processing.state_store import TaskStore
 
@@ -84,8 +85,21 @@ def test_a_standby_is_due_when_there_is_more_to_read_or_its_state_grows_old(
     assert is_due(states, LOG, now_ms) is due
 
 
-def test_an_empty_changelog_is_never_due() -> None:
-    assert not is_due([], Changelog("t", "id", 0, 7, 7, DAY_MS), 0)
+def test_a_changelog_that_was_never_written_is_not_due() -> None:
+    assert not is_due([], Changelog("t", "id", 0, 0, 0, DAY_MS), 0)
+
+
+def test_a_warm_up_catches_up_where_retention_has_emptied_a_changelog(tmp_path: Path) -> None:
+    """Without a manifest, the store would count as a whole changelog behind, and the warm-up would never end."""
+    (task,), emptied = ids("0_0"), Changelog("app-windows-changelog", "id", 0, 50_000, 50_000, DAY_MS)
+    StateFiles(str(tmp_path), "app").create()
+    logs, files = {"windows": emptied}, StateFiles.of(str(tmp_path), "app", task, "windows")
+    (work,) = works_due("app", str(tmp_path), [task], {task: logs}, 0)
+    part: Any = SimpleNamespace(stores=[StoreDefinition("windows", "timestamped-window", retention_ms=DAY_MS)])
+    no_brokers: Any = None
+    assert run_standby(no_brokers, work, part).restored == 0
+    assert saved_lag({"windows": files.found()}, logs, 0) == 0
+    assert works_due("app", str(tmp_path), [task], {task: logs}, 0) == []
 
 
 def test_a_client_whose_state_can_not_be_read_is_absent_and_stops_nobody(tmp_path: Path) -> None:

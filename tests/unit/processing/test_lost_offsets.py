@@ -10,7 +10,7 @@ from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.processing.growth import Declared, observed
-from kafka_rescale.core.processing.lost_offsets import positions_of, require_offsets, with_begun
+from kafka_rescale.core.processing.lost_offsets import positions_of, require_no_rest, require_offsets, with_begun
 from kafka_rescale.core.processing.new_offset import kept_mark, offset_of, task_of
 from kafka_rescale.core.processing.task_state import TaskMark
 
@@ -64,7 +64,10 @@ def test_what_a_first_run_has_said_counts_before_anybody_has_looked_at_its_offse
     ("changelogs", "remedy"),
     [
         ((), r"--to OFFSET`, or `--to earliest` to process everything once more\.$"),
-        (("p-counts-changelog",), r"delete all changelogs and the consumer group to begin anew.* twice\.$"),
+        (
+            ("p-counts-changelog",),
+            r"delete all changelogs, all repartition topics and the consumer group to begin anew.* twice\.$",
+        ),
     ],
     ids=["without state", "beside state, which has the records already"],
 )
@@ -80,6 +83,14 @@ def test_results_from_before_a_pipeline_was_begun_anew_count_for_nothing() -> No
     said = positions_of([result("done", 2_000, p0=12), result("done", 9_000, "keep_warm/c", p0=12)])
     anew = with_begun(FIRST, NAMES, [P0], said).forgotten(at_ms=3_000)
     require_offsets(with_begun(anew, NAMES, (), said), NAMES, (), {}, said)
+
+
+def test_what_a_repartition_topic_has_left_would_count_twice_beside_inputs_that_are_read_again() -> None:
+    ends = {"p-a-repartition": {0: 12, 1: 7}, "p-b-repartition": {0: 3}}
+    require_no_rest(ends, ends)
+    begins = {"p-a-repartition": {0: 12, 1: 5}, "p-b-repartition": {0: 3}}
+    with pytest.raises(UnsafeState, match=r"^repartition topics p-a-repartition: .*Delete these topics, and run"):
+        require_no_rest(begins, ends)
 
 
 def test_an_added_partition_has_all_its_records_or_is_refused() -> None:

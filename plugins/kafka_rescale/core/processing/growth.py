@@ -13,7 +13,9 @@ from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.grown_topic import GrownTopic
 from kafka_rescale.core.processing.static_topic import Placement, StaticTopic, static_topics
 
-BEGIN_ANEW = "to begin anew, delete the changelogs and the committed offsets of the application"
+BEGIN_ANEW = (
+    "to begin anew, delete the changelogs, the repartition topics and the committed offsets of the application"
+)
 
 
 @dataclass(frozen=True)

@@ -118,8 +118,28 @@ def require_changelogs(
             found="no such topics, and committed offsets of what they were made from",
             expected="the state that the offsets stand for",
             remedy="They were deleted. Nothing was begun: the pipeline would go on without its state. To begin "
-            "anew, delete the other changelogs and the consumer group as well; to go on without this state, "
-            "create them empty.",
+            "anew, delete the other changelogs, the repartition topics and the consumer group as well; to go on "
+            "without this state, create them empty.",
+        )
+
+
+def require_no_rest(begins: PartitionOffsets, ends: PartitionOffsets) -> None:
+    """Refuse to begin anew beside records of before: the inputs are read again, and these would count as well.
+
+    :param begins: log starts of the repartition topics that exist, by full names.
+    :param ends: log ends of the same topics, with records of open transactions.
+    :raises UnsafeState: a repartition topic is not empty.
+    """
+    left = [
+        topic for topic, logs in sorted(ends.items()) if any(begins[topic][p] < end for p, end in logs.items())
+    ]
+    if left:
+        raise UnsafeState(
+            f"repartition topics {', '.join(left)}",
+            found="records, but no changelogs and no committed offsets",
+            expected="no records of before, as the pipeline begins anew",
+            remedy="Nothing was begun: the inputs are processed from their log starts, and what these topics "
+            "still have would count twice. Delete these topics, and run again: `assign` creates them.",
         )
 
 
@@ -145,9 +165,9 @@ def _anew(record: PipelineProcessors) -> str:
     """Return how to begin anew. Beside state, an earlier offset would count the records in it once more."""
     if record.changelogs:
         return (
-            "or delete all changelogs and the consumer group to begin anew. The state has the earlier records "
-            "already, and so has the state of the tasks behind a repartition topic: `--to earliest` would count "
-            "them twice."
+            "or delete all changelogs, all repartition topics and the consumer group to begin anew. The state has "
+            "the earlier records already, and so has the state of the tasks behind a repartition topic: "
+            "`--to earliest` would count them twice."
         )
     return "or `--to earliest` to process everything once more."
 

@@ -32,10 +32,13 @@ def is_due(saved: Collection[SavedState], log: Changelog, now_ms: int) -> bool:
 
     If a state is older than ``delete.retention.ms``, it may lack deletions, and nothing shows this. Therefore a
     standby confirms its state within half of this time.
+
+    A changelog that retention has emptied has nothing to read. But only a saved state says that the standby is at
+    its end (``saved_lag``).
     """
     usable = newest(saved, log, now_ms)
     if not usable:
-        return log.end > log.begin
+        return log.end > 0
     if log.end - usable[0].position > MARKER:
         return True
     return log.tombstone_ms is not None and now_ms - usable[0].as_of_ms >= log.tombstone_ms // 2

@@ -32,8 +32,8 @@ def task_start(
             found="state, and no committed offset of any of its inputs",
             expected="the offsets that the state stands for",
             remedy="They have expired (offsets.retention.minutes) or were deleted. Say where to go on by "
-            "`set-offset`: where the last run ended, as its result in the control topic says; or delete the "
-            "changelogs to begin anew.",
+            "`set-offset`: where the last run ended, as its result in the control topic says; or delete all "
+            "changelogs, all repartition topics and the consumer group to begin anew.",
         )
     for (topic, partition), offset in known.items():
         log = sources[topic, partition]

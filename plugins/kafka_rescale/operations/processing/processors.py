@@ -112,7 +112,8 @@ def remember(
     :raises Refused: a topic doesn't exist, or has changed in a way that would separate keys from their state; or
         records that the interval needs are gone.
     :raises UnsafeState: keys are not where linear hashing puts them, or an internal topic has another count, or
-        either offsets or the state that they stand for are gone.
+        either offsets or the state that they stand for are gone, or both are gone and a repartition topic is not
+        empty.
     """
     admin = ClusterAdmin(connection)
     now = PipelineTopics(application, pipeline, admin, backfill)
@@ -125,6 +126,7 @@ def remember(
         require_order(live, found, now.parts, now.declared)
     committed = _committed(connection, now, found)
     now.require_changelogs(before.processors, committed)
+    now.require_no_rest(committed)
     said = positions_of(before.results.values())
     sources = [now.names[topic] for topic in found.topics]
     # In the first run, the repartition topics are made below.

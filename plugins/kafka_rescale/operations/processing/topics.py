@@ -15,7 +15,7 @@ from kafka_rescale.core.processing.growth import Declared, observed
 from kafka_rescale.core.processing.growth_checks import require_copartitioned
 from kafka_rescale.core.processing.internal_topics import KEEP_ALL, changelogs_of, internal_topics
 from kafka_rescale.core.processing.linear_topics import require_linear_topics
-from kafka_rescale.core.processing.lost_offsets import require_changelogs, require_names
+from kafka_rescale.core.processing.lost_offsets import require_changelogs, require_names, require_no_rest
 from kafka_rescale.core.processing.renumbered import renumbered
 from kafka_rescale.core.processing.static_topic import require_static_topics
 from kafka_rescale.core.topology.partition_counts import partition_counts
@@ -101,7 +101,7 @@ class PipelineTopics:
         # A person who deletes all changelogs begins the pipeline anew, including its parts without state.
         every = tuple(sorted(self.changelogs))
         found = found.model_copy(update={"changelogs": every})
-        return found if not every or self._existing.keys() & set(every) else found.forgotten(self._at_ms)
+        return found.forgotten(self._at_ms) if self._has_lost_its_state else found
 
     @property
     def changelogs(self) -> dict[str, list[str]]:
@@ -126,6 +126,15 @@ class PipelineTopics:
         :raises UnsafeState: a changelog of the previous run is gone.
         """
         require_changelogs(known, self.changelogs, self._existing, committed)
+
+    def require_no_rest(self, committed: Collection[TopicPartition]) -> None:
+        """Refuse to begin anew while repartition topics have records of before.
+
+        :raises UnsafeState: without a changelog and without an offset, a repartition topic is not empty.
+        """
+        own = self._existing.keys() & {self.names[topic] for topic in self.pipeline.topology.repartitions}
+        if own and self._has_lost_its_state and not committed:
+            require_no_rest(self._admin.begin_offsets(own), self._admin.end_offsets(own, read_committed=False))
 
     def counts(self, known: PipelineProcessors, anew: Collection[int]) -> dict[str, int]:
         """Return the partition count of every source topic: the present count, or the count that it shall get."""
@@ -163,6 +172,12 @@ class PipelineTopics:
             if self._admin.ensure_topic(topic.name, count, factor, {**topic.configs, **self._kept}):
                 created.append(topic.name)
         return tuple(created)
+
+    @property
+    def _has_lost_its_state(self) -> bool:
+        """Whether the pipeline has changelogs, and none of them exists."""
+        every = self.changelogs.keys()
+        return bool(every) and not self._existing.keys() & every
 
     def _begins_anew(self, part: SubTopology, known: PipelineProcessors) -> bool:
         """Return whether no state of a sub-topology is left.

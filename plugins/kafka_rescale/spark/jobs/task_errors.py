@@ -22,14 +22,21 @@ def as_text() -> Iterator[None]:
     """Turn typed errors, and errors of a pipeline's own functions, into text that ``from_text`` understands."""
     try:
         yield
-    except RescaleError as error:
-        raise TaskFailure(_text(error)) from error.__cause__
     except Exception as error:
-        typed = told(error)
-        if typed is None:
+        found = typed(error)
+        if found is None:
             raise
-        typed.__cause__ = error
-        raise TaskFailure(_text(typed)) from error
+        raise TaskFailure(_text(found)) from found.__cause__
+
+
+def typed(error: Exception) -> RescaleError | None:
+    """Return a typed error, or the message about an error of a pipeline's own function; None for any other."""
+    if isinstance(error, RescaleError):
+        return error
+    found = told(error)
+    if found is not None:
+        found.__cause__ = error
+    return found
 
 
 def from_text(failure: Exception) -> Exception:

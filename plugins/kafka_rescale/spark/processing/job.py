@@ -5,6 +5,7 @@ A level is a group of sub-topologies that don't feed each other; the levels befo
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,7 +15,7 @@ from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.errors import RescaleError, UnsafeState
+from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.request import ProcessRequest
@@ -24,16 +25,22 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.processing.task_progress import TaskProgress
 from kafka_rescale.spark.jobs.job import Job, say
 from kafka_rescale.spark.processing.run import RunTasks
-from kafka_rescale.spark.processing.task_work import TaskDone, TaskWork
+from kafka_rescale.spark.processing.task_work import TaskDone, TaskStopped, TaskWork
 from kafka_rescale.spark.processing.thread_progress import ThreadProgress
 from kafka_rescale.spark.processing.work import works_of
+
+log = logging.getLogger(__name__)
+
+Ended = tuple[list[TaskDone], list[TaskStopped]]
+"""The tasks of a job that are done, and those that were stopped, both in the order of the works."""
 
 
 def process(job: Job) -> None:
     """Run the tasks that a thread was assigned, up to the ends that their sources have when the job begins.
 
     :raises UnsafeState: another run's assignment is in force.
-    :raises RescaleError: a task has failed; the next attempt goes on from the committed offsets.
+    :raises RescaleError: a task has failed; the next attempt goes on from the committed offsets. If it was stopped
+        by what it has read, the other tasks have come to their ends before.
     """
     request = ProcessRequest.model_validate_json(job.arguments.request)
     job.key = request.key
@@ -53,11 +60,20 @@ def process(job: Job) -> None:
         request.backfill,
         cache_bytes=_cache_bytes(processing, request) // max(1, len(tasks)),
     )
-    done = _run(job, works, request, as_of_ms) if works else []
-    internal = {internal_topic(application, topic) for topic in pipeline.topology.repartitions}
-    _purge(admin, done, internal)
+    done, stopped = _run(job, works, request, as_of_ms) if works else ([], [])
     for each in done:
         say(f"{job.key}: {each}")
+    for other in stopped:
+        say(f"{job.key}: task {other.task} was stopped: {other.failure.error}\n{other.trace}")
+    internal = {internal_topic(application, topic) for topic in pipeline.topology.repartitions}
+    try:
+        _purge(admin, done, internal)
+    except RescaleError as error:
+        if not stopped:
+            raise
+        log.warning("processed records of repartition topics are left to the next run: %s", error)
+    if stopped:
+        raise stopped[0].failure.error
     _finish(job, done, works, as_of_ms, began)
 
 
@@ -91,7 +107,7 @@ def _cache_bytes(processing: Processing, request: ProcessRequest) -> int:
     return client.cache_bytes_of_thread(request.cache_bytes)
 
 
-def _run(job: Job, works: Sequence[TaskWork], request: ProcessRequest, as_of_ms: int) -> list[TaskDone]:
+def _run(job: Job, works: Sequence[TaskWork], request: ProcessRequest, as_of_ms: int) -> Ended:
     ends = {source: end for work in works for source, end in work.ends.items()}
     committed = TaskProgress(job.connection, job.arguments.application, ends, as_of_ms)
     job.report(committed, lambda _: "running")
@@ -100,7 +116,7 @@ def _run(job: Job, works: Sequence[TaskWork], request: ProcessRequest, as_of_ms:
     tasks = context.parallelize(list(works), len(works))
     action = RunTasks(job.connection, request.pipeline)
     try:
-        done: list[TaskDone] = job.run_reported(lambda: tasks.mapPartitions(action).collect(), progress)
+        ended = job.run_reported(lambda: tasks.mapPartitions(action).collect(), progress)
     except RescaleError:
         raise
     except Exception:
@@ -108,7 +124,12 @@ def _run(job: Job, works: Sequence[TaskWork], request: ProcessRequest, as_of_ms:
         with suppress(Exception):
             job.report(progress, lambda _: "running")
         raise
-    return done
+    stopped = [each for each in ended if isinstance(each, TaskStopped)]
+    if stopped:
+        # The result of the failure keeps this report: how far the other tasks have come.
+        with suppress(Outage):
+            job.report(progress, lambda _: "running")
+    return [each for each in ended if isinstance(each, TaskDone)], stopped
 
 
 def _purge(admin: ClusterAdmin, done: Sequence[TaskDone], internal: set[str]) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from kafka_rescale.core.errors import Outage
+from confluent_kafka import KafkaException
+
+from kafka_rescale.core.control.job_failure import JobFailure
+from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.core.pipeline.failure import came_of_cache, culprit
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.pipeline.task import SubTopology
@@ -17,9 +21,9 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.processing.task_producer import RefusedRecord, TaskProducer
 from kafka_rescale.kafka.reading.committed import copy_consumer
 from kafka_rescale.spark.jobs.begin import begin_process
-from kafka_rescale.spark.jobs.task_errors import as_text
+from kafka_rescale.spark.jobs.task_errors import as_text, typed
 from kafka_rescale.spark.processing.stream_task import StreamTask
-from kafka_rescale.spark.processing.task_work import TaskDone, TaskWork
+from kafka_rescale.spark.processing.task_work import TaskDone, TaskStopped, TaskWork
 
 REWINDS = 5
 """How often brokers may abort a run's transactions before that is a failure."""
@@ -85,11 +89,32 @@ class RunTasks:
     connection: KafkaConnection
     pipeline: str
 
-    def __call__(self, works: Iterable[TaskWork]) -> Iterator[TaskDone]:
-        """Run each task, and yield what it has done."""
+    def __call__(self, works: Iterable[TaskWork]) -> Iterator[TaskDone | TaskStopped]:
+        """Run each task, and yield what it has done, or what has stopped it alone.
+
+        An error that is raised ends all tasks of the job: Spark kills those that work, and begins no more. So an
+        error that stands in the way of one task only is yielded.
+        """
         begin_process()
         for work in works:
             with as_text():
-                parts = {part.id: part for part in pipeline_named(self.pipeline).sub_topologies()}
-                done = run_task(self.connection, work, parts[work.task.subtopology])
-            yield done
+                ended = self._ended(work)
+            yield ended
+
+    def _ended(self, work: TaskWork) -> TaskDone | TaskStopped:
+        parts = {part.id: part for part in pipeline_named(self.pipeline).sub_topologies()}
+        try:
+            return run_task(self.connection, work, parts[work.task.subtopology])
+        except Exception as error:
+            found = typed(error)
+            if found is None or _ends_the_job(error):
+                raise
+            return TaskStopped(work.task, JobFailure.of(found), traceback.format_exc())
+
+
+def _ends_the_job(error: Exception) -> bool:
+    """Whether tasks that have not begun must not begin any more.
+
+    After ``Fenced``, they would fence those of a newer run. If brokers don't answer, each would wait for them.
+    """
+    return isinstance(error, Fenced | Outage | KafkaException)

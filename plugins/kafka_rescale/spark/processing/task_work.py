@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.cluster import TopicDescription, TopicPartition
+from kafka_rescale.core.control.job_failure import JobFailure
 from kafka_rescale.core.pipeline.task import StoreDefinition
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.processing.grown_topic import GrownTopic
@@ -124,3 +125,16 @@ class TaskDone:
     seconds: float
     let_go: int = 0
     mark: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class TaskStopped:
+    """The result of one run of one task that was stopped by what it has read, such as a record.
+
+    :param failure: the error that has stopped it.
+    :param trace: where in the code it was raised.
+    """
+
+    task: TaskId
+    failure: JobFailure
+    trace: str = field(repr=False)
