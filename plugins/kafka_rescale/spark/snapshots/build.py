@@ -88,18 +88,18 @@ class SnapshotBuild:
 
     def _assert_processed(self) -> None:
         connection, request, source = self.job.connection, self.request, self.source
-        until_ms, names = request.day.end_ms, request.names(source.generation)
+        bounds, names = (request.day.end_ms, request.grace_ms), request.names(source.generation)
         if source.is_running:
             inputs = [source.inputs.get(i, i) for i in request.inputs]
             topics = [*inputs, *(names.repartition(t) for t in request.repartitions)]
             # Look at the bridge first: records that it has yet to copy will still come into the inputs.
             wait = partial(await_processed, connection, seconds=request.max_wait_seconds, tell=say)
-            wait(source.bridge_group, source.bridged, until_ms, proven=source.carried)
-            wait(source.generation, topics, until_ms)
+            wait(source.bridge_group, source.bridged, *bounds, proven=source.carried)
+            wait(source.generation, topics, *bounds)
             return
         if absent := sorted(source.stopped_at.keys() - ClusterAdmin(connection).list_topics()):
             raise missing(request, source, absent, self.known)
-        if left := left_over(connection, source.stopped_at, until_ms):
+        if left := left_over(connection, source.stopped_at, *bounds):
             raise left_unprocessed(request, source, left, self.known)
 
     def _work(
