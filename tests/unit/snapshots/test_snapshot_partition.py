@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of
 from kafka_rescale.core.snapshots.manifest import Manifest
 from kafka_rescale.core.snapshots.request import StoreRequest
@@ -43,29 +44,47 @@ class CleanedMeanwhile(PartitionBuild):
         return len(self.log)
 
 
-def build(
-    tmp_path: Path, log: Sequence[Entry], newest: int, lagging: Callable[[int], int] | None = None
-) -> tuple[set[bytes] | None, int]:
-    """Return the keys of the day (None if it is refused), and the number of records that were read."""
-    directory = StoreDirectory(str(tmp_path), "app", STORE.name)
-    work = StoreWork(
+class Record:
+    """A record as the client gives it."""
+
+    def __init__(self, key: bytes | None, at_ms: int, offset: int) -> None:
+        self.key, self.value = lambda: key, lambda: b"v"
+        self.offset, self.timestamp = lambda: offset, lambda: (1, at_ms)
+
+    def headers(self) -> None:
+        """None, as without headers."""
+
+
+def work_of(
+    tmp_path: Path, store: StoreRequest, end: int, lagging: Callable[[int], int] | None = None
+) -> StoreWork:
+    """The work of a day for a store whose log has one partition."""
+    directory = StoreDirectory(str(tmp_path), "app", store.name)
+    return StoreWork(
         directory=directory,
         draft=directory.begin(DAY, "x"),
         topic="app-totals-changelog",
         topic_id="x",
-        store=STORE,
+        store=store,
         rule=SnapshotRule(DAY.end_ms),
         begins={0: 0},
-        ends={0: len(log)},
+        ends={0: end},
         lagging=lagging,
     )
+
+
+def build(
+    tmp_path: Path, log: Sequence[Entry], newest: int, lagging: Callable[[int], int] | None = None
+) -> tuple[set[bytes] | None, int]:
+    """Return the keys of the day (None if it is refused), and the number of records that were read."""
+    work = work_of(tmp_path, STORE, len(log), lagging)
     partition = CleanedMeanwhile(KafkaConnection({"bootstrap.servers": "none"}), work, 0)
     partition.log, partition.newest = log, newest
     found = partition.build()
     if found.snapshot is None:
         return None, found.read
-    directory.publish(work.draft, _manifest(work, found))
-    return set(directory.read(DAY, found.snapshot.file)["key"].to_pylist()), found.read
+    work.directory.publish(work.draft, _manifest(work, found))
+    return set(work.directory.read(DAY, found.snapshot.file)["key"].to_pylist()), found.read
 
 
 def _manifest(work: StoreWork, found: PartitionResult) -> Manifest:
@@ -102,6 +121,22 @@ def test_a_day_before_the_newest_segment_is_written_from_what_was_read_once(tmp_
     keys, read = build(tmp_path, entries, newest=4)
     assert keys == {b"old", b"k", b"n"}
     assert read == 5, "the record of the next day ends it"
+
+
+@pytest.mark.parametrize("source", ["", "profiles"])
+def test_a_record_without_a_key_is_no_row_of_a_table_whose_input_is_its_changelog(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka Streams skips it, also in a restore. In a changelog of its own, nothing writes such a record."""
+    records = [Record(b"a", DAY.end_ms - 3, 0), Record(None, DAY.end_ms - 2, 1), Record(b"b", DAY.end_ms - 1, 2)]
+    monkeypatch.setattr(snapshot_partition, "read_ranges", lambda *_: iter(records))
+    work = work_of(tmp_path, STORE.model_copy(update={"source": source}), end=3)
+    partition = PartitionBuild(KafkaConnection({"bootstrap.servers": "none"}), work, 0)
+    if source:
+        assert [entry.key for entry in partition._entries(0, 3)] == [b"a", b"b"]
+    else:
+        with pytest.raises(UnsafeState, match="a record without a key"):
+            list(partition._entries(0, 3))
 
 
 @pytest.mark.parametrize("looked_at", [-5, 40])

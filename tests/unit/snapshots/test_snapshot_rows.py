@@ -191,6 +191,13 @@ DAY_MS = 86_400_000
     ("store_type", "configs", "kept_ms", "versions_ms"),
     [
         ("timestamped-key-value", {"cleanup.policy": "compact"}, None, None),
+        # Its input is its changelog. Log retention deletes the records, but the store keeps the rows.
+        (
+            "timestamped-key-value",
+            {"cleanup.policy": "compact,delete", "retention.ms": str(7 * DAY_MS)},
+            None,
+            None,
+        ),
         ("window", {"cleanup.policy": "compact,delete", "retention.ms": str(3 * DAY_MS)}, 2 * DAY_MS, None),
         ("window", {"cleanup.policy": "compact,delete", "retention.ms": "-1"}, None, None),
         ("join-window", {"cleanup.policy": "delete", "retention.ms": "5000"}, 5000, None),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.request import StoreRequest
 from kafka_rescale.core.snapshots.rows import SnapshotRule
@@ -33,6 +35,8 @@ class Manifest(Value):
     :param topic_id: the id of that changelog. A topic that was deleted and made anew has other offsets.
     :param kept_ms: a part of the rule that has chosen the rows (``SnapshotRule``). ``grace_ms`` and
         ``versions_ms`` are further parts of it.
+    :param by_age: whether the topic deleted by age then, or on an earlier day. The rows may have entries that the
+        topic does not have any more.
     """
 
     format: int = FORMAT
@@ -43,6 +47,7 @@ class Manifest(Value):
     grace_ms: int
     kept_ms: int | None = None
     versions_ms: int | None = None
+    by_age: bool = Field(default=False, exclude_if=lambda deleted: not deleted)
     store: StoreRequest
     topic: str
     topic_id: str

@@ -39,7 +39,7 @@ class SnapshotRule:
 
     :param end_ms: the time of the state, exclusive.
     :param grace_ms: how far records may be out of order.
-    :param kept_ms: how long an entry lives after its timestamp. None if the changelog does not delete by age.
+    :param kept_ms: how long an entry lives after its timestamp. None if the store does not delete by age.
     :param versions_ms: how long a version is kept after the next version. None if the store is not versioned.
     """
 
@@ -63,7 +63,8 @@ def rule_of(topic: TopicDescription, fmt: ChangelogFormat, *, end_ms: int, grace
 
     :param topic: the changelog of the store.
     """
-    deleted_ms = retention_ms(topic)
+    # Kafka Streams itself never deletes entries of other stores by age, whatever their topics do.
+    deleted_ms = retention_ms(topic) if fmt.expires else None
     if deleted_ms is not None and deleted_ms > ADDITIONAL_RETENTION_MS:
         deleted_ms -= ADDITIONAL_RETENTION_MS
     versions_ms = compaction_lag_ms(topic) if fmt.has(Content.VERSIONS) else None

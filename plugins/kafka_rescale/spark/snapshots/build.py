@@ -11,6 +11,7 @@ from uuid import uuid4
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.formats.changelog_formats import format_of
+from kafka_rescale.core.formats.record_limits import retention_ms
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.manifest import Manifest, base_for
 from kafka_rescale.core.snapshots.request import SnapshotRequest, StoreRequest
@@ -129,6 +130,7 @@ class SnapshotBuild:
             lagging=partial(request.lagging_ms, topic),
             origins=self.source.begins.get(topic.name, {}),
             base=None if request.from_scratch else self._base(directory, store, topic, rule, pinned),
+            by_age=retention_ms(topic) is not None,
         )
 
     def _base(
@@ -172,6 +174,7 @@ class SnapshotBuild:
             grace_ms=request.grace_ms,
             kept_ms=work.rule.kept_ms,
             versions_ms=work.rule.versions_ms,
+            by_age=work.by_age or (work.base is not None and work.base.by_age),
             store=work.store,
             topic=work.topic,
             topic_id=work.topic_id,

@@ -34,6 +34,7 @@ class StoreWork:
     :param begins: log starts now.
     :param ends: exclusive; reading stops there if the day doesn't end before.
     :param base: an earlier day to begin with.
+    :param by_age: whether the topic deletes by age.
     """
 
     directory: StoreDirectory
@@ -47,6 +48,7 @@ class StoreWork:
     lagging: Callable[[int], int | None] | None = None
     origins: Mapping[int, int] = field(default_factory=dict)
     base: Manifest | None = None
+    by_age: bool = False
 
     def base_of(self, partition: int) -> PartitionSnapshot | None:
         """Return the snapshot of a partition on an earlier day."""
@@ -125,6 +127,8 @@ class PartitionBuild:
     def _entries(self, start: int, end: int) -> Iterator[Entry]:
         ranges = {self.partition: (max(start, self._begin), end)}
         for message in read_ranges(self.connection, self.work.topic, ranges):
+            if self.work.store.source and message.key() is None:
+                continue  # Kafka Streams skips it too, also when it restores the table.
             yield _entry(message, self.work.topic, self.partition)
 
     def _coverage(self, start: int, end: int, up_to: int | None = None) -> Coverage:
