@@ -129,6 +129,7 @@ def exact_from_ms(
         moments.append(None if first_ms is None or rule.kept_ms is None else first_ms + rule.kept_ms)
     if coverage.hole_end is not None:
         bounds = [bound for bound in (coverage.settled_ms, lagging_ms) if bound is not None]
-        moments.append(min(bounds) + rule.history_ms if bounds else None)
+        history_ms = rule.history_ms
+        moments.append(min(bounds) + history_ms if bounds and history_ms is not None else None)
     known = [moment + rule.grace_ms + 1 for moment in moments if moment is not None]
     return max(known) if len(known) == len(moments) else None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.formats.changelog_formats import ChangelogFormat, Content
-from kafka_rescale.core.formats.record_limits import compaction_lag_ms, retention_ms
+from kafka_rescale.core.formats.record_limits import UNLIMITED, compaction_lag_ms, retention_ms
 from kafka_rescale.core.snapshots.day import DAY_MS
 
 ADDITIONAL_RETENTION_MS = DAY_MS
@@ -53,9 +53,12 @@ class SnapshotRule:
         return key if self.versions_ms is None else (key, timestamp_ms)
 
     @property
-    def history_ms(self) -> int:
-        """The time before the end of the day for which the log has to be whole."""
-        return self.versions_ms or 0
+    def history_ms(self) -> int | None:
+        """The time before the end of the day for which the log has to be whole.
+
+        None if it is not known: while an expansion holds compaction, the lag of before can't be seen.
+        """
+        return None if self.versions_ms == UNLIMITED else self.versions_ms or 0
 
 
 def rule_of(topic: TopicDescription, fmt: ChangelogFormat, *, end_ms: int, grace_ms: int) -> SnapshotRule:

@@ -157,7 +157,8 @@ class SnapshotBuild:
         if refused := [r.unit for r in results if r.snapshot is None]:
             moments = dict(self._beside(lambda: _spread(spark, units).mapPartitions(assess).collect()))
             topics = sorted({stores[name].topic for name, _ in refused})
-            raise damaged(self.request, topics, moments.values())
+            is_held = any(stores[name].rule.history_ms is None for name, _ in refused)
+            raise damaged(self.request, topics, moments.values(), is_held=is_held)
         return results
 
     def _beside(self, action: Callable[[], Any]) -> Any:
