@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.snapshots.day import DAY_MS, SnapshotDay
 from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of
 from kafka_rescale.core.snapshots.manifest import Manifest
 from kafka_rescale.core.snapshots.request import StoreRequest
@@ -121,6 +123,26 @@ def test_a_day_before_the_newest_segment_is_written_from_what_was_read_once(tmp_
     keys, read = build(tmp_path, entries, newest=4)
     assert keys == {b"old", b"k", b"n"}
     assert read == 5, "the record of the next day ends it"
+
+
+@pytest.mark.parametrize("lag", [None, DAY.minus(1).end_ms])
+def test_keys_that_an_expansion_in_place_has_moved_away_are_missed(tmp_path: Path, lag: int | None) -> None:
+    """The tombstones have the keys' own times, and lie behind the end of the old generation: offset 4."""
+    entries = log(*((key, -DAY_MS - 40 + n) for n, key in enumerate("abcd")))
+    entries += [entries[n]._replace(value=None, offset=3 + n) for n in (1, 2)]
+    entries += [Entry(b"n", b"v", DAY.end_ms + DAY_MS, 6)]
+    work = replace(work_of(tmp_path, STORE, end=4), taken_over_ms=DAY.end_ms + DAY_MS // 2)
+    if lag is not None:
+        work = replace(work, lagging=lambda _: lag)
+    partition = CleanedMeanwhile(KafkaConnection({"bootstrap.servers": "none"}), work, 0)
+    partition.log, partition.newest = entries, 6
+    assert partition.build().snapshot is not None, "nothing had been removed when it was read"
+    partition.log = cleaned(entries, 6)
+    assert [e.key for e in partition.log if e.offset < 4] == [b"a", b"d"]
+    assert partition.build().snapshot is None
+    first = partition.exact_from_ms()
+    assert first is not None
+    assert SnapshotDay.first_ending_from(first) == DAY.minus(-1), "the new generation was at work then"
 
 
 @pytest.mark.parametrize("source", ["", "profiles"])

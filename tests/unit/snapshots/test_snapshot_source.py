@@ -75,7 +75,8 @@ class TestGeneration:
     def test_what_grew_in_place_ends_where_it_was_stopped(self) -> None:
         captured = Captured(changelog_ends={"orders-app-totals-changelog": {0: 7}})
         in_place = promoted(DAY.end_ms + 1, captured=captured, plan={"green": NAME})
-        assert source_at(ControlState(generations=in_place), NAME, DAY).ends == captured.changelog_ends
+        found = source_at(ControlState(generations=in_place), NAME, DAY)
+        assert (found.ends, found.until_ms) == (captured.changelog_ends, DAY.end_ms + 1)
 
     def test_a_promotion_of_before_that_was_recorded_is_told_by_the_journal(self) -> None:
         journal = Journal(plan=in_place_plan(4, 8), phase=Phase.COMPLETE, pause_started_ms=DAY.end_ms - 5)

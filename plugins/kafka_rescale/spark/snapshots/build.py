@@ -130,6 +130,7 @@ class SnapshotBuild:
             lagging=partial(request.lagging_ms, topic),
             origins=self.source.begins.get(topic.name, {}),
             base=None if request.from_scratch else self._base(directory, store, topic, rule, pinned),
+            taken_over_ms=self.source.until_ms if topic.name in self.source.ends else None,
             by_age=retention_ms(topic) is not None,
         )
 

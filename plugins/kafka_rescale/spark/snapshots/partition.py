@@ -34,6 +34,7 @@ class StoreWork:
     :param begins: log starts now.
     :param ends: exclusive; reading stops there if the day doesn't end before.
     :param base: an earlier day to begin with.
+    :param taken_over_ms: when the next generation took over the log behind ``ends``; None if there is no such log.
     :param by_age: whether the topic deletes by age.
     """
 
@@ -48,6 +49,7 @@ class StoreWork:
     lagging: Callable[[int], int | None] | None = None
     origins: Mapping[int, int] = field(default_factory=dict)
     base: Manifest | None = None
+    taken_over_ms: int | None = None
     by_age: bool = False
 
     def base_of(self, partition: int) -> PartitionSnapshot | None:
@@ -104,7 +106,7 @@ class PartitionBuild:
         first_ms = None if first is None else first.timestamp_ms
         # Log cleaning goes on while the job runs. So look for its traces first, then ask how far it may have come.
         lagging_ms = self.work.lagging(now_ms()) if self.work.lagging else None
-        return exact_from_ms(coverage, first_ms, self.work.rule, lagging_ms)
+        return exact_from_ms(coverage, first_ms, self.work.rule, lagging_ms, self.work.taken_over_ms)
 
     def _exact_tail(self, start: int) -> Tail | None:
         """Return the records from an offset on, or None if some of them were removed."""
