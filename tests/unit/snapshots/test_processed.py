@@ -134,6 +134,11 @@ class TestOutOfOrder:
         assert left_over(CONNECTION, {"orders": {0: 0}}, UNTIL_MS, GRACE_MS) == []
         assert len(times.read) < 4_000
 
+    def test_a_record_that_is_dated_ahead_does_not_end_the_look(self, times: SimpleNamespace) -> None:
+        times.of = [UNTIL_MS + 365 * GRACE_MS, UNTIL_MS - 3]
+        with pytest.raises(Outage, match="the first in orders-0 at 1"):
+            wait()
+
     def test_an_application_that_has_not_passed_the_record_is_not_looked_at_again(
         self, times: SimpleNamespace
     ) -> None:

@@ -125,6 +125,33 @@ def test_a_day_before_the_newest_segment_is_written_from_what_was_read_once(tmp_
     assert read == 5, "the record of the next day ends it"
 
 
+def test_a_record_that_is_dated_ahead_holds_up_no_later_day(tmp_path: Path) -> None:
+    """Between it and the next day, log cleaning has removed a record. So the log tells nothing from there on."""
+    entries = log(("a", -30), ("f", 10 * DAY_MS), ("k", -20), ("k", -10), ("n", 10), ("z", 20))
+    entries[1] = entries[1]._replace(key=b"\xff", value=b"\x00\xfe", headers=(("h", b"\xfd"), ("none", None)))
+    first = work_of(tmp_path, STORE, end=len(entries))
+    today = _built(first, entries)
+    assert today.snapshot is not None
+    assert [record.entry for record in today.snapshot.ahead] == [entries[1]]
+    manifest = Manifest.model_validate_json(_manifest(first, today).model_dump_json())
+    first.directory.publish(first.draft, manifest)
+    for days, keys in ((1, {b"a", b"k", b"n", b"z"}), (11, {b"a", b"k", b"n", b"z", b"\xff"})):
+        rule = replace(first.rule, end_ms=DAY.minus(-days).end_ms)
+        draft = first.directory.begin(DAY.minus(-days), "y")
+        later = replace(first, base=manifest, rule=rule, draft=draft)
+        found = _built(later, [entry for entry in entries if entry.offset != 2])
+        assert found.snapshot is not None
+        assert found.read == 2
+        later.directory.publish(draft, _manifest(later, found).model_copy(update={"date": str(DAY.minus(-days))}))
+        assert set(later.directory.read(DAY.minus(-days), found.snapshot.file)["key"].to_pylist()) == keys
+
+
+def _built(work: StoreWork, entries: Sequence[Entry]) -> PartitionResult:
+    partition = CleanedMeanwhile(KafkaConnection({"bootstrap.servers": "none"}), work, 0)
+    partition.log, partition.newest = entries, 4
+    return partition.build()
+
+
 @pytest.mark.parametrize("lag", [None, DAY.minus(1).end_ms])
 def test_keys_that_an_expansion_in_place_has_moved_away_are_missed(tmp_path: Path, lag: int | None) -> None:
     """The tombstones have the keys' own times, and lie behind the end of the old generation: offset 4."""

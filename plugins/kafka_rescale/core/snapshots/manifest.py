@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.request import StoreRequest
-from kafka_rescale.core.snapshots.rows import SnapshotRule
+from kafka_rescale.core.snapshots.rows import Entry, Headers, SnapshotRule
+from kafka_rescale.core.snapshots.tail import Tail
 from kafka_rescale.core.values import Value
 
 FORMAT = 2
+
+
+class AheadRecord(Value):
+    """A record that an earlier day has left out because it is dated ahead. Its bytes are in base64."""
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+    key: bytes
+    value: bytes | None = None
+    timestamp_ms: int
+    offset: int
+    headers: Headers = ()
+
+    @property
+    def entry(self) -> Entry:
+        """The record."""
+        return Entry(self.key, self.value, self.timestamp_ms, self.offset, self.headers)
 
 
 class PartitionSnapshot(Value):
@@ -19,6 +37,9 @@ class PartitionSnapshot(Value):
         state.
     :param end: the offset (exclusive) up to which the log was read for this day.
     :param file: the path below the day's directory. Empty if there are no rows.
+    :param ahead: the records that the next day gets from here, in the order of their offsets.
+    :param resume_at: the next offset that the next day reads in the log, beside these records. None if it is
+        ``position``.
     """
 
     partition: int
@@ -26,6 +47,31 @@ class PartitionSnapshot(Value):
     end: int
     rows: int
     file: str = ""
+    ahead: tuple[AheadRecord, ...] = Field(default=(), exclude_if=lambda records: not records)
+    resume_at: int | None = Field(default=None, exclude_if=lambda offset: offset is None)
+
+    @property
+    def resumes_at(self) -> int:
+        """The next offset that the next day reads in the log."""
+        return self.position if self.resume_at is None else self.resume_at
+
+    @classmethod
+    def of(cls, partition: int, tail: Tail, end: int, rows: int, file: str) -> PartitionSnapshot:
+        """Return the snapshot of a partition whose log was read for a day.
+
+        :param end: exclusive; the day goes up to there.
+        """
+        ahead = tuple(AheadRecord.model_validate(entry._asdict()) for entry in tail.ahead)
+        resume_at = end if tail.resume_at is None else tail.resume_at
+        return cls(
+            partition=partition,
+            position=end if tail.position is None else tail.position,
+            end=end,
+            rows=rows,
+            file=file,
+            ahead=ahead,
+            resume_at=resume_at if ahead else None,
+        )
 
 
 class Manifest(Value):

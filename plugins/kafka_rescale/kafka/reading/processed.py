@@ -8,6 +8,7 @@ from functools import partial
 
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.snapshots.rows import CLOSERS
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
@@ -31,8 +32,8 @@ def await_processed(
     """Wait until no record older than ``until_ms`` is unprocessed in these topics.
 
     The topics are waited for one after the other, each up to the end that it has when its turn comes. So records
-    that one sub-topology hands to the next are waited for as well. A record beyond the grace ends the look at its
-    partition, as it ends the day in a changelog.
+    that one sub-topology hands to the next are waited for as well. ``CLOSERS`` records beyond the grace end the
+    look at their partition, as they end the day in a changelog.
 
     :param grace_ms: how far records of one partition may be out of order.
     :param group: the group that reads them: ``application.id`` of the generation, or the group of its bridge.
@@ -125,15 +126,18 @@ def _older(
 ) -> dict[int, int]:
     """Return the partitions that have an older record, with the offset of the first one.
 
-    A record of the day may lie behind younger ones. The look at a partition ends at the first record that is
-    beyond the grace, because a partition may have millions of records.
+    A record of the day may lie behind younger ones. The look at a partition ends as the day ends in a changelog,
+    because a partition may have millions of records.
     """
     older: dict[int, int] = {}
     for partition, (start, end) in ranges.items():
+        closers = 0
         for message in read_ranges(connection, topic, {partition: (start, end)}, may_be_deleted=True):
             at_ms = message.timestamp()[1]
             if at_ms < until_ms:
                 older[partition] = message.offset() or 0
-            if at_ms < until_ms or at_ms >= until_ms + grace_ms:
+                break
+            closers += at_ms >= until_ms + grace_ms
+            if closers == CLOSERS:
                 break
     return older

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of, exact_from_ms
-from kafka_rescale.core.snapshots.manifest import Manifest, PartitionSnapshot
+from kafka_rescale.core.snapshots.manifest import AheadRecord, Manifest, PartitionSnapshot
 from kafka_rescale.core.snapshots.request import StoreRequest
-from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, Tail
+from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule
+from kafka_rescale.core.snapshots.tail import Tail
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -85,9 +86,9 @@ class PartitionBuild:
     def build(self) -> PartitionResult:
         """Write the partition's state, based on an earlier day if that is exact, otherwise on the whole log."""
         base = self.work.base_of(self.partition)
-        tail = None if base is None else self._exact_tail(base.position)
+        tail = None if base is None else self._exact_tail(base)
         if tail is None:
-            base, tail = None, self._tail(self._origin)
+            base, tail = None, self._tail(self._origin, ())
             # Check after reading. Records that log cleaning has removed before leave traces, and records that it
             # removes later have been read.
             if not self._is_whole(self._origin, tail) and not self._is_exact():
@@ -108,18 +109,19 @@ class PartitionBuild:
         lagging_ms = self.work.lagging(now_ms()) if self.work.lagging else None
         return exact_from_ms(coverage, first_ms, self.work.rule, lagging_ms, self.work.taken_over_ms)
 
-    def _exact_tail(self, start: int) -> Tail | None:
-        """Return the records from an offset on, or None if some of them were removed."""
-        tail = self._tail(start)
-        return tail if self._is_whole(start, tail) else None
+    def _exact_tail(self, base: PartitionSnapshot) -> Tail | None:
+        """Return the records that a day has left out, or None if some of them were removed."""
+        tail = self._tail(base.resumes_at, base.ahead)
+        return tail if self._is_whole(base.resumes_at, tail) else None
 
     def _is_whole(self, start: int, tail: Tail) -> bool:
         end = self._end_of(tail)
         counts = self._begin <= start and tail.records == end - start
         return counts or self._coverage(start, end).is_whole
 
-    def _tail(self, start: int) -> Tail:
+    def _tail(self, start: int, ahead: Sequence[AheadRecord]) -> Tail:
         tail = Tail(self.work.rule)
+        tail.start_with(record.entry for record in ahead)
         for entry in self._entries(start, self.work.ends[self.partition]):
             if not tail.add(entry):
                 break
@@ -145,13 +147,8 @@ class PartitionBuild:
     def _write(self, base: PartitionSnapshot | None, tail: Tail) -> PartitionSnapshot:
         work, end = self.work, self._end_of(tail)
         rows = state_after(self._base_rows(base), tail, self.partition, work.store)
-        return PartitionSnapshot(
-            partition=self.partition,
-            position=end if tail.position is None else tail.position,
-            end=end,
-            rows=rows.num_rows,
-            file=work.directory.write(work.draft, self.partition, rows) if rows.num_rows else "",
-        )
+        file = work.directory.write(work.draft, self.partition, rows) if rows.num_rows else ""
+        return PartitionSnapshot.of(self.partition, tail, end, rows.num_rows, file)
 
     def _base_rows(self, base: PartitionSnapshot | None) -> Any | None:
         known = self.work.base
