@@ -10,10 +10,13 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.formats.changelog_formats import format_of
 from kafka_rescale.core.formats.record_batches import Batch, batches_of, ends_within_batch
+from kafka_rescale.core.formats.record_limits import UNLIMITED
 from kafka_rescale.core.snapshots.exactness import coverage_of, exact_from_ms
-from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule
+from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, rule_of
 
 from tests.unit.snapshots.test_snapshot_rows import log, state, tail_of, values
 
@@ -157,6 +160,13 @@ class TestCleaned:
     def test_a_versioned_store_needs_its_whole_history_behind_the_cleaned_part(self) -> None:
         left = cleaned(self.ENTRIES, before=4)
         assert exact_from(left, 6, newest=4, rule=replace(RULE, versions_ms=100)) == 50 + GRACE + 100 + 1
+
+    def test_while_an_expansion_holds_compaction_the_history_has_no_known_bound(self) -> None:
+        """The compaction lag is 2^63 - 1 then, and the lag of before is not known here."""
+        topic = TopicDescription("t", 1, 1, {"cleanup.policy": "compact", "min.compaction.lag.ms": str(UNLIMITED)})
+        rule = rule_of(topic, format_of("versioned"), end_ms=0, grace_ms=GRACE)
+        assert exact_from(self.ENTRIES, 6, newest=4, rule=rule) == 0, "nothing was removed"
+        assert exact_from(cleaned(self.ENTRIES, before=4), 6, newest=4, rule=rule) is None
 
     def test_a_log_of_which_nothing_is_left_tells_no_day(self) -> None:
         assert exact_from([], 6) is None

@@ -17,7 +17,8 @@ from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.manifest import Manifest, PartitionSnapshot, base_for
 from kafka_rescale.core.snapshots.request import StoreRequest
-from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, Tail
+from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule
+from kafka_rescale.core.snapshots.tail import Tail
 from kafka_rescale.spark.snapshots.columns import decoded, state_after, table_of
 from kafka_rescale.spark.snapshots.files import MANIFEST, StoreDirectory
 

@@ -10,14 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.formats.changelog_formats import format_of
-from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, Tail, retained, rule_of, survivors
+from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, retained, rule_of
+from kafka_rescale.core.snapshots.tail import AHEAD_BYTES, Tail, survivors
 
 DAY = 100
 GRACE = 30
 
 
-def tail_of(entries: Iterable[Entry], rule: SnapshotRule) -> Tail:
+def tail_of(entries: Iterable[Entry], rule: SnapshotRule, ahead: Iterable[Entry] = ()) -> Tail:
     tail = Tail(rule)
+    tail.start_with(ahead)
     for entry in entries:
         if not tail.add(entry):
             break
@@ -66,12 +68,12 @@ class TestOneDay:
 
     def test_records_out_of_order_belong_to_it_within_the_grace(self) -> None:
         records = log(("a", 101, "early"), ("b", 99, "late"), ("c", 130, "closes"), ("d", 98, "too late"))
-        tail = tail_of(records, SnapshotRule(DAY, GRACE))
+        tail = tail_of(records, SnapshotRule(DAY, GRACE, closers=1))
         assert values(state([], tail)) == {"b": "late"}
         assert (tail.closed_at, tail.position) == (2, 0)
 
     def test_without_grace_the_first_record_of_the_next_day_ends_it(self) -> None:
-        tail = tail_of(log(("a", 101, "early"), ("b", 99, "late")), SnapshotRule(DAY))
+        tail = tail_of(log(("a", 101, "early"), ("b", 99, "late")), SnapshotRule(DAY, closers=1))
         assert (tail.closed_at, tail.latest) == (0, {})
 
     def test_a_deleted_key_is_not_there(self) -> None:
@@ -85,6 +87,46 @@ class TestOneDay:
     def test_entries_that_retention_may_have_deleted_are_not_there(self) -> None:
         records = log(("a", 39, "old"), ("b", 40, "kept"))
         assert values(state([], tail_of(records, SnapshotRule(DAY, kept_ms=60)))) == {"b": "kept"}
+
+
+class TestDatedAhead:
+    """A record with a time far ahead, as of a device whose clock is wrong."""
+
+    RULE = SnapshotRule(DAY, GRACE)
+
+    def test_it_does_not_end_the_day_and_is_left_out(self) -> None:
+        records = log(("a", 10, "x"), ("f", 9_999, "ahead"), ("b", 20, "y"), ("a", 30, "z"), ("c", 101, "next"))
+        tail = tail_of(records, self.RULE)
+        assert values(state([], tail)) == {"a": "z", "b": "y"}
+        assert (tail.closed_at, tail.resume_at, tail.position) == (None, 4, 1)
+        assert [e.offset for e in tail.ahead] == [1]
+
+    def test_the_day_ends_with_the_first_of_many_that_no_record_of_the_day_follows(self) -> None:
+        rule = SnapshotRule(DAY, GRACE, closers=3)
+        later = [("n", 200 + n, "next") for n in range(5)]
+        records = log(("f", 9_999, "ahead"), ("g", 9_999, "ahead"), ("a", 10, "x"), *later, ("a", 20, "too late"))
+        tail = tail_of(records, rule)
+        assert (tail.closed_at, tail.resume_at, tail.records) == (3, 3, 3)
+        assert values(state([], tail)) == {"a": "x"}
+
+    def test_if_the_log_ends_before_it_ends_the_day_as_far_as_it_is_known(self) -> None:
+        tail = tail_of(log(("a", 10, "x"), ("f", 9_999, "ahead"), ("n", 105, "next")), self.RULE)
+        assert (tail.closed_at, tail.resume_at, tail.position, tail.records) == (1, 1, 1, 1)
+
+    def test_it_counts_from_its_own_day_on_unless_its_key_came_again(self) -> None:
+        records = log(("f", 350, "f"), ("g", 350, "g"), ("a", 10, "x"), ("g", 20, "again"), ("a", 120, "y"))
+        today = tail_of(records, self.RULE)
+        assert [e.key for e in today.ahead] == [b"f"]
+        rows = state([], today)
+        assert values(rows) == {"a": "x", "g": "again"}
+        later = tail_of(records[today.resume_at :], replace(self.RULE, end_ms=4 * DAY), today.ahead)
+        assert values(state(rows, later)) == {"a": "y", "f": "f", "g": "again"}
+
+    def test_more_than_a_manifest_keeps_are_read_again(self) -> None:
+        big = "v" * (AHEAD_BYTES // 3)
+        records = log(*((f"f{n}", 9_999, big) for n in range(5)), ("a", 10, "x"))
+        tail = tail_of(records, self.RULE)
+        assert ([e.offset for e in tail.ahead], tail.resume_at, tail.position) == ([0, 1], 2, 0)
 
 
 class TestVersions:
@@ -119,6 +161,16 @@ class TestVersions:
         assert [(e.timestamp_ms, e.value) for e in found] == [(60, b"corrected"), (80, b"newest")]
 
 
+def with_ahead(records: list[Entry], ahead: list[tuple[int, str, int, str]]) -> list[Entry]:
+    """Put records among others, each so far ahead of the one before it."""
+    found = list(records)
+    for place, key, by, value in ahead:
+        at = min(place, len(found))
+        before_ms = found[at - 1].timestamp_ms if at else 0
+        found.insert(at, Entry(key.encode(), None if value == "-" else value.encode(), before_ms + by, 0))
+    return [entry._replace(offset=n) for n, entry in enumerate(found)]
+
+
 DRAWN = st.lists(
     st.tuples(st.sampled_from("abcd"), st.integers(0, 5 * DAY), st.sampled_from(["x", "y", None])), max_size=60
 )
@@ -136,14 +188,26 @@ NEARLY_IN_ORDER = st.tuples(DRAWN | FEW, st.randoms()).map(
         )
     )
 )
-RULES = st.sampled_from(
-    [
-        SnapshotRule(0, grace_ms=0),
-        SnapshotRule(0, grace_ms=GRACE),
-        SnapshotRule(0, grace_ms=10 * DAY),
-        SnapshotRule(0, grace_ms=GRACE, kept_ms=150),
-    ]
-)
+DATED_AHEAD = st.tuples(
+    NEARLY_IN_ORDER,
+    st.lists(
+        st.tuples(st.integers(0, 60), st.sampled_from("abcdf"), st.integers(DAY, 9 * DAY), st.sampled_from("F-")),
+        max_size=4,
+    ),
+).map(lambda drawn: with_ahead(*drawn))
+"""In order within the grace, but a few records have times far ahead."""
+CLOSED_BY = st.sampled_from([1, 2, 3, 1_000])
+RULES = st.tuples(
+    st.sampled_from(
+        [
+            SnapshotRule(0, grace_ms=0),
+            SnapshotRule(0, grace_ms=GRACE),
+            SnapshotRule(0, grace_ms=10 * DAY),
+            SnapshotRule(0, grace_ms=GRACE, kept_ms=150),
+        ]
+    ),
+    CLOSED_BY,
+).map(lambda drawn: replace(drawn[0], closers=drawn[1]))
 BUILT = st.sets(st.integers(1, 5))
 LOOKED = st.lists(st.integers(0, 60), min_size=5, max_size=5)
 """The end of the log when each day was built."""
@@ -151,13 +215,18 @@ LOOKED = st.lists(st.integers(0, 60), min_size=5, max_size=5)
 
 def assert_chain_is_replay(records: list[Entry], rule: SnapshotRule, looked: list[int], built: set[int]) -> None:
     base: list[Entry] = []
-    start = 0
+    ahead: list[Entry] = []
+    start = reached_before = 0
     for day, reached in zip(sorted(built), sorted(looked), strict=False):
         of_day = replace(rule, end_ms=day * DAY)
-        there = records[: max(reached, start)]
-        tail = tail_of(there[start:], of_day)
-        base, start = state(base, tail), position(tail, len(there) if tail.closed_at is None else tail.closed_at)
+        there = records[: max(reached, reached_before)]
+        tail = tail_of(there[start:], of_day, ahead)
+        base = state(base, tail)
+        reached_before = len(there) if tail.closed_at is None else tail.closed_at
+        ahead, start = tail.ahead, reached_before if tail.resume_at is None else tail.resume_at
         assert base == state([], tail_of(there, of_day))
+        # A day that is built again goes up to the same end, whatever is known of its records by then.
+        assert base == state([], tail_of(there[:reached_before], replace(of_day, grace_ms=100 * DAY)))
 
 
 class TestChain:
@@ -173,11 +242,31 @@ class TestChain:
     ) -> None:
         assert_chain_is_replay(records, SnapshotRule(0, GRACE, versions_ms=70), looked, built)
 
-    @given(RECORDS, st.integers(1, 4))
-    def test_replaying_from_a_days_position_leads_to_the_newest_state(
-        self, records: list[Entry], day: int
+    @given(DATED_AHEAD, RULES, LOOKED, BUILT)
+    def test_a_chain_is_so_if_some_records_are_dated_ahead(
+        self, records: list[Entry], rule: SnapshotRule, looked: list[int], built: set[int]
     ) -> None:
-        rule = SnapshotRule(day * DAY, GRACE)
+        assert_chain_is_replay(records, rule, looked, built)
+
+    @given(NEARLY_IN_ORDER, st.sets(st.integers(0, 60), max_size=3))
+    def test_one_record_a_year_ahead_changes_no_day_before(self, records: list[Entry], places: set[int]) -> None:
+        """Fewer than ``CLOSERS``, at any place. The other records give the same days without them."""
+        with_them = with_ahead(records, [(place, "f", 365 * DAY, "F") for place in sorted(places)])
+        base: list[Entry] = []
+        ahead: list[Entry] = []
+        start = 0
+        for day in range(1, 6):
+            rule = SnapshotRule(day * DAY, GRACE)
+            tail = tail_of(with_them[start:], rule, ahead)
+            base, ahead = state(base, tail), tail.ahead
+            start = len(with_them) if tail.resume_at is None else tail.resume_at
+            assert [e[:3] for e in base] == [e[:3] for e in state([], tail_of(records, rule))]
+
+    @given(RECORDS | DATED_AHEAD, st.integers(1, 4), CLOSED_BY)
+    def test_replaying_from_a_days_position_leads_to_the_newest_state(
+        self, records: list[Entry], day: int, closers: int
+    ) -> None:
+        rule = SnapshotRule(day * DAY, GRACE, closers=closers)
         tail = tail_of(records, rule)
         now = SnapshotRule(1_000 * DAY)
         resumed = tail_of(records[position(tail, len(records)) :], now)
@@ -191,6 +280,13 @@ DAY_MS = 86_400_000
     ("store_type", "configs", "kept_ms", "versions_ms"),
     [
         ("timestamped-key-value", {"cleanup.policy": "compact"}, None, None),
+        # Its input is its changelog. Log retention deletes the records, but the store keeps the rows.
+        (
+            "timestamped-key-value",
+            {"cleanup.policy": "compact,delete", "retention.ms": str(7 * DAY_MS)},
+            None,
+            None,
+        ),
         ("window", {"cleanup.policy": "compact,delete", "retention.ms": str(3 * DAY_MS)}, 2 * DAY_MS, None),
         ("window", {"cleanup.policy": "compact,delete", "retention.ms": "-1"}, None, None),
         ("join-window", {"cleanup.policy": "delete", "retention.ms": "5000"}, 5000, None),

@@ -61,6 +61,7 @@ class Admin:
         pytest.param({}, True, id="as they are taken now"),
         pytest.param({"format": 1}, False, id="a format whose days may lack living keys"),
         pytest.param({"kept_ms": 86_400_000}, False, id="taken while the topic still deleted by age"),
+        pytest.param({"by_age": True}, False, id="with rows whose records the topic deleted by age"),
         pytest.param({"topic_id": "y"}, False, id="another topic of this name"),
     ],
 )

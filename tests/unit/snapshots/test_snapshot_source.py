@@ -18,6 +18,7 @@ from kafka_rescale.core.snapshots.request import SnapshotRequest, request_of
 from kafka_rescale.core.snapshots.source import source_at
 from kafka_rescale.operations.application.load import load_application, topology_of
 from kafka_rescale.operations.expansion.compaction import KEEP_ALL
+from kafka_rescale.spark.snapshots.refusals import damaged
 
 from tests.support.application_files import write_application
 from tests.support.plans import in_place_plan
@@ -74,7 +75,8 @@ class TestGeneration:
     def test_what_grew_in_place_ends_where_it_was_stopped(self) -> None:
         captured = Captured(changelog_ends={"orders-app-totals-changelog": {0: 7}})
         in_place = promoted(DAY.end_ms + 1, captured=captured, plan={"green": NAME})
-        assert source_at(ControlState(generations=in_place), NAME, DAY).ends == captured.changelog_ends
+        found = source_at(ControlState(generations=in_place), NAME, DAY)
+        assert (found.ends, found.until_ms) == (captured.changelog_ends, DAY.end_ms + 1)
 
     def test_a_promotion_of_before_that_was_recorded_is_told_by_the_journal(self) -> None:
         journal = Journal(plan=in_place_plan(4, 8), phase=Phase.COMPLETE, pause_started_ms=DAY.end_ms - 5)
@@ -149,6 +151,17 @@ class TestRequest:
         request = self.request(tmp_path, {"location": "/s", "compaction_lag_since": str(DAY)})
         held = TopicDescription("c", 1, 1, configs={"min.compaction.lag.ms": KEEP_ALL})
         assert request.lagging_ms(held, DAY.end_ms + HOUR_MS) is None
+
+    def test_a_refusal_names_the_first_exact_day_if_one_is_known(self, tmp_path: Path) -> None:
+        request = self.request(tmp_path, {"location": "/s"})
+        for moments, remedy in (
+            ([0, DAY.end_ms], f"The first exact day is {DAY}."),
+            ([0, None], "No day is exact until the application has written more"),
+            ([0, 2**63], "No day is exact until the application has written more"),
+        ):
+            assert damaged(request, ["t"], moments).remedy.startswith(remedy)
+        held = damaged(request, ["t"], [0, None], is_held=True)
+        assert "until verify has passed; then run this day again" in held.remedy
 
     def test_a_file_without_the_section_is_refused(self, tmp_path: Path) -> None:
         application = load_application(write_application(tmp_path))

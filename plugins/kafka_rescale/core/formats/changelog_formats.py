@@ -69,6 +69,11 @@ class ChangelogFormat:
             remedy="The store is of another type; declare its real type in the application file.",
         )
 
+    @property
+    def expires(self) -> bool:
+        """Whether a store of this type may delete its entries by age, as its changelog does then."""
+        return any("delete" in policy for policy in self.cleanup_policies)
+
     def has(self, content: Content) -> bool:
         """Whether the format has this property."""
         return self.content is content

@@ -9,6 +9,8 @@ from kafka_rescale.core.errors import InvalidInput
 
 DAY_MS = 86_400_000
 _EPOCH = date(1970, 1, 1)
+LATEST_END_MS = ((date.max - _EPOCH).days + 1) * DAY_MS
+"""The end of the last day that can be named. Records may have later timestamps."""
 
 
 @dataclass(frozen=True, order=True)
@@ -59,7 +61,7 @@ class SnapshotDay:
     def first_ending_from(cls, at_ms: int) -> SnapshotDay:
         """Return the first day whose end is not before a point in time.
 
-        :param at_ms: ms since the epoch.
+        :param at_ms: ms since the epoch; at most ``LATEST_END_MS``.
         """
         return cls(_EPOCH + timedelta(days=-(-at_ms // DAY_MS) - 1))
 

@@ -112,7 +112,11 @@ def coverage_of(batches: Iterable[Batch], start: int, end: int, begin: int) -> C
 
 
 def exact_from_ms(
-    coverage: Coverage, first_ms: int | None, rule: SnapshotRule, lagging_ms: int | None = None
+    coverage: Coverage,
+    first_ms: int | None,
+    rule: SnapshotRule,
+    lagging_ms: int | None = None,
+    taken_over_ms: int | None = None,
 ) -> int | None:
     """Return the first moment as of which the log gives the exact state. 0 stands for any moment, None for none.
 
@@ -121,6 +125,9 @@ def exact_from_ms(
     :param rule: the rule of the store. Its end does not matter.
     :param lagging_ms: the moment from which on records have always been too young for log cleaning. None if the
         application file doesn't tell it.
+    :param taken_over_ms: the moment at which another generation took over the log behind the range. It has buried
+        keys there by tombstones with the keys' own times. So the time of a tombstone does not tell since when its
+        key is not needed. None if there is no such generation.
     """
     if coverage.is_whole:
         return 0
@@ -129,6 +136,9 @@ def exact_from_ms(
         moments.append(None if first_ms is None or rule.kept_ms is None else first_ms + rule.kept_ms)
     if coverage.hole_end is not None:
         bounds = [bound for bound in (coverage.settled_ms, lagging_ms) if bound is not None]
-        moments.append(min(bounds) + rule.history_ms if bounds else None)
+        history_ms = rule.history_ms
+        moments.append(min(bounds) + history_ms if bounds and history_ms is not None else None)
     known = [moment + rule.grace_ms + 1 for moment in moments if moment is not None]
-    return max(known) if len(known) == len(moments) else None
+    if len(known) < len(moments):
+        return None
+    return max(*known, taken_over_ms or 0 if coverage.hole_end is not None else 0)

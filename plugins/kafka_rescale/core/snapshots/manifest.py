@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from pydantic import ConfigDict, Field
+
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.request import StoreRequest
-from kafka_rescale.core.snapshots.rows import SnapshotRule
+from kafka_rescale.core.snapshots.rows import Entry, Headers, SnapshotRule
+from kafka_rescale.core.snapshots.tail import Tail
 from kafka_rescale.core.values import Value
 
 FORMAT = 2
 CANDIDATES = 3
 """How many days are tried before the whole log is read. If a day is damaged, the day before is nearly as good."""
+
+
+class AheadRecord(Value):
+    """A record that an earlier day has left out because it is dated ahead. Its bytes are in base64."""
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+    key: bytes
+    value: bytes | None = None
+    timestamp_ms: int
+    offset: int
+    headers: Headers = ()
+
+    @property
+    def entry(self) -> Entry:
+        """The record."""
+        return Entry(self.key, self.value, self.timestamp_ms, self.offset, self.headers)
 
 
 class PartitionSnapshot(Value):
@@ -19,6 +39,9 @@ class PartitionSnapshot(Value):
         state.
     :param end: the offset (exclusive) up to which the log was read for this day.
     :param file: the path below the day's directory. Empty if there are no rows.
+    :param ahead: the records that the next day gets from here, in the order of their offsets.
+    :param resume_at: the next offset that the next day reads in the log, beside these records. None if it is
+        ``position``.
     """
 
     partition: int
@@ -26,6 +49,31 @@ class PartitionSnapshot(Value):
     end: int
     rows: int
     file: str = ""
+    ahead: tuple[AheadRecord, ...] = Field(default=(), exclude_if=lambda records: not records)
+    resume_at: int | None = Field(default=None, exclude_if=lambda offset: offset is None)
+
+    @property
+    def resumes_at(self) -> int:
+        """The next offset that the next day reads in the log."""
+        return self.position if self.resume_at is None else self.resume_at
+
+    @classmethod
+    def of(cls, partition: int, tail: Tail, end: int, rows: int, file: str) -> PartitionSnapshot:
+        """Return the snapshot of a partition whose log was read for a day.
+
+        :param end: exclusive; the day goes up to there.
+        """
+        ahead = tuple(AheadRecord.model_validate(entry._asdict()) for entry in tail.ahead)
+        resume_at = end if tail.resume_at is None else tail.resume_at
+        return cls(
+            partition=partition,
+            position=end if tail.position is None else tail.position,
+            end=end,
+            rows=rows,
+            file=file,
+            ahead=ahead,
+            resume_at=resume_at if ahead else None,
+        )
 
 
 class Manifest(Value):
@@ -35,6 +83,8 @@ class Manifest(Value):
     :param topic_id: the id of that changelog. A topic that was deleted and made anew has other offsets.
     :param kept_ms: a part of the rule that has chosen the rows (``SnapshotRule``). ``grace_ms`` and
         ``versions_ms`` are further parts of it.
+    :param by_age: whether the topic deleted by age then, or on an earlier day. The rows may have entries that the
+        topic does not have any more.
     """
 
     format: int = FORMAT
@@ -45,6 +95,7 @@ class Manifest(Value):
     grace_ms: int
     kept_ms: int | None = None
     versions_ms: int | None = None
+    by_age: bool = Field(default=False, exclude_if=lambda deleted: not deleted)
     store: StoreRequest
     topic: str
     topic_id: str

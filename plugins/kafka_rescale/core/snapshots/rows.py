@@ -8,16 +8,20 @@ Records behind this record are too late, whatever their timestamps are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.formats.changelog_formats import ChangelogFormat, Content
-from kafka_rescale.core.formats.record_limits import compaction_lag_ms, retention_ms
+from kafka_rescale.core.formats.record_limits import UNLIMITED, compaction_lag_ms, retention_ms
 from kafka_rescale.core.snapshots.day import DAY_MS
 
 ADDITIONAL_RETENTION_MS = DAY_MS
 """``windowstore.changelog.additional.retention.ms``: a changelog keeps its records longer than the store does."""
+
+CLOSERS = 1_000
+"""How many records beyond the grace, with no record of the day among them, show that the day is over. A single one
+may have a wrong time: the clock of a device may be a year ahead."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Identity = bytes | tuple[bytes, int]
@@ -39,23 +43,28 @@ class SnapshotRule:
 
     :param end_ms: the time of the state, exclusive.
     :param grace_ms: how far records may be out of order.
-    :param kept_ms: how long an entry lives after its timestamp. None if the changelog does not delete by age.
+    :param kept_ms: how long an entry lives after its timestamp. None if the store does not delete by age.
     :param versions_ms: how long a version is kept after the next version. None if the store is not versioned.
+    :param closers: as ``CLOSERS``.
     """
 
     end_ms: int
     grace_ms: int = 0
     kept_ms: int | None = None
     versions_ms: int | None = None
+    closers: int = CLOSERS
 
     def identity(self, key: bytes, timestamp_ms: int) -> Identity:
         """Return the identity of an entry. A later record with the same identity replaces the entry."""
         return key if self.versions_ms is None else (key, timestamp_ms)
 
     @property
-    def history_ms(self) -> int:
-        """The time before the end of the day for which the log has to be whole."""
-        return self.versions_ms or 0
+    def history_ms(self) -> int | None:
+        """The time before the end of the day for which the log has to be whole.
+
+        None if it is not known: while an expansion holds compaction, the lag of before can't be seen.
+        """
+        return None if self.versions_ms == UNLIMITED else self.versions_ms or 0
 
 
 def rule_of(topic: TopicDescription, fmt: ChangelogFormat, *, end_ms: int, grace_ms: int) -> SnapshotRule:
@@ -63,49 +72,12 @@ def rule_of(topic: TopicDescription, fmt: ChangelogFormat, *, end_ms: int, grace
 
     :param topic: the changelog of the store.
     """
-    deleted_ms = retention_ms(topic)
+    # Kafka Streams itself never deletes entries of other stores by age, whatever their topics do.
+    deleted_ms = retention_ms(topic) if fmt.expires else None
     if deleted_ms is not None and deleted_ms > ADDITIONAL_RETENTION_MS:
         deleted_ms -= ADDITIONAL_RETENTION_MS
     versions_ms = compaction_lag_ms(topic) if fmt.has(Content.VERSIONS) else None
     return SnapshotRule(end_ms, grace_ms, deleted_ms, versions_ms)
-
-
-@dataclass
-class Tail:
-    """The effect of the records from some offset on.
-
-    :param latest: the last record of every identity among these records, tombstones included.
-    :param position: the first offset that a later snapshot has to read again.
-    :param records: the number of records read, without the record that ended the day.
-    :param closed_at: the offset of the record that ended the day. None if the log ended before.
-    """
-
-    rule: SnapshotRule
-    latest: dict[Identity, Entry] = field(default_factory=dict)
-    position: int | None = None
-    records: int = 0
-    closed_at: int | None = None
-
-    def add(self, entry: Entry) -> bool:
-        """Take the next record. Return False if the record ends the day: then it is not part of the day."""
-        rule, at = self.rule, entry.timestamp_ms
-        if at >= rule.end_ms + rule.grace_ms:
-            self.closed_at = entry.offset
-            self.position = entry.offset if self.position is None else self.position
-            return False
-        self.records += 1
-        if at < rule.end_ms:
-            self.latest[rule.identity(entry.key, at)] = entry
-        elif self.position is None:
-            self.position = entry.offset
-        return True
-
-
-def survivors(keys: Sequence[bytes], timestamps: Sequence[int], tail: Tail) -> list[bool]:
-    """Return for each row of an earlier state whether it stays: whether the tail does not replace it."""
-    if tail.rule.versions_ms is None:
-        return [key not in tail.latest for key in keys]
-    return [pair not in tail.latest for pair in zip(keys, timestamps, strict=True)]
 
 
 def retained(

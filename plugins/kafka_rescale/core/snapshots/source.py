@@ -21,6 +21,7 @@ class SnapshotSource:
     :param begins: the offsets at which its changelogs begin, if they are not 0.
     :param ends: the offsets (exclusive) at which its changelogs end, if another generation has taken the topics
         over.
+    :param until_ms: wall clock when it was asked to stop, if it does not run any more.
     :param stopped_at: the offsets at which it has stopped reading its inputs and repartition topics, if it does
         not run any more.
     :param inputs: by the name of an input in the application file, the topic that the generation reads instead.
@@ -34,6 +35,7 @@ class SnapshotSource:
     is_running: bool = True
     begins: PartitionOffsets = field(default_factory=dict)
     ends: PartitionOffsets = field(default_factory=dict)
+    until_ms: int = 0
     stopped_at: PartitionOffsets = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
     bridged: tuple[str, ...] = ()
@@ -64,6 +66,7 @@ def source_at(state: ControlState, application: str, day: SnapshotDay) -> Snapsh
                 is_running=False,
                 begins=known.begins,
                 ends=past.ends,
+                until_ms=past.until_ms,
                 stopped_at={**past.committed, **past.in_flight},
             )
     raise _unknown(application, day, known.running, since)

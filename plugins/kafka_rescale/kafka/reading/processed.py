@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.snapshots.rows import CLOSERS
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
@@ -21,6 +23,7 @@ def await_processed(
     group: str,
     topics: Sequence[str],
     until_ms: int,
+    grace_ms: int,
     *,
     seconds: float,
     tell: Callable[[str], None],
@@ -29,9 +32,10 @@ def await_processed(
     """Wait until no record older than ``until_ms`` is unprocessed in these topics.
 
     The topics are waited for one after the other, each up to the end that it has when its turn comes. So records
-    that one sub-topology hands to the next are waited for as well. A younger record ends the wait for its
-    partition.
+    that one sub-topology hands to the next are waited for as well. ``CLOSERS`` records beyond the grace end the
+    look at their partition, as they end the day in a changelog.
 
+    :param grace_ms: how far records of one partition may be out of order.
     :param group: the group that reads them: ``application.id`` of the generation, or the group of its bridge.
     :param topics: the most upstream first.
     :param seconds: how long to wait in all; 0 checks nothing.
@@ -42,30 +46,34 @@ def await_processed(
     if not seconds:
         return
     admin = ClusterAdmin(connection)
+    look = partial(_older, connection, until_ms, grace_ms)
     for topic in topics:
-        _await_topic(connection, admin, group, topic, until_ms, seconds, tell, (proven or {}).get(topic, {}))
+        _await_topic(look, admin, group, topic, seconds, tell, (proven or {}).get(topic, {}))
 
 
-def left_over(connection: KafkaConnection, stopped_at: PartitionOffsets, until_ms: int) -> list[str]:
+def left_over(
+    connection: KafkaConnection, stopped_at: PartitionOffsets, until_ms: int, grace_ms: int
+) -> list[str]:
     """Return the places of older records that a stopped application left unprocessed, a few words for each.
 
     :param stopped_at: the offsets at which it stopped reading.
+    :param grace_ms: how far records of one partition may be out of order.
     """
     admin = ClusterAdmin(connection)
     ends, begins = admin.end_offsets(stopped_at), admin.begin_offsets(stopped_at)
     found: list[str] = []
     for topic in sorted(ends):
         ranges = {p: (max(o, begins[topic][p]), ends[topic][p]) for p, o in stopped_at[topic].items()}
-        found += [f"{topic}-{p} at {o}" for p, o in _older(connection, topic, ranges, until_ms).items()]
+        older = _older(connection, until_ms, grace_ms, topic, ranges)
+        found += [f"{topic}-{p} at {o}" for p, o in older.items()]
     return found
 
 
 def _await_topic(
-    connection: KafkaConnection,
+    look: Callable[[str, Mapping[int, tuple[int, int]]], dict[int, int]],
     admin: ClusterAdmin,
     group: str,
     topic: str,
-    until_ms: int,
     seconds: float,
     tell: Callable[[str], None],
     proven: Mapping[int, int],
@@ -74,7 +82,8 @@ def _await_topic(
     present = {topic} - admin.absent_of([topic])
     ends = admin.end_offsets(present).get(topic, {})
     begins = admin.begin_offsets(present).get(topic, {})
-    waiting: dict[int, int] = {}
+    # By partition, the older record that comes first, as far as it was looked for.
+    waiting = dict.fromkeys(ends, -1)
     told_at = -TOLD_EVERY_SECONDS
 
     def first() -> str:
@@ -84,9 +93,13 @@ def _await_topic(
     def processed() -> bool:
         nonlocal told_at
         committed = {**proven, **admin.committed(group, {topic: len(ends)}).get(topic, {})}
-        ranges = {p: (max(committed.get(p, 0), begins.get(p, 0)), end) for p, end in ends.items()}
-        waiting.clear()
-        waiting.update(_older(connection, topic, {p: r for p, r in ranges.items() if r[0] < r[1]}, until_ms))
+        starts = {p: max(committed.get(p, 0), begins.get(p, 0)) for p in waiting}
+        # Millions of records may lie before the older one. So the next look begins behind it.
+        passed = [p for p, start in starts.items() if start > waiting[p]]
+        older = look(topic, {p: (starts[p], ends[p]) for p in passed})
+        for partition in passed:
+            del waiting[partition]
+        waiting.update(older)
         if waiting and time.monotonic() - told_at >= TOLD_EVERY_SECONDS:
             told_at = time.monotonic()
             tell(f"waiting for {group} to process older records, the first in {first()}: {seconds:.0f} s at most")
@@ -105,13 +118,26 @@ def _await_topic(
 
 
 def _older(
-    connection: KafkaConnection, topic: str, ranges: Mapping[int, tuple[int, int]], until_ms: int
+    connection: KafkaConnection,
+    until_ms: int,
+    grace_ms: int,
+    topic: str,
+    ranges: Mapping[int, tuple[int, int]],
 ) -> dict[int, int]:
-    """Return the partitions whose next record is older, with its offset."""
+    """Return the partitions that have an older record, with the offset of the first one.
+
+    A record of the day may lie behind younger ones. The look at a partition ends as the day ends in a changelog,
+    because a partition may have millions of records.
+    """
     older: dict[int, int] = {}
     for partition, (start, end) in ranges.items():
+        closers = 0
         for message in read_ranges(connection, topic, {partition: (start, end)}, may_be_deleted=True):
-            if message.timestamp()[1] < until_ms:
+            at_ms = message.timestamp()[1]
+            if at_ms < until_ms:
                 older[partition] = message.offset() or 0
-            break
+                break
+            closers += at_ms >= until_ms + grace_ms
+            if closers == CLOSERS:
+                break
     return older

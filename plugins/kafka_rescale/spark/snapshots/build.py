@@ -12,6 +12,7 @@ from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.errors import Unreadable
 from kafka_rescale.core.formats.changelog_formats import format_of
+from kafka_rescale.core.formats.record_limits import retention_ms
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.manifest import Manifest, base_for
 from kafka_rescale.core.snapshots.request import SnapshotRequest, StoreRequest
@@ -93,18 +94,18 @@ class SnapshotBuild:
 
     def _assert_processed(self) -> None:
         connection, request, source = self.job.connection, self.request, self.source
-        until_ms, names = request.day.end_ms, request.names(source.generation)
+        bounds, names = (request.day.end_ms, request.grace_ms), request.names(source.generation)
         if source.is_running:
             inputs = [source.inputs.get(i, i) for i in request.inputs]
             topics = [*inputs, *(names.repartition(t) for t in request.repartitions)]
             # Look at the bridge first: records that it has yet to copy will still come into the inputs.
             wait = partial(await_processed, connection, seconds=request.max_wait_seconds, tell=say)
-            wait(source.bridge_group, source.bridged, until_ms, proven=source.carried)
-            wait(source.generation, topics, until_ms)
+            wait(source.bridge_group, source.bridged, *bounds, proven=source.carried)
+            wait(source.generation, topics, *bounds)
             return
         if absent := sorted(source.stopped_at.keys() - ClusterAdmin(connection).list_topics()):
             raise missing(request, source, absent, self.known)
-        if left := left_over(connection, source.stopped_at, until_ms):
+        if left := left_over(connection, source.stopped_at, *bounds):
             raise left_unprocessed(request, source, left, self.known)
 
     def _work(
@@ -131,7 +132,13 @@ class SnapshotBuild:
             ends={**ends, **({p.partition: p.end for p in pinned.partitions} if pinned else {})},
             lagging=partial(request.lagging_ms, topic),
             origins=self.source.begins.get(topic.name, {}),
+<<<<<<< HEAD
             bases=() if request.from_scratch else self._bases(directory, store, topic, rule, pinned),
+=======
+            base=None if request.from_scratch else self._base(directory, store, topic, rule, pinned),
+            taken_over_ms=self.source.until_ms if topic.name in self.source.ends else None,
+            by_age=retention_ms(topic) is not None,
+>>>>>>> hm3
         )
 
     def _pinned(
@@ -176,7 +183,8 @@ class SnapshotBuild:
                 raise unread[0]
             moments = dict(self._beside(lambda: _spread(spark, units).mapPartitions(assess).collect()))
             topics = sorted({stores[name].topic for name, _ in refused})
-            raise damaged(self.request, topics, moments.values())
+            is_held = any(stores[name].rule.history_ms is None for name, _ in refused)
+            raise damaged(self.request, topics, moments.values(), is_held=is_held)
         return results
 
     def _beside(self, action: Callable[[], Any]) -> Any:
@@ -193,6 +201,7 @@ class SnapshotBuild:
             grace_ms=request.grace_ms,
             kept_ms=work.rule.kept_ms,
             versions_ms=work.rule.versions_ms,
+            by_age=work.by_age or (work.base is not None and work.base.by_age),
             store=work.store,
             topic=work.topic,
             topic_id=work.topic_id,

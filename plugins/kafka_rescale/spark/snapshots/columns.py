@@ -14,7 +14,8 @@ from kafka_rescale.core.formats.avro_schemas import schema_id
 from kafka_rescale.core.formats.changelog_formats import ChangelogFormat, format_of
 from kafka_rescale.core.formats.serdes import AVRO_CONFLUENT, JSON, LONG, NONE, STRING, Serde, serde_named
 from kafka_rescale.core.snapshots.request import StoreRequest
-from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, Tail, retained, survivors
+from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, retained
+from kafka_rescale.core.snapshots.tail import Tail, survivors
 from kafka_rescale.spark.snapshots.avro_types import arrow_type, arrow_value
 
 _TIME = pa.timestamp("ms", tz="UTC")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of, exact_from_ms
-from kafka_rescale.core.snapshots.manifest import Manifest, PartitionSnapshot
+from kafka_rescale.core.snapshots.manifest import AheadRecord, Manifest, PartitionSnapshot
 from kafka_rescale.core.snapshots.request import StoreRequest
-from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, Tail
+from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule
+from kafka_rescale.core.snapshots.tail import Tail
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -34,7 +35,13 @@ class StoreWork:
     :param origins: the offsets at which the changelog began.
     :param begins: log starts now.
     :param ends: exclusive; reading stops there if the day doesn't end before.
+<<<<<<< HEAD
     :param bases: earlier days to begin with, the newest first.
+=======
+    :param base: an earlier day to begin with.
+    :param taken_over_ms: when the next generation took over the log behind ``ends``; None if there is no such log.
+    :param by_age: whether the topic deletes by age.
+>>>>>>> hm3
     """
 
     directory: StoreDirectory
@@ -47,7 +54,17 @@ class StoreWork:
     ends: Mapping[int, int]
     lagging: Callable[[int], int | None] | None = None
     origins: Mapping[int, int] = field(default_factory=dict)
+<<<<<<< HEAD
     bases: tuple[Manifest, ...] = ()
+=======
+    base: Manifest | None = None
+    taken_over_ms: int | None = None
+    by_age: bool = False
+
+    def base_of(self, partition: int) -> PartitionSnapshot | None:
+        """Return the snapshot of a partition on an earlier day."""
+        return next((p for p in self.base.partitions if p.partition == partition), None) if self.base else None
+>>>>>>> hm3
 
 
 @dataclass(frozen=True)
@@ -80,6 +97,7 @@ class PartitionBuild:
     damage: dict[SnapshotDay, InvalidInput] = field(default_factory=dict)
 
     def build(self) -> PartitionResult:
+<<<<<<< HEAD
         """Write the partition's state, based on an earlier day if that is exact, otherwise on the whole log.
 
         :raises InvalidInput: an earlier day is damaged, and neither a day before it nor the log tells the state.
@@ -110,6 +128,18 @@ class PartitionBuild:
         for day in self.work.bases:
             if (base := day.of_partition(self.partition)) is not None:
                 yield day, base
+=======
+        """Write the partition's state, based on an earlier day if that is exact, otherwise on the whole log."""
+        base = self.work.base_of(self.partition)
+        tail = None if base is None else self._exact_tail(base)
+        if tail is None:
+            base, tail = None, self._tail(self._origin, ())
+            # Check after reading. Records that log cleaning has removed before leave traces, and records that it
+            # removes later have been read.
+            if not self._is_whole(self._origin, tail) and not self._is_exact():
+                return self._result(None)
+        return self._result(self._write(base, tail))
+>>>>>>> hm3
 
     def _is_exact(self) -> bool:
         moment = self.exact_from_ms()
@@ -123,20 +153,21 @@ class PartitionBuild:
         first_ms = None if first is None else first.timestamp_ms
         # Log cleaning goes on while the job runs. So look for its traces first, then ask how far it may have come.
         lagging_ms = self.work.lagging(now_ms()) if self.work.lagging else None
-        return exact_from_ms(coverage, first_ms, self.work.rule, lagging_ms)
+        return exact_from_ms(coverage, first_ms, self.work.rule, lagging_ms, self.work.taken_over_ms)
 
-    def _exact_tail(self, start: int) -> Tail | None:
-        """Return the records from an offset on, or None if some of them were removed."""
-        tail = self._tail(start)
-        return tail if self._is_whole(start, tail) else None
+    def _exact_tail(self, base: PartitionSnapshot) -> Tail | None:
+        """Return the records that a day has left out, or None if some of them were removed."""
+        tail = self._tail(base.resumes_at, base.ahead)
+        return tail if self._is_whole(base.resumes_at, tail) else None
 
     def _is_whole(self, start: int, tail: Tail) -> bool:
         end = self._end_of(tail)
         counts = self._begin <= start and tail.records == end - start
         return counts or self._coverage(start, end).is_whole
 
-    def _tail(self, start: int) -> Tail:
+    def _tail(self, start: int, ahead: Sequence[AheadRecord]) -> Tail:
         tail = Tail(self.work.rule)
+        tail.start_with(record.entry for record in ahead)
         for entry in self._entries(start, self.work.ends[self.partition]):
             if not tail.add(entry):
                 break
@@ -146,6 +177,8 @@ class PartitionBuild:
     def _entries(self, start: int, end: int) -> Iterator[Entry]:
         ranges = {self.partition: (max(start, self._begin), end)}
         for message in read_ranges(self.connection, self.work.topic, ranges):
+            if self.work.store.source and message.key() is None:
+                continue  # Kafka Streams skips it too, also when it restores the table.
             yield _entry(message, self.work.topic, self.partition)
 
     def _coverage(self, start: int, end: int, up_to: int | None = None) -> Coverage:
@@ -159,6 +192,7 @@ class PartitionBuild:
 
     def _write(self, base: Any | None, tail: Tail) -> PartitionSnapshot:
         work, end = self.work, self._end_of(tail)
+<<<<<<< HEAD
         rows = state_after(base, tail, self.partition, work.store)
         return PartitionSnapshot(
             partition=self.partition,
@@ -167,6 +201,11 @@ class PartitionBuild:
             rows=rows.num_rows,
             file=work.directory.write(work.draft, self.partition, rows) if rows.num_rows else "",
         )
+=======
+        rows = state_after(self._base_rows(base), tail, self.partition, work.store)
+        file = work.directory.write(work.draft, self.partition, rows) if rows.num_rows else ""
+        return PartitionSnapshot.of(self.partition, tail, end, rows.num_rows, file)
+>>>>>>> hm3
 
     def _end_of(self, tail: Tail) -> int:
         return self.work.ends[self.partition] if tail.closed_at is None else tail.closed_at

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.errors import InvalidInput, Refused
-from kafka_rescale.core.snapshots.day import SnapshotDay
+from kafka_rescale.core.snapshots.day import LATEST_END_MS, SnapshotDay
 from kafka_rescale.core.snapshots.request import SnapshotRequest
 from kafka_rescale.core.snapshots.source import SnapshotSource
 
@@ -60,21 +60,28 @@ def left_unprocessed(
     )
 
 
-def damaged(request: SnapshotRequest, topics: Sequence[str], moments: Iterable[int | None]) -> Refused:
+def damaged(
+    request: SnapshotRequest, topics: Sequence[str], moments: Iterable[int | None], *, is_held: bool = False
+) -> Refused:
     """Return the error about changelogs that have lost records that the day needs.
 
     :param moments: by partition, the first exact moment in ms; None if there is no such moment.
+    :param is_held: whether the history of a versioned store is not known, because an expansion holds compaction.
     """
     found = list(moments)
-    known = [moment for moment in found if moment is not None]
+    known = [moment for moment in found if moment is not None and moment <= LATEST_END_MS]
     first = SnapshotDay.first_ending_from(max(known)) if len(known) == len(found) else None
+    unknown = (
+        "An expansion holds compaction, so the history of the versioned stores is not known. Wait "
+        "until verify has passed; then run this day again."
+        if is_held
+        else "No day is exact until the application has written more behind what was cleaned."
+    )
     return Refused(
         _what(request),
         found=f"records that log cleaning or retention has removed from {', '.join(topics)}",
         expected="all records that the state as of the end of that day needs",
-        remedy=f"The first exact day is {first}."
-        if first
-        else "No day is exact until the application has written more behind what was cleaned.",
+        remedy=f"The first exact day is {first}." if first else unknown,
     )
 
 
