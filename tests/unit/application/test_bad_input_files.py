@@ -91,6 +91,16 @@ TEXTS = {
         "bad.yaml:2: found '0x_', which is none (invalid literal for int() with base 16: ''); expected a value of "
         "the YAML type int. Correct it; a text that looks like a date or a number is put between quotes.",
     ),
+    "a word that is no truth value": (
+        "application_id: shop\nmore: !!bool foo\n",
+        "bad.yaml:2: found 'foo', which is none; expected a value of the YAML type bool. Correct it; a text that "
+        "looks like a date or a number is put between quotes.",
+    ),
+    "lists in lists in lists": (
+        f"application_id: shop\npartitions: {'[' * 1_200}",
+        "bad.yaml: found lists or fields that are nested too deeply to be read; expected YAML. Look for brackets "
+        "that are never closed, or for spaces in front of lines that grow from line to line.",
+    ),
     "octal": (
         "application_id: shop\npartitions: 012\n",
         "bad.yaml:2: partitions: found 012, which YAML reads as 10; expected a decimal number without a leading "
@@ -375,7 +385,7 @@ def test_a_named_file_that_is_no_text_is_told_where_it_is_named(tmp_path: Path) 
 def test_the_files_are_those_of_the_directory_that_the_environment_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("b.yaml", "a.yml", "a.topology.txt"):
+    for name in ("b.yaml", "a.yml", "a.topology.txt", ".#b.yaml", ".b.yaml"):
         (tmp_path / name).touch()
     monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path))
     assert application_files() == [tmp_path / "a.yml", tmp_path / "b.yaml"]

@@ -59,11 +59,19 @@ def _read() -> tuple[dict[str, list[Member]], dict[Path, str]]:
         try:
             application = load_application(file)
         except Exception:
-            unusable[file] = file.read_text(errors="replace")
+            unusable[file] = _text_if_readable(file)
             continue
         if application.chain is not None:
             found.setdefault(application.chain, []).append((application, file))
     return found, unusable
+
+
+def _text_if_readable(file: Path) -> str:
+    """Return the text of a file, or an empty one, which may belong to any chain."""
+    try:
+        return file.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def _dag(dag_id: str, name: str, members: list[Member]) -> DAG:

@@ -58,7 +58,15 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
         raise _unreadable(error, text, file) from None
     except yaml.YAMLError as error:
         raise _malformed(error, file) from None
-    except ValueError as error:  # PyYAML lets Python's own errors through, for example for February 30th or 0x_.
+    except RecursionError:
+        raise InvalidInput(
+            file,
+            found="lists or fields that are nested too deeply to be read",
+            expected="YAML",
+            remedy="Look for brackets that are never closed, or for spaces in front of lines that grow from line "
+            "to line.",
+        ) from None
+    except Exception as error:  # PyYAML lets Python's own errors through, as for February 30th or `!!bool foo`.
         raise _no_such_value(root, error, file) from None
     if not isinstance(data, dict) or root is None:
         raise InvalidInput(
@@ -126,15 +134,16 @@ def _second_keys(node: yaml.MappingNode, location: Location) -> Iterator[Mistake
         names.add(str(key.value))
 
 
-def _no_such_value(root: yaml.Node | None, error: ValueError, file: str) -> InvalidInput:
+def _no_such_value(root: yaml.Node | None, error: Exception, file: str) -> InvalidInput:
     """Return the error about the first scalar that YAML can't read as a value."""
+    reason = f" ({error})" if isinstance(error, ValueError) else ""  # other errors only name a step of PyYAML
     for node in _scalars(root):
         try:
             yaml.constructor.SafeConstructor().construct_object(node)
-        except (ValueError, yaml.YAMLError):
+        except Exception:
             return InvalidInput(
                 f"{file}:{node.start_mark.line + 1}",
-                found=f"{node.value[:60]!r}, which is none ({error})",
+                found=f"{node.value[:60]!r}, which is none{reason}",
                 expected=f"a value of the YAML type {node.tag.rpartition(':')[2]}",
                 remedy="Correct it; a text that looks like a date or a number is put between quotes.",
             )
