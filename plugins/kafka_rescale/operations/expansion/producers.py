@@ -164,7 +164,8 @@ def _applications_that_mention(name: str) -> Iterator[Application]:
 
 def _run(producers: Producers, declared: Input, action: str) -> None:
     command = producers.commands[action]
-    code, output = run(words(command, "producers'"), producers.timeout_seconds)
+    line = words(command, "producers'")
+    code, output = run(line, producers.timeout_seconds, may_outlive=action == "start")
     if code:
         raise Outage(
             f"{action} command of the producers of {declared.topic}",
