@@ -44,7 +44,7 @@ def all_dags() -> dict[str, DAG]:
     """Return the DAGs of all application files by id.
 
     Before a task begins, Airflow parses its DAG file once more. That also happens during a pause of the
-    application. To keep it short, such a parse makes only the DAGs of the task's own kind.
+    application. To keep it short, such a parse makes only the DAGs of the task's own kind and application.
 
     A kind that can't be made gets a DAG that says why, so that the runs of the other kinds go on.
 

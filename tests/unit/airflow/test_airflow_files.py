@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
+import yaml
 from kafka_rescale.airflow.all_dags import KINDS, all_dags
 from kafka_rescale.core.errors import InvalidInput, Refused
 
@@ -176,6 +177,34 @@ def test_a_chain_is_held_while_a_file_can_not_be_read(applications: Path) -> Non
     write_link(applications, "shop", "orders", "b")
     (applications / "more.yaml").mkdir()
     assert {"invalid_expand_chain_shop", "invalid_expand_more"} <= all_dags().keys()
+
+
+def test_each_file_is_read_as_yaml_once_for_all_kinds(applications: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise some dozens of files take longer than Airflow lets an import take."""
+    write_link(applications, "shop", "orders", "b")
+    (applications / "broken.yaml").write_text("application_id: [")
+    read: list[str] = []
+    compose = yaml.compose
+
+    def counted(text: str, *arguments: Any, **named: Any) -> Any:
+        read.append(text)
+        return compose(text, *arguments, **named)
+
+    monkeypatch.setattr(yaml, "compose", counted)
+    assert {"expand_orders-app", "expand_shop", "invalid_expand_broken"} <= all_dags().keys()
+    assert sorted(read) == sorted(file.read_text() for file in applications.glob("*.yaml"))
+
+
+def test_a_task_reads_only_its_own_application(applications: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have to end a pause."""
+    write_application(applications, application_id="orders-app-2")
+    write_application(applications, application_id="other")
+    (applications / "broken.yaml").write_text("application_id: [")
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "rollback_orders-app-2")
+    assert KINDS["rollback"]().keys() == {"rollback_orders-app-2"}
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "rollback_orders-app")
+    # Its name is a part of the other one's.
+    assert KINDS["rollback"]().keys() == {"rollback_orders-app", "rollback_orders-app-2"}
 
 
 def test_a_kind_that_can_not_be_made_shows_its_error_and_leaves_the_others(

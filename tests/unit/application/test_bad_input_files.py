@@ -12,6 +12,7 @@ from kafka_rescale.core.application.field_errors import mistakes_of
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.operations.application.load import application_files, load_application, topology_of
+from kafka_rescale.operations.application.yaml_lines import parse_yaml
 from pydantic import BaseModel, ValidationError, field_validator
 
 from tests.support.small_application import declared, write
@@ -125,6 +126,11 @@ def test_a_text_that_is_no_application_file(case: str, tmp_path: Path) -> None:
     text, message = TEXTS[case]
     (tmp_path / "bad.yaml").write_text(text)
     assert message_of(tmp_path / "bad.yaml") == message
+
+
+def test_a_change_of_what_was_read_is_not_read_by_the_next_one() -> None:
+    parse_yaml("a: {b: 1}", "shop.yaml").data["a"]["b"] = 2
+    assert parse_yaml("a: {b: 1}", "shop.yaml").data == {"a": {"b": 1}}
 
 
 def test_a_file_that_does_not_exist(tmp_path: Path) -> None:

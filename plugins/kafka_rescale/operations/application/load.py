@@ -19,16 +19,17 @@ from kafka_rescale.core.errors import Finding, InvalidApplication, InvalidInput
 from kafka_rescale.core.installation import users_directory
 from kafka_rescale.core.topology.describe import parse_describe
 from kafka_rescale.core.topology.topology import SubTopology, Topology
-from kafka_rescale.operations.application.texts import read_text, with_texts
+from kafka_rescale.operations.application.texts import read_text, text_if_readable, with_texts
 from kafka_rescale.operations.application.yaml_lines import YamlDocument, parse_yaml
 
 DIRECTORY_VARIABLE = "KAFKA_RESCALE_APPLICATIONS"
 
 
-def application_files(runtime: str = KAFKA_STREAMS) -> list[Path]:
+def application_files(runtime: str = KAFKA_STREAMS, mentioning: str = "") -> list[Path]:
     """Return the application files of one runtime.
 
     :param runtime: the runtime of the files; a file that names no runtime is of ``kafka-streams``.
+    :param mentioning: leave out files without this text, such as an application's name. Nothing of them is parsed.
     :raises InvalidInput: the environment names a directory that does not exist.
     """
     directory = files_directory()
@@ -39,7 +40,8 @@ def application_files(runtime: str = KAFKA_STREAMS) -> list[Path]:
             expected="an existing directory of application files",
             remedy="Create it, or unset the variable to use `applications/`.",
         )
-    return [file for file in files_in(directory) if (runtime_of(file) == SPARK) == (runtime == SPARK)]
+    files = (file for file in files_in(directory) if not mentioning or mentioning in text_if_readable(file))
+    return [file for file in files if (runtime_of(file) == SPARK) == (runtime == SPARK)]
 
 
 def files_directory() -> Path:
