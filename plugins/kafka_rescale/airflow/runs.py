@@ -30,6 +30,7 @@ PLAN_BRIEF_KEY = "brief"
 PLAN_STEPS_KEY = "steps"
 AIRFLOW_KEY = "airflow"
 ID_VARIABLE = "kafka_rescale_airflow_id"
+SCHEDULED = "scheduled"
 
 
 def owner_of(context: Context | Mapping[str, Any]) -> str:
@@ -45,6 +46,12 @@ def triggered_by(context: Context) -> str:
     """Return the person who has triggered this run, with the run."""
     who = getattr(context["dag_run"], "triggering_user_name", None)
     return f"{who or 'somebody'} ({owner_of(context)})"
+
+
+def is_begun_by_schedule(context: Context) -> bool:
+    """Return whether nobody but the schedule has begun this run; False once a person or Airflow tries it again."""
+    run = context["dag_run"]
+    return run.run_type == SCHEDULED and not run.clear_number and context["ti"].try_number <= 1
 
 
 def airflow_id() -> str:

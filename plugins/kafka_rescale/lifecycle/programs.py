@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kafka_rescale.core.installation import users_directory
+from kafka_rescale.lifecycle import sessions
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(_SECRETS_OF_AIRFLOW)}
 
 
-def run(command: Sequence[str], timeout_seconds: int) -> tuple[int, str]:
+def run(command: Sequence[str], timeout_seconds: int, *, may_outlive: bool = True) -> tuple[int, str]:
     """Run a command to its end. Return its exit code and the end of its output.
 
     A command that can't be run, or that does not end in time, gives an exit code and a text as well.
@@ -49,47 +50,77 @@ def run(command: Sequence[str], timeout_seconds: int) -> tuple[int, str]:
     This does not wait for a process that the command leaves behind. If that process has inherited the output of
     the command, the file with the output stays, and a warning names the file. The output is no pipe: a pipe would
     keep this function waiting, and would end the process when the pipe is closed.
+
+    :param may_outlive: whether what the command has started may outlive it, as an application outlives its start.
+        Otherwise a command that does not end in time is ended with all its processes. What is left of a stop could
+        stop the application that a rollback has started meanwhile.
     """
     descriptor, name = tempfile.mkstemp(prefix="kafka-rescale-", suffix=".log")
-    output = Path(name)
+    output, end = Path(name), "has ended"
     try:
         with os.fdopen(descriptor, "wb") as file:
             # The command gets its own session: when Airflow kills this task, the application must go on running.
-            done = subprocess.run(
+            process = subprocess.Popen(
                 command,
                 cwd=home(),
                 env=environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                timeout=timeout_seconds,
                 start_new_session=True,
-                check=False,
             )
-        return done.returncode, output.read_text(errors="replace").strip()[-_OUTPUT_SHOWN:]
+        left = _wait(process, timeout_seconds, may_outlive)
+        said = output.read_text(errors="replace").strip()[-_OUTPUT_SHOWN:]
+        if left is None:
+            return process.returncode, said
+        end = f"was ended after {timeout_seconds} s"
+        return NO_END, _without_end(timeout_seconds, left, said)
     except FileNotFoundError as error:
         return NO_SUCH_PROGRAM, str(error)
     except OSError as error:
         return NOT_EXECUTABLE, str(error)
-    except subprocess.TimeoutExpired:
-        return NO_END, f"the command did not end within {timeout_seconds} s"
     finally:
-        _remove_unless_written(output, command)
+        _remove_unless_written(output, command, end)
 
 
-def _remove_unless_written(output: Path, command: Sequence[str]) -> None:
+def _wait(process: subprocess.Popen[bytes], timeout_seconds: int, may_outlive: bool) -> list[int] | None:
+    """Wait for the end of a command. If it has to be ended, return its processes that go on; else None."""
+    try:
+        process.wait(timeout_seconds)
+    except subprocess.TimeoutExpired:
+        return sessions.end(process, with_children=not may_outlive)
+    except BaseException:  # Airflow ends this task.
+        process.kill()
+        raise
+    return None
+
+
+def _without_end(timeout_seconds: int, left: Sequence[int], said: str) -> str:
+    goes_on = "es {} of it go on" if len(left) > 1 else " {} of it goes on"
+    return "".join(
+        (
+            f"the command did not end within {timeout_seconds} s",
+            f", and process{goes_on.format(', '.join(map(str, left)))}" if left else "",
+            f"; it had said: {said}" if said else "",
+        )
+    )
+
+
+def _remove_unless_written(output: Path, command: Sequence[str], end: str) -> None:
     # Look through all processes only if needed. Commands run within the pause, and the look takes longer than some
     # commands.
     writers = [] if _is_closed(output) else _processes_with(output)
     if not writers:
         output.unlink()
         return
+    advice = " Let the command redirect the output of what it starts, such as by `>>app.log 2>&1`."
     log.warning(
-        "`%s` has ended, and process %s goes on writing its output to %s on this machine. Let the command "
-        "redirect the output of what it starts, such as by `>>app.log 2>&1`.",
+        "`%s` %s, and process %s goes on writing its output to %s on this machine.%s",
         " ".join(command),
+        end,
         ", ".join(map(str, writers)),
         output,
+        advice if end == "has ended" else "",
     )
 
 

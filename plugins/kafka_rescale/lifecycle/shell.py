@@ -54,17 +54,18 @@ class ShellCommands:
 
     def stop(self, instance: Instance) -> None:
         """Run ``stop``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`."""
-        self._call(self._spec.stop, instance)
+        self._call(self._spec.stop, instance, may_outlive=False)
 
     def is_running(self, instance: Instance) -> bool:
         """Run ``status``. Exit code 0 means running, 3 means stopped; any other code is an error."""
         return status(lambda: self._is_running(instance))
 
     def _is_running(self, instance: Instance) -> bool:
-        code, output = run(self._line(self._spec.status, instance), self._spec.timeout_seconds)
+        line = self._line(self._spec.status, instance)
+        code, output = run(line, self._spec.timeout_seconds, may_outlive=False)
         if (instance, code) != self._last_status:
             # Some waits ask every second. The log gets an answer only when it differs from the last one.
-            _tell(self._line(self._spec.status, instance), code, output)
+            _tell(line, code, output)
         self._last_status = instance, code
         if code not in {RUNNING, STOPPED}:
             raise Outage(
@@ -75,9 +76,9 @@ class ShellCommands:
             )
         return code == RUNNING
 
-    def _call(self, template: str, instance: Instance) -> None:
+    def _call(self, template: str, instance: Instance, *, may_outlive: bool = True) -> None:
         line = self._line(template, instance)
-        code, output = run(line, self._spec.timeout_seconds)
+        code, output = run(line, self._spec.timeout_seconds, may_outlive=may_outlive)
         _tell(line, code, output)
         if code:
             raise Outage(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
-from kafka_rescale.core.errors import Refused
+import yaml
+from kafka_rescale.airflow.all_dags import KINDS, all_dags
+from kafka_rescale.core.errors import InvalidInput, Refused
 
 from tests.support.airflow.dag_bags import parsed
 from tests.support.application_files import write_application
@@ -140,6 +143,87 @@ def test_no_file_takes_the_others_away(applications: Path, name: str, text: str,
     assert "expand_orders-app" in found.dags
     (dag,) = (dag for dag_id, dag in found.dags.items() if dag_id.startswith("invalid_expand_"))
     assert said in (dag.doc_md or "")
+
+
+ODD: dict[str, Callable[[Path], object]] = {
+    "a link to nothing, as Emacs makes it while somebody edits": lambda there: (
+        there / ".#orders-app.yaml"
+    ).symlink_to("ada@host.1:2"),
+    "a link to nothing": lambda there: (there / "gone.yaml").symlink_to("nothing"),
+    "a directory": lambda there: (there / "more.yaml").mkdir(),
+    "bytes that are no text": lambda there: (there / "bytes.yaml").write_bytes(b"\xff\xfe"),
+    "a value of a type that it isn't": lambda there: (there / "odd.yaml").write_text("a: !!bool foo\n"),
+    "a moment that is none": lambda there: (there / "odd.yaml").write_text("a: !!timestamp x\n"),
+    "lists that are nested too deeply": lambda there: (there / "deep.yaml").write_text("a: " + "[" * 1_200),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_nothing_in_the_directory_takes_the_dags_away(applications: Path, case: str) -> None:
+    ODD[case](applications)
+    made = all_dags()
+    assert {f"{kind}_orders-app" for kind in ("expand", "rollback", "switch", "bridge", "watch")} <= made.keys()
+
+
+def test_a_file_that_an_editor_hides_is_no_application_file(applications: Path) -> None:
+    write_link(applications, "shop", "orders", "b")
+    (applications / ".#shop.yaml").symlink_to("ada@host.1:2")
+    made = all_dags()
+    assert "expand_chain_shop" in made
+    assert not [dag_id for dag_id in made if dag_id.startswith("invalid_")]
+
+
+def test_a_chain_is_held_while_a_file_can_not_be_read(applications: Path) -> None:
+    write_link(applications, "shop", "orders", "b")
+    (applications / "more.yaml").mkdir()
+    assert {"invalid_expand_chain_shop", "invalid_expand_more"} <= all_dags().keys()
+
+
+def test_each_file_is_read_as_yaml_once_for_all_kinds(applications: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise some dozens of files take longer than Airflow lets an import take."""
+    write_link(applications, "shop", "orders", "b")
+    (applications / "broken.yaml").write_text("application_id: [")
+    read: list[str] = []
+    compose = yaml.compose
+
+    def counted(text: str, *arguments: Any, **named: Any) -> Any:
+        read.append(text)
+        return compose(text, *arguments, **named)
+
+    monkeypatch.setattr(yaml, "compose", counted)
+    assert {"expand_orders-app", "expand_shop", "invalid_expand_broken"} <= all_dags().keys()
+    assert sorted(read) == sorted(file.read_text() for file in applications.glob("*.yaml"))
+
+
+def test_a_task_reads_only_its_own_application(applications: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have to end a pause."""
+    write_application(applications, application_id="orders-app-2")
+    write_application(applications, application_id="other")
+    (applications / "broken.yaml").write_text("application_id: [")
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "rollback_orders-app-2")
+    assert KINDS["rollback"]().keys() == {"rollback_orders-app-2"}
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "rollback_orders-app")
+    # Its name is a part of the other one's.
+    assert KINDS["rollback"]().keys() == {"rollback_orders-app", "rollback_orders-app-2"}
+
+
+def test_a_kind_that_can_not_be_made_shows_its_error_and_leaves_the_others(
+    applications: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> NoReturn:
+        raise OSError("the disk is away")
+
+    monkeypatch.setitem(KINDS, "watch", fail)
+    made = all_dags()
+    assert "expand_orders-app" in made
+    (shown,) = (dag for dag_id, dag in made.items() if dag_id.startswith("invalid_watch"))
+    assert "the disk is away" in (shown.doc_md or "")
+
+
+def test_without_the_directory_airflow_shows_an_import_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", "/nonexistent")
+    with pytest.raises(InvalidInput, match="found /nonexistent"):
+        all_dags()
 
 
 def test_a_dag_that_airflow_would_refuse_takes_no_other_away(

@@ -251,7 +251,8 @@ def test_preflight_tells_of_a_bridge_only_if_it_is_paused(
     for name in ("require_kafka_for_spark", "require_spark_files"):
         monkeypatch.setattr(admin, name, lambda *_: "")
     ti = SimpleNamespace(get_dag={"bridge_orders-app": SimpleNamespace(is_paused=is_paused)}.__getitem__)
-    context: Any = {"ti": ti, "dag_run": SimpleNamespace(dag_id="expand_orders-app", run_id="r")}
+    run = SimpleNamespace(dag_id="expand_orders-app", run_id="r", run_type="manual")
+    context: Any = {"ti": ti, "dag_run": run}
     told = admin.PreflightOperator(task_id="preflight", application_file=file).execute(context)["messages"]
     paused = ["bridge_orders-app is paused: unpause it, or the cutover waits for it in vain."]
     assert told == ["one.", *(paused if is_paused else [])]

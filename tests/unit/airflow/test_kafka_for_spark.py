@@ -221,7 +221,7 @@ def test_a_preflight_warns_of_permissions_that_cover_another_application(
     write_application(tmp_path, application_id="orders-eu")
     task = PreflightOperator(task_id="preflight", application_file=str(file))
     monkeypatch.setattr(task.log, "warning", lambda form, *values: told.append(form % values))
-    context: Any = {"dag_run": SimpleNamespace(dag_id="expand_orders", run_id="manual__1")}
+    context: Any = {"dag_run": SimpleNamespace(dag_id="expand_orders", run_id="manual__1", run_type="manual")}
     task.execute(context)
     assert [line for line in told if "found that they cover orders-eu" in line]
 
@@ -233,7 +233,7 @@ def test_an_expansion_is_refused_in_its_preflight(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(admin, "require_spark_files", lambda _: "")
     monkeypatch.setenv(FILE, mounted(tmp_path, **CONTRADICTIONS[0][0]))
     task = PreflightOperator(task_id="preflight", application_file=str(write_application(tmp_path)))
-    context: Any = {"dag_run": SimpleNamespace(dag_id="expand_x", run_id="manual__1")}
+    context: Any = {"dag_run": SimpleNamespace(dag_id="expand_x", run_id="manual__1", run_type="manual")}
     with pytest.raises(InvalidInput, match=r"found bootstrap\.servers 'c:9092'"):
         task.execute(context)
     assert asked == []

@@ -12,6 +12,7 @@ from kafka_rescale.core.application.field_errors import mistakes_of
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.operations.application.load import application_files, load_application, topology_of
+from kafka_rescale.operations.application.yaml_lines import parse_yaml
 from pydantic import BaseModel, ValidationError, field_validator
 
 from tests.support.small_application import declared, write
@@ -91,6 +92,16 @@ TEXTS = {
         "bad.yaml:2: found '0x_', which is none (invalid literal for int() with base 16: ''); expected a value of "
         "the YAML type int. Correct it; a text that looks like a date or a number is put between quotes.",
     ),
+    "a word that is no truth value": (
+        "application_id: shop\nmore: !!bool foo\n",
+        "bad.yaml:2: found 'foo', which is none; expected a value of the YAML type bool. Correct it; a text that "
+        "looks like a date or a number is put between quotes.",
+    ),
+    "lists in lists in lists": (
+        f"application_id: shop\npartitions: {'[' * 1_200}",
+        "bad.yaml: found lists or fields that are nested too deeply to be read; expected YAML. Look for brackets "
+        "that are never closed, or for spaces in front of lines that grow from line to line.",
+    ),
     "octal": (
         "application_id: shop\npartitions: 012\n",
         "bad.yaml:2: partitions: found 012, which YAML reads as 10; expected a decimal number without a leading "
@@ -115,6 +126,11 @@ def test_a_text_that_is_no_application_file(case: str, tmp_path: Path) -> None:
     text, message = TEXTS[case]
     (tmp_path / "bad.yaml").write_text(text)
     assert message_of(tmp_path / "bad.yaml") == message
+
+
+def test_a_change_of_what_was_read_is_not_read_by_the_next_one() -> None:
+    parse_yaml("a: {b: 1}", "shop.yaml").data["a"]["b"] = 2
+    assert parse_yaml("a: {b: 1}", "shop.yaml").data == {"a": {"b": 1}}
 
 
 def test_a_file_that_does_not_exist(tmp_path: Path) -> None:
@@ -375,7 +391,7 @@ def test_a_named_file_that_is_no_text_is_told_where_it_is_named(tmp_path: Path) 
 def test_the_files_are_those_of_the_directory_that_the_environment_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("b.yaml", "a.yml", "a.topology.txt"):
+    for name in ("b.yaml", "a.yml", "a.topology.txt", ".#b.yaml", ".b.yaml"):
         (tmp_path / name).touch()
     monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path))
     assert application_files() == [tmp_path / "a.yml", tmp_path / "b.yaml"]

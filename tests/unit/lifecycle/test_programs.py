@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.kafka.client.settings_files import CONFIG_VARIABLE
-from kafka_rescale.lifecycle import programs
+from kafka_rescale.lifecycle import programs, status
 from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.lifecycle.programs import NO_END, NO_SUCH_PROGRAM, NOT_EXECUTABLE, hindrance, run
@@ -29,6 +30,13 @@ def script(home: Path, text: str, mode: int = 0o755) -> Path:
     file.write_text(text)
     file.chmod(mode)
     return file
+
+
+def is_at_work(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_what_can_be_run_is_not_hindered(home: Path) -> None:
@@ -84,6 +92,55 @@ def test_no_directory_to_run_it_in(home: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_command_that_does_not_end_is_ended() -> None:
     assert run(["sleep", "60"], 1) == (NO_END, "the command did not end within 1 s")
+
+
+def test_what_a_command_said_before_it_was_ended_is_told() -> None:
+    code, said = run(["sh", "-c", "echo waiting for pod-3; exec sleep 60"], 1)
+    assert (code, said) == (NO_END, "the command did not end within 1 s; it had said: waiting for pod-3")
+
+
+GOES_ON = "(trap '' HUP; echo working; while [ ! -e end ]; do sleep 0.1; done; touch ended) & echo $!; wait"
+
+
+def test_what_a_start_has_begun_outlives_its_end_and_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    code, said = run(["sh", "-c", GOES_ON], 1)
+    child = re.findall(r"\d+", said.partition("it had said")[2])[0]
+    assert code == NO_END
+    assert re.search(rf"did not end within 1 s, and process(es)? [\d, ]*\b{child}\b[\d, ]* of it go", said)
+    (warning,) = caplog.messages
+    assert "was ended after 1 s, and process" in warning
+    assert "redirect" not in warning
+    (tmp_path / "end").touch()
+    wait_until((tmp_path / "ended").exists, timeout=30, what="the process to go on")
+    Path(warning.partition("its output to ")[2].partition(" on this machine")[0]).unlink()
+
+
+@pytest.mark.parametrize("through", ["sh -c", "timeout 60 sh -c"], ids=["", "in a group of its own"])
+def test_of_a_stop_no_process_goes_on(caplog: pytest.LogCaptureFixture, through: str) -> None:
+    """Otherwise it could stop what a rollback has started meanwhile."""
+    code, said = run(["sh", "-c", f"{through} '{GOES_ON.replace(chr(39), chr(34))}'; true"], 1, may_outlive=False)
+    child = int(re.findall(r"\d+", said.partition("it had said")[2])[0])
+    assert (code, "of it go" in said) == (NO_END, False)
+    assert not caplog.messages
+    assert not is_at_work(child)
+
+
+@pytest.mark.parametrize("action", ["stop", "is_running"])
+def test_a_lifecycle_leaves_nothing_of_a_stop_and_of_a_status(
+    action: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "STATUS_SECONDS", 0.1)
+    lifecycle = {"type": "shell", "timeout_seconds": 1, "start": "true {application_id}"}
+    hangs = "sh -c 'sleep 600 & echo {application_id} $!; wait'"
+    made = lifecycle_of(
+        application("shop", lifecycle={**lifecycle, "stop": hangs, "status": hangs}), lambda _: False
+    )
+    with pytest.raises(Outage, match="it had said: shop ") as told:
+        getattr(made, action)(Instance("shop", 1, 4))
+    child = int(re.findall(r"shop (\d+)", told.value.found)[0])
+    assert not is_at_work(child)
 
 
 def test_a_lifecycle_command_that_can_not_be_executed_is_an_outage(home: Path) -> None:

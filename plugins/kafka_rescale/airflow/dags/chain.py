@@ -52,6 +52,7 @@ def chain_dags() -> dict[str, DAG]:
 def _read() -> tuple[dict[str, list[Member]], dict[Path, str]]:
     """Return the members of each chain, and the text of each file that can't be used."""
     from kafka_rescale.operations.application.load import application_files, load_application
+    from kafka_rescale.operations.application.texts import text_if_readable
 
     found: dict[str, list[Member]] = {}
     unusable: dict[Path, str] = {}
@@ -59,7 +60,7 @@ def _read() -> tuple[dict[str, list[Member]], dict[Path, str]]:
         try:
             application = load_application(file)
         except Exception:
-            unusable[file] = file.read_text(errors="replace")
+            unusable[file] = text_if_readable(file)  # An empty text may belong to any chain.
             continue
         if application.chain is not None:
             found.setdefault(application.chain, []).append((application, file))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, get_parsing_context
 
 from kafka_rescale.airflow.notifications import attach
 from kafka_rescale.airflow.operators.invalid import InvalidApplicationOperator
@@ -29,6 +29,9 @@ def build_dags(
     Such a file gets a DAG that says what is wrong with it (``invalid_dag``). No DAG registers itself. So Airflow
     never sees a DAG that was only half built when the mistake was found.
 
+    If Airflow parses for a task that is about to begin, only files that mention its application are used: the task
+    may have to end a pause.
+
     :param build: Makes the DAG of one application. It returns None if the application needs no DAG of this kind.
     :param kind: The first part of the DAG ids.
     :param runtime: The runtime of the applications that have such a DAG.
@@ -38,7 +41,7 @@ def build_dags(
     load_file = load.load_pipeline_application if runtime == SPARK else load.load_application
     dags: dict[str, DAG] = {}
     dag: DAG | None
-    files = load.application_files(runtime)
+    files = load.application_files(runtime, mentioning=_application_of_task(kind))
     by_name = load.files_by_name(files)
     for file in files:
         try:
@@ -54,6 +57,12 @@ def build_dags(
         if dag is not None:
             dags[dag.dag_id] = dag
     return dags
+
+
+def _application_of_task(kind: str) -> str:
+    """Return the application whose task is about to begin; empty if Airflow asks for all DAGs of a kind."""
+    running = get_parsing_context().dag_id or ""
+    return running.removeprefix(f"{kind}_") if running.startswith(f"{kind}_") else ""
 
 
 def invalid_dag(stands_for: str, file: Path, error: str) -> DAG:

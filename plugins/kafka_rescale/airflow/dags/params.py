@@ -34,8 +34,8 @@ def expansion_params(application: Application) -> dict[str, Param]:
 
     ``approve_cutover`` is on by default. A person who presses *Trigger* without reading then gets copies, which do
     no harm, and is asked before the application is stopped. With a schedule it is off, because scheduled runs take
-    the defaults, and the schedule itself is the decision to expand. In place, nothing is copied while the
-    application runs, so the form has no lag.
+    the defaults, and the schedule itself is the decision to expand: at its times, so ``preflight`` skips a run
+    that begins late. In place, nothing is copied while the application runs, so the form has no lag.
     """
     in_place = application.mode is Mode.IN_PLACE
     lag = {} if in_place else {"acceptable_recovery_lag": _acceptable_lag(application)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from kafka_rescale.airflow.runs import (
     PLAN_TABLE_KEY,
     PREFLIGHT_TASK,
     airflow_id,
+    is_begun_by_schedule,
     owner_is_finished,
     owner_of,
     triggered_by,
@@ -26,6 +28,7 @@ from kafka_rescale.airflow.runs import (
 from kafka_rescale.airflow.spark.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.core.application.config_files import SPARK_ROLES
 from kafka_rescale.core.expansion.cutover_steps import cutover_steps
+from kafka_rescale.core.expansion.late_run import remark_on_late_run
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.preflight.expected_state import ExpectedState
@@ -33,14 +36,17 @@ from kafka_rescale.core.roles import Role
 from kafka_rescale.spark.jobs.files import require_spark_files
 
 
-class PreflightOperator(RescaleOperator):
+class PreflightOperator(RescaleOperator, SkipMixin):
     """
     Describe the application and its cluster, and refuse what can't work, before anything is touched.
+
+    A run that the schedule has begun long after its time ends here, and all other tasks are skipped.
 
     :param target: desired partition count, or empty for the count of the application file (templated)
     :param expected: whether the application has to be ``running`` or ``stopped``, or ``either`` (templated)
     """
 
+    inherits_from_skipmixin = True
     template_fields: Sequence[str] = (*RescaleOperator.template_fields, "target", "expected")
     role = Role.PLAN
 
@@ -60,6 +66,8 @@ class PreflightOperator(RescaleOperator):
         from kafka_rescale.operations.preflight.preflight import preflight
 
         application = self.application()
+        if is_begun_by_schedule(context):
+            self._skip_if_late(application.schedule, context)
         topology = topology_of(application)
         connections = {role: self.connection(application, role) for role in Role}
         of_jobs = {role: connections[role] for role in SPARK_ROLES}
@@ -88,6 +96,16 @@ class PreflightOperator(RescaleOperator):
         plan = result.plan.model_dump(mode="json") if result.plan else None
         predicted = result.predicted.model_dump(mode="json") if result.predicted else None
         return {"plan": plan, "noop": result.noop, "messages": messages, "predicted": predicted}
+
+    def _skip_if_late(self, schedule: str | None, context: Context) -> None:
+        told = remark_on_late_run(schedule, context["dag_run"].run_after, datetime.now(UTC))
+        if told:
+            self.log.warning("%s", told)
+            found = {"plan": None, "noop": True, "messages": [told], "predicted": None}
+            context["ti"].xcom_push(key="return_value", value=found)  # skip() leaves by an exception
+            # All tasks behind this one: Airflow's rules would begin `ensure_running`, which takes a run without
+            # `callback` for one that a person has marked.
+            self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
 
     @staticmethod
     def _paused_bridge(plan: Plan | None, context: Context) -> Iterator[str]:

@@ -19,33 +19,42 @@ from kafka_rescale.core.errors import Finding, InvalidApplication, InvalidInput
 from kafka_rescale.core.installation import users_directory
 from kafka_rescale.core.topology.describe import parse_describe
 from kafka_rescale.core.topology.topology import SubTopology, Topology
-from kafka_rescale.operations.application.texts import read_text, with_texts
+from kafka_rescale.operations.application.texts import read_text, text_if_readable, with_texts
 from kafka_rescale.operations.application.yaml_lines import YamlDocument, parse_yaml
 
 DIRECTORY_VARIABLE = "KAFKA_RESCALE_APPLICATIONS"
 
 
-def application_files(runtime: str = KAFKA_STREAMS) -> list[Path]:
-    """Return the application files of the directory in ``KAFKA_RESCALE_APPLICATIONS``, else ``applications/``.
+def application_files(runtime: str = KAFKA_STREAMS, mentioning: str = "") -> list[Path]:
+    """Return the application files of one runtime.
 
     :param runtime: the runtime of the files; a file that names no runtime is of ``kafka-streams``.
+    :param mentioning: leave out files without this text, such as an application's name. Nothing of them is parsed.
     :raises InvalidInput: the environment names a directory that does not exist.
     """
-    named = os.environ.get(DIRECTORY_VARIABLE)
-    directory = Path(named) if named else users_directory() / "applications"
-    if named and not directory.is_dir():
+    directory = files_directory()
+    if os.environ.get(DIRECTORY_VARIABLE) and not directory.is_dir():
         raise InvalidInput(
             f"environment variable {DIRECTORY_VARIABLE}",
-            found=named,
+            found=str(directory),
             expected="an existing directory of application files",
             remedy="Create it, or unset the variable to use `applications/`.",
         )
-    return [file for file in files_in(directory) if (runtime_of(file) == SPARK) == (runtime == SPARK)]
+    files = (file for file in files_in(directory) if not mentioning or mentioning in text_if_readable(file))
+    return [file for file in files if (runtime_of(file) == SPARK) == (runtime == SPARK)]
+
+
+def files_directory() -> Path:
+    """Return the directory in ``KAFKA_RESCALE_APPLICATIONS``, else ``applications/``."""
+    return Path(os.environ.get(DIRECTORY_VARIABLE) or users_directory() / "applications")
 
 
 def files_in(directory: Path) -> list[Path]:
-    """Return the application files of a directory, of every runtime."""
-    return sorted(f for f in directory.glob("*") if f.suffix in {".yaml", ".yml"})
+    """Return the application files of a directory, of every runtime.
+
+    Names that begin with a dot are left out: editors make such files, and links to nothing, while somebody edits.
+    """
+    return sorted(f for f in directory.glob("[!.]*") if f.suffix in {".yaml", ".yml"})
 
 
 def files_by_name(files: Iterable[Path]) -> dict[str, list[Path]]:
@@ -54,7 +63,7 @@ def files_by_name(files: Iterable[Path]) -> dict[str, list[Path]]:
     for file in files:
         try:
             found.setdefault(str(fields_of(file).get("application_id")), []).append(file)
-        except InvalidInput:
+        except Exception:  # No file may take the others away, whatever is wrong with it.
             continue
     return found
 
@@ -135,7 +144,7 @@ def runtime_of(path: Path) -> str:
     """Return the file's runtime, or the default if the file can't be read (loading it reports the error)."""
     try:
         return runtime_in(fields_of(path))
-    except InvalidInput:
+    except Exception:  # No file may take the others away, whatever is wrong with it.
         return KAFKA_STREAMS
 
 

@@ -48,6 +48,14 @@ def read_text(path: Path) -> str:
         raise InvalidInput.of(_complaint(path, "bytes that are not UTF-8")) from None
 
 
+def text_if_readable(path: Path) -> str:
+    """Return the text of a file whatever its bytes are, or an empty text if the system can't read it."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
 def _complaint(path: Path, found: str) -> Complaint:
     return Complaint(str(path), found, "a readable file in UTF-8", "Correct the path or the file.")
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import yaml
 
 from kafka_rescale.core.application.mistakes import Location, Mistake
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.errors import Complaint, InvalidInput
 
 _INT = "tag:yaml.org,2002:int"
 _ODD_NUMBER = re.compile(r"[-+]?(0\d|\d[\d_]*:)")
@@ -47,21 +49,39 @@ class _Child:
 def parse_yaml(text: str, file: str) -> YamlDocument:
     """Return a document whose root is a mapping.
 
+    The same text is parsed once: while Airflow waits for its DAGs, each kind of DAG asks for each file.
+
     :param file: name of the file, for the message.
     :raises InvalidInput: the text is not YAML, or has no fields.
     """
+    found = _parsed(text, file)
+    if isinstance(found, Complaint):
+        raise InvalidInput.of(found)
+    return replace(found, data=deepcopy(found.data))
+
+
+@lru_cache(maxsize=512)
+def _parsed(text: str, file: str) -> YamlDocument | Complaint:
     root: yaml.Node | None = None
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         data = yaml.safe_load(text)
     except yaml.reader.ReaderError as error:
-        raise _unreadable(error, text, file) from None
+        return _unreadable(error, text, file)
     except yaml.YAMLError as error:
-        raise _malformed(error, file) from None
-    except ValueError as error:  # PyYAML lets Python's own errors through, for example for February 30th or 0x_.
-        raise _no_such_value(root, error, file) from None
+        return _malformed(error, file)
+    except RecursionError:
+        return Complaint(
+            file,
+            found="lists or fields that are nested too deeply to be read",
+            expected="YAML",
+            remedy="Look for brackets that are never closed, or for spaces in front of lines that grow from line "
+            "to line.",
+        )
+    except Exception as error:  # PyYAML lets Python's own errors through, as for February 30th or `!!bool foo`.
+        return _no_such_value(root, error, file)
     if not isinstance(data, dict) or root is None:
-        raise InvalidInput(
+        return Complaint(
             f"{file}:1",
             found="no fields" if data is None else type(data).__name__,
             expected="fields such as `application_id:`",
@@ -70,10 +90,10 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
     return YamlDocument(data, root)
 
 
-def _malformed(error: yaml.YAMLError, file: str) -> InvalidInput:
+def _malformed(error: yaml.YAMLError, file: str) -> Complaint:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
-    return InvalidInput(
+    return Complaint(
         f"{file}:{mark.line + 1}" if mark else file,
         found=f"malformed YAML ({problem})",
         expected="YAML",
@@ -81,8 +101,8 @@ def _malformed(error: yaml.YAMLError, file: str) -> InvalidInput:
     )
 
 
-def _unreadable(error: yaml.reader.ReaderError, text: str, file: str) -> InvalidInput:
-    return InvalidInput(
+def _unreadable(error: yaml.reader.ReaderError, text: str, file: str) -> Complaint:
+    return Complaint(
         f"{file}:{text.count(chr(10), 0, error.position) + 1}",
         found=f"the character U+{ord(text[error.position]):04X} ({error.reason})",
         expected="YAML",
@@ -126,19 +146,20 @@ def _second_keys(node: yaml.MappingNode, location: Location) -> Iterator[Mistake
         names.add(str(key.value))
 
 
-def _no_such_value(root: yaml.Node | None, error: ValueError, file: str) -> InvalidInput:
-    """Return the error about the first scalar that YAML can't read as a value."""
+def _no_such_value(root: yaml.Node | None, error: Exception, file: str) -> Complaint:
+    """Return what is wrong with the first scalar that YAML can't read as a value."""
+    reason = f" ({error})" if isinstance(error, ValueError) else ""  # other errors only name a step of PyYAML
     for node in _scalars(root):
         try:
             yaml.constructor.SafeConstructor().construct_object(node)
-        except (ValueError, yaml.YAMLError):
-            return InvalidInput(
+        except Exception:
+            return Complaint(
                 f"{file}:{node.start_mark.line + 1}",
-                found=f"{node.value[:60]!r}, which is none ({error})",
+                found=f"{node.value[:60]!r}, which is none{reason}",
                 expected=f"a value of the YAML type {node.tag.rpartition(':')[2]}",
                 remedy="Correct it; a text that looks like a date or a number is put between quotes.",
             )
-    return InvalidInput(file, found=str(error), expected="YAML", remedy="Correct the values.")
+    return Complaint(file, found=str(error), expected="YAML", remedy="Correct the values.")
 
 
 def _scalars(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:

@@ -151,20 +151,19 @@ def _application_named(name: str) -> Application:
 
 
 def _applications_that_mention(name: str) -> Iterator[Application]:
-    for file in application_files():
+    # This runs within the pause. So if there are many files, parse only those that mention the name.
+    for file in application_files(mentioning=name):
         try:
-            # This runs within the pause. So if there are many files, parse only those that mention the name.
-            if name not in file.read_text(errors="replace"):
-                continue
             application = load_application(file)
-        except (InvalidInput, OSError):
+        except InvalidInput:
             continue
         yield application
 
 
 def _run(producers: Producers, declared: Input, action: str) -> None:
     command = producers.commands[action]
-    code, output = run(words(command, "producers'"), producers.timeout_seconds)
+    line = words(command, "producers'")
+    code, output = run(line, producers.timeout_seconds, may_outlive=action == "start")
     if code:
         raise Outage(
             f"{action} command of the producers of {declared.topic}",
