@@ -138,7 +138,7 @@ def test_a_record_that_is_dated_ahead_holds_up_no_later_day(tmp_path: Path) -> N
     for days, keys in ((1, {b"a", b"k", b"n", b"z"}), (11, {b"a", b"k", b"n", b"z", b"\xff"})):
         rule = replace(first.rule, end_ms=DAY.minus(-days).end_ms)
         draft = first.directory.begin(DAY.minus(-days), "y")
-        later = replace(first, base=manifest, rule=rule, draft=draft)
+        later = replace(first, bases=(manifest,), rule=rule, draft=draft)
         found = _built(later, [entry for entry in entries if entry.offset != 2])
         assert found.snapshot is not None
         assert found.read == 2

@@ -132,13 +132,9 @@ class SnapshotBuild:
             ends={**ends, **({p.partition: p.end for p in pinned.partitions} if pinned else {})},
             lagging=partial(request.lagging_ms, topic),
             origins=self.source.begins.get(topic.name, {}),
-<<<<<<< HEAD
             bases=() if request.from_scratch else self._bases(directory, store, topic, rule, pinned),
-=======
-            base=None if request.from_scratch else self._base(directory, store, topic, rule, pinned),
             taken_over_ms=self.source.until_ms if topic.name in self.source.ends else None,
             by_age=retention_ms(topic) is not None,
->>>>>>> hm3
         )
 
     def _pinned(
@@ -201,7 +197,7 @@ class SnapshotBuild:
             grace_ms=request.grace_ms,
             kept_ms=work.rule.kept_ms,
             versions_ms=work.rule.versions_ms,
-            by_age=work.by_age or (work.base is not None and work.base.by_age),
+            by_age=work.by_age or any(day.by_age for day in work.bases),
             store=work.store,
             topic=work.topic,
             topic_id=work.topic_id,

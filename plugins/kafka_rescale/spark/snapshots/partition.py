@@ -35,13 +35,9 @@ class StoreWork:
     :param origins: the offsets at which the changelog began.
     :param begins: log starts now.
     :param ends: exclusive; reading stops there if the day doesn't end before.
-<<<<<<< HEAD
     :param bases: earlier days to begin with, the newest first.
-=======
-    :param base: an earlier day to begin with.
     :param taken_over_ms: when the next generation took over the log behind ``ends``; None if there is no such log.
     :param by_age: whether the topic deletes by age.
->>>>>>> hm3
     """
 
     directory: StoreDirectory
@@ -54,17 +50,9 @@ class StoreWork:
     ends: Mapping[int, int]
     lagging: Callable[[int], int | None] | None = None
     origins: Mapping[int, int] = field(default_factory=dict)
-<<<<<<< HEAD
     bases: tuple[Manifest, ...] = ()
-=======
-    base: Manifest | None = None
     taken_over_ms: int | None = None
     by_age: bool = False
-
-    def base_of(self, partition: int) -> PartitionSnapshot | None:
-        """Return the snapshot of a partition on an earlier day."""
-        return next((p for p in self.base.partitions if p.partition == partition), None) if self.base else None
->>>>>>> hm3
 
 
 @dataclass(frozen=True)
@@ -97,7 +85,6 @@ class PartitionBuild:
     damage: dict[SnapshotDay, InvalidInput] = field(default_factory=dict)
 
     def build(self) -> PartitionResult:
-<<<<<<< HEAD
         """Write the partition's state, based on an earlier day if that is exact, otherwise on the whole log.
 
         :raises InvalidInput: an earlier day is damaged, and neither a day before it nor the log tells the state.
@@ -108,13 +95,13 @@ class PartitionBuild:
             except InvalidInput as error:
                 self.damage[day.day] = error
                 continue
-            tail = self._exact_tail(base.position)
+            tail = self._exact_tail(base)
             if tail is None:
                 break  # A day before would need the removed records, too.
             if rows is not None and day.store != self.work.store:
                 rows = decoded(rows, self.work.store)
             return self._result(self._write(rows, tail))
-        tail = self._tail(self._origin)
+        tail = self._tail(self._origin, ())
         # Check after reading. Records that log cleaning has removed before leave traces, and records that it
         # removes later have been read.
         if self._is_whole(self._origin, tail) or self._is_exact():
@@ -128,18 +115,6 @@ class PartitionBuild:
         for day in self.work.bases:
             if (base := day.of_partition(self.partition)) is not None:
                 yield day, base
-=======
-        """Write the partition's state, based on an earlier day if that is exact, otherwise on the whole log."""
-        base = self.work.base_of(self.partition)
-        tail = None if base is None else self._exact_tail(base)
-        if tail is None:
-            base, tail = None, self._tail(self._origin, ())
-            # Check after reading. Records that log cleaning has removed before leave traces, and records that it
-            # removes later have been read.
-            if not self._is_whole(self._origin, tail) and not self._is_exact():
-                return self._result(None)
-        return self._result(self._write(base, tail))
->>>>>>> hm3
 
     def _is_exact(self) -> bool:
         moment = self.exact_from_ms()
@@ -192,20 +167,9 @@ class PartitionBuild:
 
     def _write(self, base: Any | None, tail: Tail) -> PartitionSnapshot:
         work, end = self.work, self._end_of(tail)
-<<<<<<< HEAD
         rows = state_after(base, tail, self.partition, work.store)
-        return PartitionSnapshot(
-            partition=self.partition,
-            position=end if tail.position is None else tail.position,
-            end=end,
-            rows=rows.num_rows,
-            file=work.directory.write(work.draft, self.partition, rows) if rows.num_rows else "",
-        )
-=======
-        rows = state_after(self._base_rows(base), tail, self.partition, work.store)
         file = work.directory.write(work.draft, self.partition, rows) if rows.num_rows else ""
         return PartitionSnapshot.of(self.partition, tail, end, rows.num_rows, file)
->>>>>>> hm3
 
     def _end_of(self, tail: Tail) -> int:
         return self.work.ends[self.partition] if tail.closed_at is None else tail.closed_at

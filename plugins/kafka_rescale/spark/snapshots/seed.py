@@ -127,12 +127,11 @@ def _fitting(directory: StoreDirectory, topic: TopicDescription, move: Move, rem
     Days of an older format may lack keys. Days that were taken while the topic still deleted by age lack keys,
     or have too many.
     """
-<<<<<<< HEAD
 
     def fits(found: Manifest) -> bool:
         if (found.topic, found.topic_id) != (topic.name, topic.topic_id):
             return False
-        if found.format != FORMAT or found.kept_ms is not None:
+        if found.format != FORMAT or found.kept_ms is not None or found.by_age:
             return False
         return found.store.store_type == move.store_type and len(found.partitions) == topic.partitions
 
@@ -140,20 +139,6 @@ def _fitting(directory: StoreDirectory, topic: TopicDescription, move: Move, rem
         fits,
         tell=lambda error: remarks.append(f"{move.source}: not begun with a snapshot that can't be read: {error}"),
     )
-=======
-    found: list[Manifest] = []
-    for day in directory.days():
-        manifest = directory.manifest(day)
-        if manifest is None or (manifest.topic, manifest.topic_id) != (topic.name, topic.topic_id):
-            continue
-        if manifest.format != FORMAT or manifest.kept_ms is not None or manifest.by_age:
-            continue
-        if manifest.store.store_type == move.store_type and len(manifest.partitions) == topic.partitions:
-            found.append(manifest)
-        if len(found) == CANDIDATES:
-            break
-    return found
->>>>>>> hm3
 
 
 def _seed(directory: StoreDirectory, manifest: Manifest, partition: int) -> SnapshotSeed:
