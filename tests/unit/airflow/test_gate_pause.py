@@ -17,6 +17,7 @@ from kafka_rescale.airflow.sensors import lag_gate as sensor_module
 from kafka_rescale.airflow.sensors.lag_gate import LEAST_SECONDS, LagGateSensor
 from kafka_rescale.airflow.triggers import lag_gate as trigger_module
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
+from kafka_rescale.core.errors import ClusterOutage
 
 RUN: Any = {"dag_run": SimpleNamespace(dag_id="expand_x", run_id="run-1"), "ti": None}
 GATE = Gate(application="x", owner="expand_x/run-1", threshold=10)
@@ -41,17 +42,23 @@ class Gates:
         clock = SimpleNamespace(time=lambda: self.now, sleep=lambda _: None, monotonic=lambda: self.now)
         monkeypatch.setattr(trigger_module, "time", clock, raising=False)
         monkeypatch.setattr(sensor_module, "time", clock)
-        monkeypatch.setattr(gate_module, "look", lambda *_: next(self.left))
+        monkeypatch.setattr(gate_module, "look", lambda *_: self.look())
 
         async def connection(_: object) -> None: ...
 
         monkeypatch.setattr(trigger_module.KafkaRescaleHook, "aconnection", connection)
         monkeypatch.setattr(sensor_module.KafkaRescaleHook, "connection", lambda _: None)
 
-    def see(self, *stretches: tuple[Reading, float]) -> None:
+    def look(self) -> Reading:
+        seen = next(self.left)
+        if isinstance(seen, Exception):
+            raise seen
+        return seen
+
+    def see(self, *stretches: tuple[Reading | Exception, float]) -> None:
         """Set what is seen from now on, and for how many seconds each."""
 
-        def readings() -> Iterator[Reading]:
+        def readings() -> Iterator[Reading | Exception]:
             for reading, seconds in stretches:
                 for _ in range(round(seconds / 10)):
                     self.now += 10
@@ -96,6 +103,14 @@ def test_a_pause_near_the_end_of_the_limit_leaves_what_was_left(
     assert paused.timeout is None, "while it is paused, nothing counts"
     goes_on = gates.go_on(gates.fire(paused))
     assert goes_on.timeout == pytest.approx(timedelta(minutes=5), abs=timedelta(seconds=20))
+
+
+def test_an_outage_does_not_end_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    away = ClusterOutage("lag", found="nothing", expected="an answer", remedy="Run again.")
+    gates = Gates(monkeypatch, HOUR)
+    gates.see((HOLDING, 59 * MINUTE), (PAUSED, MINUTE), (away, 2 * HOUR), (PAUSED, MINUTE), (OPEN, MINUTE))
+    paused = gates.go_on(gates.fire(gates.begin()))
+    assert gates.fire(paused)["reason"] == GateReason.OPEN
 
 
 def test_many_short_pauses_do_not_add_up(monkeypatch: pytest.MonkeyPatch) -> None:

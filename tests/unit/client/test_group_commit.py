@@ -45,15 +45,18 @@ class Coordinator(OffsetAdmin):
 
     def __init__(self, *answers: Codes | Exception) -> None:
         super().__init__(NOWHERE)
-        self.answers, self.asked, self.clients = list(answers), 0, 0
+        self.answers, self.asked, self.new_clients = list(answers), 0, 0
         self.has: PartitionOffsets = {}
         self.texts: dict[int, str] = {}
         self.keeps = True
 
     @contextmanager
-    def client(self, *_: Any) -> Iterator[Any]:
-        self.clients += 1
+    def kept_client(self, *_: Any) -> Iterator[Any]:
         yield SimpleNamespace(alter_group_offsets=self.alter)
+
+    def admin_client(self, *_: Any) -> Any:
+        self.new_clients += 1
+        return self.kept_client()
 
     def alter(self, group: str, wanted: Mapping[Any, Any]) -> dict[Any, Any]:
         assert group == "g"
@@ -85,7 +88,7 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def commit(monkeypatch: pytest.MonkeyPatch) -> Any:
     def commit(coordinator: Coordinator) -> Coordinator:
         for name in ("kept_client", "admin_client"):
-            monkeypatch.setattr(group_members, name, coordinator.client)
+            monkeypatch.setattr(group_members, name, getattr(coordinator, name))
         coordinator.commit("g", WANTED, TEXTS)
         return coordinator
 
@@ -110,7 +113,7 @@ def test_a_coordinator_that_hears_late_of_a_growth_is_asked_again(commit: Any, s
 def test_a_coordinator_that_has_moved_is_looked_for_by_a_new_client(commit: Any) -> None:
     # The client remembers the coordinators of groups.
     coordinator = commit(Coordinator(dict.fromkeys((0, 4, 5), NotCoordinatorError), {}))
-    assert (coordinator.has, coordinator.clients) == (WANTED, 2)
+    assert (coordinator.has, coordinator.new_clients) == (WANTED, 1)
 
 
 def test_more_answers_than_attempts_are_waited_out(commit: Any) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kafka.errors import KafkaConnectionError
 from kafka_rescale.kafka.admin import kept_clients
-from kafka_rescale.kafka.admin.kept_clients import AT_MOST, IDLE_SECONDS, kept_client
+from kafka_rescale.kafka.admin.kept_clients import AT_MOST, IDLE_SECONDS, admin_client, kept_client
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
 
@@ -52,6 +53,35 @@ def test_a_client_whose_request_failed_is_not_used_again(made: list[Client], con
     with kept_client(connection) as second:
         assert second is made[1]
     assert [client.closed for client in made] == [1, 0]
+
+
+def test_clients_that_rest_are_given_up_when_another_one_fails(
+    made: list[Client], connection: KafkaConnection
+) -> None:
+    with kept_client(connection), kept_client(connection):
+        pass
+    with pytest.raises(KafkaConnectionError), kept_client(connection):
+        raise KafkaConnectionError
+    assert [client.closed for client in made] == [1, 1]
+
+
+def test_a_forked_process_has_clients_of_its_own(made: list[Client], connection: KafkaConnection) -> None:
+    with kept_client(connection):
+        pass
+    if (child := os.fork()) == 0:
+        with kept_client(connection) as client:
+            os._exit(0 if client is not made[0] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_connection_is_not_set_up_for_longer_than_an_answer_may_take(
+    connection: KafkaConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A frozen process accepts connections, and says nothing: 10 s by default, whatever a request may take.
+    manager = SimpleNamespace(config={"socket_connection_setup_timeout_ms": 10_000})
+    monkeypatch.setattr(kept_clients, "KafkaAdminClient", lambda **_: SimpleNamespace(_manager=manager))
+    admin_client(connection, 2.5)
+    assert manager.config == {"socket_connection_setup_timeout_ms": 2_500}
 
 
 def test_requests_side_by_side_have_a_client_each(made: list[Client], connection: KafkaConnection) -> None:

@@ -79,14 +79,15 @@ class LagGateTrigger(BaseTrigger):
         while passed < self.consecutive:
             if passed or last:
                 await asyncio.sleep(self.poll_seconds)
-            reading = await self._look()
+            reading, is_told = await self._look()
             if reading.decision.lags:
                 report_lag(self.gate.application, self.gate.job, reading.decision)
             if (text := str(reading)) != last:
                 log.info("gate of %s: %s", self.gate.application, text)
             last = text
             passed = passed + 1 if reading.reason.passes else 0
-            has_turned = (reading.reason is GateReason.PAUSED) is not was_paused
+            # An outage does not tell whether the copy is still paused.
+            has_turned = is_told and (reading.reason is GateReason.PAUSED) is not was_paused
             if reading.reason.is_final or (has_turned and not reading.reason.passes):
                 break
         left = {} if reading.reason.ends_wait else {"left_seconds": self._left()}
@@ -97,9 +98,10 @@ class LagGateTrigger(BaseTrigger):
             return self.left_seconds
         return max(0.0, self.until - time.time())
 
-    async def _look(self) -> Reading:
+    async def _look(self) -> tuple[Reading, bool]:
+        """Return a reading, and whether the cluster has told it."""
         try:
             connection = await KafkaRescaleHook(kafka_config_id=self.kafka_config_id).aconnection()
-            return await asyncio.to_thread(self._readings.take, connection)
+            return await asyncio.to_thread(self._readings.take, connection), True
         except RescaleError as error:
-            return not_answered(error)
+            return not_answered(error), False

@@ -6,9 +6,11 @@ protocol; the messages are described in ``messages/``.
 
 from __future__ import annotations
 
+import struct
+from contextlib import suppress
 from typing import Any
 
-from kafka.errors import for_code
+from kafka.errors import GroupIdNotFoundError, for_code
 from kafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
@@ -48,10 +50,13 @@ def describe(client: Any, group: str) -> GroupDescription:
     """Return the state and the members of a group of the consumer protocol.
 
     :param client: kafka-python's admin client.
-    :raises KafkaError: the coordinator answers with this error, such as that the group doesn't exist.
+    :returns: state ``Dead`` and no members for a group that doesn't exist.
+    :raises KafkaError: the coordinator answers with this error.
     """
     request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
     found = ask_coordinator(client, group, request).groups[0]
+    if found.error_code == GroupIdNotFoundError.errno:
+        return GroupDescription(group_id=group, state="Dead")
     raise_unless_done(found)
     assigned = {
         m.member_id: frozenset((of.topic_name, p) for of in m.assignment.topic_partitions for p in of.partitions)
@@ -114,4 +119,8 @@ def _classic(client: Any, group: str) -> Any:
 def _assigned(assignment: bytes | None) -> frozenset[TopicPartition]:
     if not assignment:
         return frozenset()
-    return frozenset((at.topic, at.partition) for at in ConsumerProtocolAssignment.decode(assignment).partitions())
+    # Members of another kind, such as workers of Kafka Connect, have other bytes there. They count all the same.
+    with suppress(ValueError, TypeError, struct.error):
+        found = ConsumerProtocolAssignment.decode(assignment).partitions()
+        return frozenset((at.topic, at.partition) for at in found)
+    return frozenset()

@@ -3,10 +3,11 @@
 With the classic protocol, a Kafka Streams instance doesn't leave its group when it closes, so the next start waits
 for the session timeout (45 s by default). With the streams protocol it leaves, unless it was killed.
 
-All requests to the coordinator of a group use kafka-python. confluent-kafka has no call to remove members. And its
-librdkafka (2.16, and before) kills the process if the coordinator has moved, or if the connection to it breaks as
-such a request is sent: ``rd_kafka_enq_once_del_source_return: Assertion `eonce->refcnt > 0'``. Its issues 3663,
-4605 and 5040 are about that, and its pull request 5397 has the reason. It has ended a cutover within the pause.
+What an administrator asks the coordinator of a group is asked by kafka-python. confluent-kafka has no call to
+remove members. And its librdkafka (2.16, and before) kills the process if the coordinator has moved, or if the
+connection to it breaks as such a request is sent: ``rd_kafka_enq_once_del_source_return: Assertion `eonce->refcnt
+> 0'``. Its issues 3663, 4605 and 5040 are about that, and its pull request 5397 has the reason. It has ended a
+cutover within the pause.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ A new client takes some 40 ms: it connects, and asks for versions and brokers. T
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import weakref
@@ -49,15 +50,19 @@ def admin_client(connection: KafkaConnection, seconds: float = REQUEST_SECONDS) 
     settings = connection.kafka_python()
     if (provider := settings.get("sasl_oauth_token_provider")) is not None:
         provider.token()  # within the client a failure would only show as a timeout
-    return KafkaAdminClient(client_id="kafka-rescale", **timeouts, **settings)
+    client = KafkaAdminClient(client_id="kafka-rescale", **timeouts, **settings)
+    # A frozen broker still accepts connections. A request waits until its connection is set up, and only this
+    # limit, 10 s by default, ends that. The constructor doesn't take it.
+    client._manager.config["socket_connection_setup_timeout_ms"] = timeout_ms
+    return client
 
 
 @contextmanager
 def kept_client(connection: KafkaConnection) -> Iterator[Any]:
     """Lend a client that waits ``FIRST_SECONDS`` for an answer, and keep it if it has had one.
 
-    Nobody else uses the client meanwhile. A client whose request has failed is closed: its connection, or what it
-    knows of coordinators, may be of no use any more.
+    Nobody else uses the client meanwhile. A client whose request has failed is closed, and so are those that rest:
+    their connections, or what they know of coordinators, may be of no use any more.
     """
     client = _rested(connection)
     if client is None:
@@ -66,21 +71,29 @@ def kept_client(connection: KafkaConnection) -> Iterator[Any]:
         yield client
     except BaseException:
         _close(client)
+        _close_all(_taken(connection))
         raise
     _keep(connection, client)
 
 
 def _rested(connection: KafkaConnection) -> Any:
+    """Return the client that has rested for the shortest time; None if there is none, or if that was long."""
+    clients = _taken(connection, 1)
+    if not clients or time.monotonic() - clients[0][0] < IDLE_SECONDS:
+        return clients[0][1] if clients else None
+    _close_all([*clients, *_taken(connection)])
+    return None
+
+
+def _taken(connection: KafkaConnection, at_most: int = AT_MOST) -> list[tuple[float, Any]]:
+    """Take clients that rest, the one that has rested for the shortest time first."""
     with _LOCK:
         kept = _KEPT.get(connection)
-        clients = [] if kept is None else kept.clients
-        newest = clients.pop() if clients else None
-        if newest is not None and time.monotonic() - newest[0] < IDLE_SECONDS:
-            return newest[1]
-        old = [*clients, *([newest] if newest is not None else [])]
-        clients.clear()
-    _close_all(old)
-    return None
+        if kept is None:
+            return []
+        taken = kept.clients[-at_most:]
+        del kept.clients[-at_most:]
+        return taken[::-1]
 
 
 def _keep(connection: KafkaConnection, client: Any) -> None:
@@ -100,3 +113,12 @@ def _close_all(clients: list[tuple[float, Any]]) -> None:
 def _close(client: Any) -> None:
     with suppress(Exception):
         client.close()
+
+
+def _forget_all() -> None:
+    """Begin anew in a forked process: it has the clients, but not the threads that answer for them."""
+    global _LOCK, _KEPT
+    _LOCK, _KEPT = threading.Lock(), WeakKeyDictionary()
+
+
+os.register_at_fork(after_in_child=_forget_all)

@@ -123,7 +123,8 @@ def require_owner(state: ControlState, application: str, owner: str) -> Lease:
             f"lease of {application}",
             found=f"{(lease and lease.holder) or 'nobody'} holding it",
             expected=f"{owner} holding it",
-            remedy="Stop here: take the lease again before changing anything.",
+            remedy="Nothing to do here: another run has gone on with this application, or a person has ended this "
+            "one. It has changed nothing since. Look at the other run.",
         )
     return lease
 

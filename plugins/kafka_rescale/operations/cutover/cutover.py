@@ -218,7 +218,8 @@ class Cutover:
         return dict(journal.timings)
 
     def _prepare(self, journal: Journal) -> Journal:
-        self._doing = "the jobs beside the cutover to be ready"
+        bridge = ", and the bridge," if journal.plan.bridges else ""
+        self._doing = f"the job beside the cutover{bridge} to be ready"
         assert_deletions_kept(journal)
         assert_begun(self._rescale, journal)
         mode_of(journal.plan).prepare(self._rescale, journal, self._beside(journal))

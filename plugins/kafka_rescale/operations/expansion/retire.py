@@ -30,8 +30,8 @@ def retire(
     :param dry_run: only report what would be deleted.
     :param airflow: the Airflow that the owner is a run of; empty if that is not known.
     :returns: the topics per ``application.id``, the oldest first.
-    :raises Refused: the running generation is not proven, an expansion from it is in progress, nothing is left to
-        delete, or an old generation runs.
+    :raises Refused: the running generation is not proven, an expansion from it is in progress, or an old
+        generation runs; in place, nothing is ever left.
     """
     rescale = Rescale.open(application, connection, owner, airflow)
     journal, generations = _proven(application, rescale.control.read())
@@ -39,6 +39,7 @@ def retire(
     found = remains(application, topology, generations, journal.plan, rescale.admin.list_topics())
     if not found:
         mode_of(journal.plan).assert_leaves_topics(journal.plan)
+        log.info("nothing is left of earlier generations of %s", application.application_id)
     _assert_stopped(rescale, journal, found)
     for each in found:
         log.info("%s of %s: %s", "would delete" if dry_run else "deleting", each.application_id, each.topics)

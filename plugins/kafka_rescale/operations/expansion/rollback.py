@@ -118,7 +118,9 @@ def roll_back(
         # A run that rolls itself back may go on in its next try. A run that a person has ended may not.
         insist(lambda: lease.release(rescale.control, owner), told("the lease to be given back"))
     warning = asks_again(application) if journal.stopped_by else ""
-    return RollBack(True, ". ".join(filter(None, [f"rolled back; {_of_blue(journal)}", warning])))
+    # Airflow does not take a question back whose run was rolled back by another one.
+    question = f"If approve_cutover of {journal.owner} still asks, reject it" if take_over else ""
+    return RollBack(True, ". ".join(filter(None, [f"rolled back; {_of_blue(journal)}", question, warning])))
 
 
 def _resume(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[[], str]]) -> None:
