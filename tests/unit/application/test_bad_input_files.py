@@ -11,8 +11,7 @@ import pytest
 from kafka_rescale.core.application.field_errors import mistakes_of
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.operations.application.load import application_files, load_application, topology_of
-from kafka_rescale.operations.application.yaml_lines import parse_yaml
+from kafka_rescale.operations.application.load import load_application, topology_of
 from pydantic import BaseModel, ValidationError, field_validator
 
 from tests.support.small_application import declared, write
@@ -126,11 +125,6 @@ def test_a_text_that_is_no_application_file(case: str, tmp_path: Path) -> None:
     text, message = TEXTS[case]
     (tmp_path / "bad.yaml").write_text(text)
     assert message_of(tmp_path / "bad.yaml") == message
-
-
-def test_a_change_of_what_was_read_is_not_read_by_the_next_one() -> None:
-    parse_yaml("a: {b: 1}", "shop.yaml").data["a"]["b"] = 2
-    assert parse_yaml("a: {b: 1}", "shop.yaml").data == {"a": {"b": 1}}
 
 
 def test_a_file_that_does_not_exist(tmp_path: Path) -> None:
@@ -386,24 +380,3 @@ def test_a_named_file_that_is_no_text_is_told_where_it_is_named(tmp_path: Path) 
     (tmp_path / "shop.topology.txt").write_bytes(b"\xff\xfe")
     message = message_of(write(tmp_path, "shop", topology="shop.topology.txt"))
     assert "topology: found bytes that are not UTF-8; expected a readable file in UTF-8." in message
-
-
-def test_the_files_are_those_of_the_directory_that_the_environment_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("b.yaml", "a.yml", "a.topology.txt", ".#b.yaml", ".b.yaml"):
-        (tmp_path / name).touch()
-    monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path))
-    assert application_files() == [tmp_path / "a.yml", tmp_path / "b.yaml"]
-    monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", "/nonexistent")
-    with pytest.raises(InvalidInput) as error:
-        application_files()
-    assert str(error.value) == (
-        "environment variable KAFKA_RESCALE_APPLICATIONS: found /nonexistent; expected an existing directory "
-        "of application files. Create it, or unset the variable to use `applications/`."
-    )
-
-
-def test_every_file_of_this_repository_is_sound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KAFKA_RESCALE_APPLICATIONS", raising=False)
-    assert "flights" in [load_application(file).application_id for file in application_files()]
