@@ -30,7 +30,8 @@ class Gates:
     """One gate, from deferral to deferral. A look at it takes place every ten seconds of the test's clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, limit: float) -> None:
-        self.now, self.left = 1_000_000.0, iter(())
+        self.now = 1_000_000.0
+        self.left: Iterator[Reading] = iter(())
         self.sensor = LagGateSensor(
             task_id="gate",
             application_id="x",
