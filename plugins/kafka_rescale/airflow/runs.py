@@ -119,6 +119,17 @@ def run_state(run: str) -> RunState:
     return RunState(ended) if ended in FINISHED_STATES else RunState.RUNNING
 
 
+def has_queued_run(dag_id: str) -> bool:
+    """Return whether a run of a DAG waits to begin, because another one works or the DAG is paused.
+
+    :param dag_id: The DAG. A run of its backfill that waits counts as well: Airflow does not tell them apart here.
+    :raises Exception: The API doesn't answer.
+    """
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    return bool(RuntimeTaskInstance.get_dr_count(dag_id=dag_id, states=["queued"]))
+
+
 def was_marked(run: str) -> bool:
     """Return whether a person has marked a run as failed or as success before its last task began.
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from kafka_rescale.airflow.markdown import assignment_markdown
-from kafka_rescale.airflow.operators.keep_warm import KeepWarmOperator
+from kafka_rescale.airflow.operators.keep_warm import KeepWarmOperator, ProbeOperator
 from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOperator, alive
 from kafka_rescale.airflow.operators.processors import WarmUpProcessorsOperator
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
@@ -32,7 +33,7 @@ from kafka_rescale.core.processing.request import KeepWarmRequest, ProcessReques
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.application.load import load_pipeline_application
-from kafka_rescale.operations.processing import dead_threads
+from kafka_rescale.operations.processing import dead_threads, keep_warm
 from kafka_rescale.operations.processing import prepare as processing
 from kafka_rescale.operations.processing.processors import is_split
 
@@ -249,6 +250,31 @@ def test_several_clients_have_a_dag_that_keeps_their_standbys_warm(
     }
     assert dags["process_words"].get_task("warm_up_processors").expand_input.value == {"client": ["a", "b"]}
     assert dags["process_words"].params.get_param("remove_client").schema["enum"] == [None, "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("due", "queued", "triggered"), [("probing__1", 0, True), ("probing__1", 1, False), ("", 0, False)]
+)
+def test_a_probing_run_is_triggered_unless_a_run_is_queued_already(
+    due: str, queued: int, triggered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a run of hours, or of a DAG that is paused, each interval would add one."""
+    asked: list[Any] = []
+
+    def count(dag_id: str, states: list[str]) -> int:
+        asked.append((dag_id, states))
+        return queued
+
+    monkeypatch.setattr(RuntimeTaskInstance, "get_dr_count", staticmethod(count))
+    monkeypatch.setattr(keep_warm, "probe", lambda *_: keep_warm.Probe(due, "2 tasks warm up"))
+    monkeypatch.setattr(ProbeOperator, "connection", lambda *_: None)
+    skipped: list[str] = []
+    monkeypatch.setattr(ProbeOperator, "skip", lambda *_, tasks, **__: skipped.extend(tasks))
+    made = ProbeOperator(task_id="probe", application_file=str(write_pipeline(tmp_path, **SEVERAL)))
+    behind: Any = SimpleNamespace(get_flat_relatives=lambda *, upstream: ["rebalance"])
+    assert made.execute({"ti": None, "task": behind}) == (due if triggered else "")
+    assert skipped == ([] if triggered else ["rebalance"])
+    assert asked == ([("process_words", ["queued"])] if due else [])
 
 
 def test_a_clients_job_has_its_state_dir_its_spark_and_its_configuration(tmp_path: Path) -> None:

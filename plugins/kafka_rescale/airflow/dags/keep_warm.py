@@ -24,7 +24,8 @@ into the client's `state.dir`. It writes nothing to Kafka but its result, so it 
 hours holds up no other client, and no probe.
 
 If a warm-up is in progress and the last rebalance was at least {seconds} s ago, `probe` triggers a run of
-`process_{application_id}`. In this run, the tasks whose warm-up has caught up move to their new clients.
+`process_{application_id}`, unless one is queued already. In this run, the tasks whose warm-up has caught up move
+to their new clients.
 """
 
 
@@ -63,7 +64,7 @@ def keep_warm_dag(application: PipelineApplication, file: Path) -> DAG | None:
         probe >> TriggerDagRunOperator(
             task_id="rebalance",
             trigger_dag_id=f"process_{name}",
-            # A second probe for the same rebalance computes the same run id, finds that run, and skips this task.
+            # A second probe within one interval computes the same run id, finds that run, and skips this task.
             trigger_run_id="{{ ti.xcom_pull(task_ids='probe') }}",
             skip_when_already_exists=True,
         )

@@ -10,6 +10,7 @@ from airflow.sdk.bases.skipmixin import SkipMixin
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.operators.client_job import ClientJobOperator
+from kafka_rescale.airflow.runs import has_queued_run
 
 if TYPE_CHECKING:
     from kafka_rescale.core.processing.request import ClientRequest
@@ -43,19 +44,28 @@ class KeepWarmOperator(ClientJobOperator):
 
 
 class ProbeOperator(RescaleOperator, SkipMixin):
-    """Check whether a warm-up makes a rebalance due. If not, skip the tasks behind this one."""
+    """
+    Check whether a warm-up makes a rebalance due. If not, skip the tasks behind this one.
+
+    A run that waits to begin rebalances as well. So behind a run of hours, or while the DAG is paused, not every
+    interval adds another one.
+    """
 
     inherits_from_skipmixin = True
     operator_extra_links = ()
 
     def execute(self, context: Context) -> str:
-        """Return the id of the run to trigger. The same rebalance always gives the same id."""
+        """Return the id of the run to trigger. Within one interval it is always the same."""
         from kafka_rescale.operations.application.load import load_pipeline_application
         from kafka_rescale.operations.processing.keep_warm import probe
 
         application = load_pipeline_application(self.application_file)
         found = probe(application, self.connection(application))
         self.log.info("%s", found.reason)
-        if not found.run_id:
+        run_id = found.run_id
+        if run_id and has_queued_run(f"process_{application.application_id}"):
+            self.log.info("A run of process_%s is queued, and will rebalance.", application.application_id)
+            run_id = ""
+        if not run_id:
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
-        return found.run_id
+        return run_id

@@ -29,7 +29,8 @@ PAUSE_SECONDS = 1.0
 class Probe:
     """Whether to trigger a run only to check whether warm-ups have caught up (KIP-441).
 
-    :param run_id: id of the run, the same for every caller after the same rebalance; empty if no run is needed.
+    :param run_id: id of the run, the same for every caller within one interval after the same rebalance; empty if
+        no run is needed.
     :param reason: why a run is needed, or why not.
     """
 
