@@ -45,6 +45,10 @@ class CopyMark(Value):
         except ValidationError:
             return cls()
 
+    def of_changelog(self, topic_id: str) -> CopyMark:
+        """Return the mark as it counts for a changelog. A hand-over of an earlier life, with another, is over."""
+        return self if self.topic_id == topic_id else self.model_copy(update={"is_final": False})
+
     def going_on(self, topic_id: str, asked_ms: int, *, is_final: bool) -> CopyMark:
         """Return the mark of a pass that has not reached an end. Such a pass does not make the state younger.
 

@@ -211,7 +211,7 @@ def _position(
     if known is None:
         own = log_range(consumer, (source[0], task.task.partition))
         return Restored(source, log.begin, log.end, CopyMark(), POSITION_GONE if own.end > 0 else "")
-    offset, mark = known[0], CopyMark.of(known[1])
+    offset, mark = known[0], CopyMark.of(known[1]).of_changelog(log.topic_id)
     saved = SavedState(
         topic=source[0], topic_id=mark.topic_id, partition=source[1], position=offset, as_of_ms=mark.as_of_ms
     )
