@@ -35,7 +35,9 @@ class KnownState:
 def known_state(
     admin: ClusterAdmin, application_id: str, pipeline: Pipeline, counts: Mapping[int, int]
 ) -> KnownState:
-    """Ask the brokers where the changelogs of all tasks begin and end. Changelogs that don't exist are left out.
+    """Ask the brokers where the changelogs of all tasks begin and end. What doesn't exist is left out.
+
+    An edited program may need more partitions than there are; the next run makes them.
 
     :param counts: number of tasks by sub-topology. A sub-topology that the last run didn't have has no tasks.
     """
@@ -57,7 +59,7 @@ def known_state(
                 SourceRules.of(described[topic]).tombstone_ms,
             )
             for store, topic in stores.items()
-            if topic in described
+            if partition in begins.get(topic, {})
         }
         for part, stores in names.items()
         if stores
