@@ -272,11 +272,7 @@ def test_a_probing_run_is_triggered_unless_a_run_is_queued_already(
     monkeypatch.setattr(ProbeOperator, "skip", lambda *_, tasks, **__: skipped.extend(tasks))
     made = ProbeOperator(task_id="probe", application_file=str(write_pipeline(tmp_path, **SEVERAL)))
     behind: Any = SimpleNamespace(get_flat_relatives=lambda *, upstream: ["rebalance"])
-<<<<<<< HEAD
     assert made.execute({"ti": None, "task": behind}) == (due if triggered else "")  # type: ignore[typeddict-item]
-=======
-    assert made.execute({"ti": None, "task": behind}) == (due if triggered else "")
->>>>>>> hm7
     assert skipped == ([] if triggered else ["rebalance"])
     assert asked == ([("process_words", ["queued"])] if due else [])
 
