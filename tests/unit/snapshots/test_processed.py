@@ -134,6 +134,13 @@ class TestOutOfOrder:
         assert left_over(CONNECTION, {"orders": {0: 0}}, UNTIL_MS, GRACE_MS) == []
         assert len(times.read) < 4_000
 
+    def test_a_day_that_was_over_before_the_stop_is_whatever_comes_late(self, times: SimpleNamespace) -> None:
+        times.of = [UNTIL_MS - 1, *[UNTIL_MS + GRACE_MS] * 3_000, UNTIL_MS - 1]
+        assert left_over(CONNECTION, {"orders": {0: 2_900}}, UNTIL_MS, GRACE_MS) == []
+        times.of = [*[UNTIL_MS + GRACE_MS] * 500, UNTIL_MS - 1, *[UNTIL_MS + GRACE_MS] * 600, UNTIL_MS - 1]
+        stopped_at = {"orders": {0: 501}}
+        assert left_over(CONNECTION, stopped_at, UNTIL_MS, GRACE_MS) == ["orders-0 at 1101"]
+
     def test_a_record_that_is_dated_ahead_does_not_end_the_look(self, times: SimpleNamespace) -> None:
         times.of = [UNTIL_MS + 365 * GRACE_MS, UNTIL_MS - 3]
         with pytest.raises(Outage, match="the first in orders-0 at 1"):

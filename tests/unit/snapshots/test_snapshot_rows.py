@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.formats.changelog_formats import format_of
 from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, retained, rule_of
-from kafka_rescale.core.snapshots.tail import AHEAD_BYTES, Tail, survivors
+from kafka_rescale.core.snapshots.tail import Tail, survivors
 
 DAY = 100
 GRACE = 30
@@ -123,9 +123,9 @@ class TestDatedAhead:
         assert values(state(rows, later)) == {"a": "y", "f": "f", "g": "again"}
 
     def test_more_than_a_manifest_keeps_are_read_again(self) -> None:
-        big = "v" * (AHEAD_BYTES // 3)
+        big = "v" * 1_000
         records = log(*((f"f{n}", 9_999, big) for n in range(5)), ("a", 10, "x"))
-        tail = tail_of(records, self.RULE)
+        tail = tail_of(records, replace(self.RULE, ahead_bytes=3_000))
         assert ([e.offset for e in tail.ahead], tail.resume_at, tail.position) == ([0, 1], 2, 0)
 
 

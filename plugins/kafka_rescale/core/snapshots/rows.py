@@ -23,6 +23,10 @@ CLOSERS = 1_000
 """How many records beyond the grace, with no record of the day among them, show that the day is over. A single one
 may have a wrong time: the clock of a device may be a year ahead."""
 
+AHEAD_BYTES = 1024 * 1024
+"""How much of the records that are dated ahead a manifest keeps, of all partitions together. Each job has several
+manifests in memory, also the restore that begins with a snapshot."""
+
 Headers = tuple[tuple[str, bytes | None], ...]
 Identity = bytes | tuple[bytes, int]
 
@@ -46,6 +50,7 @@ class SnapshotRule:
     :param kept_ms: how long an entry lives after its timestamp. None if the store does not delete by age.
     :param versions_ms: how long a version is kept after the next version. None if the store is not versioned.
     :param closers: as ``CLOSERS``.
+    :param ahead_bytes: how much of the records that are dated ahead a manifest keeps for one partition.
     """
 
     end_ms: int
@@ -53,6 +58,7 @@ class SnapshotRule:
     kept_ms: int | None = None
     versions_ms: int | None = None
     closers: int = CLOSERS
+    ahead_bytes: int = AHEAD_BYTES
 
     def identity(self, key: bytes, timestamp_ms: int) -> Identity:
         """Return the identity of an entry. A later record with the same identity replaces the entry."""
@@ -77,7 +83,8 @@ def rule_of(topic: TopicDescription, fmt: ChangelogFormat, *, end_ms: int, grace
     if deleted_ms is not None and deleted_ms > ADDITIONAL_RETENTION_MS:
         deleted_ms -= ADDITIONAL_RETENTION_MS
     versions_ms = compaction_lag_ms(topic) if fmt.has(Content.VERSIONS) else None
-    return SnapshotRule(end_ms, grace_ms, deleted_ms, versions_ms)
+    of_partition = AHEAD_BYTES // max(1, topic.partitions)
+    return SnapshotRule(end_ms, grace_ms, deleted_ms, versions_ms, ahead_bytes=of_partition)
 
 
 def retained(

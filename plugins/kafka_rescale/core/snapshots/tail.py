@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from kafka_rescale.core.snapshots.rows import Entry, Identity, SnapshotRule
 
-AHEAD_BYTES = 256 * 1024
-"""How much of the records that are dated ahead a manifest keeps for one partition."""
 _ENTRY_BYTES = 100
 
 
@@ -83,7 +81,7 @@ class Tail:
             if self._left_at is not None and self._left_at < entry.offset:
                 break
             ahead = [*self.ahead, entry]
-            if sum(map(_size, ahead)) > AHEAD_BYTES:
+            if sum(map(_size, ahead)) > self.rule.ahead_bytes:
                 self._left_at = entry.offset
                 break
             self._ahead = ahead

@@ -14,6 +14,8 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.reading.range_reader import read_ranges
 
+LOOK_BACK = 2 * CLOSERS
+"""How many offsets before its stop are looked at. Markers of transactions have offsets, too."""
 LONGEST_PAUSE = 2.0
 TOLD_EVERY_SECONDS = 20.0
 
@@ -63,8 +65,10 @@ def left_over(
     ends, begins = admin.end_offsets(stopped_at), admin.begin_offsets(stopped_at)
     found: list[str] = []
     for topic in sorted(ends):
-        ranges = {p: (max(o, begins[topic][p]), ends[topic][p]) for p, o in stopped_at[topic].items()}
-        older = _older(connection, until_ms, grace_ms, topic, ranges)
+        stopped, first = stopped_at[topic], begins[topic]
+        # What it has processed last may show that the day was over long before.
+        ranges = {p: (max(o - LOOK_BACK, first[p]), ends[topic][p]) for p, o in stopped.items()}
+        older = _older(connection, until_ms, grace_ms, topic, ranges, stopped)
         found += [f"{topic}-{p} at {o}" for p, o in older.items()]
     return found
 
@@ -123,19 +127,25 @@ def _older(
     grace_ms: int,
     topic: str,
     ranges: Mapping[int, tuple[int, int]],
+    processed: Mapping[int, int] | None = None,
 ) -> dict[int, int]:
     """Return the partitions that have an older record, with the offset of the first one.
+
+    :param processed: by partition, the offset before which records are processed, though they are looked at.
 
     A record of the day may lie behind younger ones. The look at a partition ends as the day ends in a changelog,
     because a partition may have millions of records.
     """
     older: dict[int, int] = {}
     for partition, (start, end) in ranges.items():
-        closers = 0
+        closers, unprocessed = 0, (processed or {}).get(partition, start)
         for message in read_ranges(connection, topic, {partition: (start, end)}, may_be_deleted=True):
-            at_ms = message.timestamp()[1]
+            at_ms, offset = message.timestamp()[1], message.offset() or 0
+            if at_ms < until_ms and offset < unprocessed:
+                closers = 0
+                continue
             if at_ms < until_ms:
-                older[partition] = message.offset() or 0
+                older[partition] = offset
                 break
             closers += at_ms >= until_ms + grace_ms
             if closers == CLOSERS:

@@ -97,7 +97,7 @@ class PartitionBuild:
                 continue
             tail = self._exact_tail(base)
             if tail is None:
-                break  # A day before would need the removed records, too.
+                continue  # A day before may begin behind them: it may have kept a record that is dated ahead.
             if rows is not None and day.store != self.work.store:
                 rows = decoded(rows, self.work.store)
             return self._result(self._write(rows, tail))

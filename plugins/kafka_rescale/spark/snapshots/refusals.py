@@ -75,7 +75,8 @@ def damaged(
         "An expansion holds compaction, so the history of the versioned stores is not known. Wait "
         "until verify has passed; then run this day again."
         if is_held
-        else "No day is exact until the application has written more behind what was cleaned."
+        else "No day is exact until the application has written more behind what was cleaned. For a table whose "
+        "topic deletes by age there will be none: take its store out of `snapshots.stores`, or keep the records."
     )
     return Refused(
         _what(request),
