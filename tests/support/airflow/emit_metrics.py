@@ -66,7 +66,7 @@ def in_triggers() -> None:
     gate = {"application": "shop", "owner": "o", "threshold": 10, "stage": 1}
     reading = Reading(GateReason.REFUSED, LAGS)
     late = PauseReading(PauseState.LATE, 75.5, "quiescing")
-    with patch.object(LagGateTrigger, "_look", return_value=reading):
+    with patch.object(LagGateTrigger, "_look", return_value=(reading, True)):
         asyncio.run(_first(LagGateTrigger(kafka_config_id="k", gate=gate)))
     with patch.object(PauseAlertTrigger, "_look", return_value=late):
         trigger = PauseAlertTrigger(kafka_config_id="k", application_id="shop", owner="o", limit_seconds=60)

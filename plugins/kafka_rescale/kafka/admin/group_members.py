@@ -79,7 +79,7 @@ def leave_group(
             with suppress(GroupIdNotFoundError, UnknownMemberIdError):
                 client.remove_group_members(group, leaving)
 
-    asked(connection, f"members of group {group!r}", remove)
+    asked(connection, f"members of group {group!r}", remove, of_coordinator=True)
 
 
 def describe_group(connection: KafkaConnection, group: str) -> GroupDescription:
@@ -109,7 +109,7 @@ def describe_group(connection: KafkaConnection, group: str) -> GroupDescription:
             )
         return found
 
-    return asked(connection, f"group {group!r}", describe, DESCRIBE_GROUP)
+    return asked(connection, f"group {group!r}", describe, DESCRIBE_GROUP, of_coordinator=True)
 
 
 def delete_group(connection: KafkaConnection, group: str) -> None:
@@ -124,7 +124,7 @@ def delete_group(connection: KafkaConnection, group: str) -> None:
         with suppress(GroupIdNotFoundError):
             consumer_groups.delete(client, group)
 
-    asked(connection, f"group {group!r}", delete, "DELETE on the group")
+    asked(connection, f"group {group!r}", delete, "DELETE on the group", of_coordinator=True)
 
 
 def all_groups(connection: KafkaConnection) -> set[str]:
@@ -151,14 +151,22 @@ def _protocol_of(client: Any, group: str) -> str:
     return _listed(client, [client._manager.run(client._find_coordinator_id, group)]).get(group, CLASSIC)
 
 
-def asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T], right: str = READ_GROUP) -> T:
+def asked(
+    connection: KafkaConnection,
+    what: str,
+    ask: Callable[[Any], T],
+    right: str = READ_GROUP,
+    *,
+    of_coordinator: bool = False,
+) -> T:
     """Return the answer to requests that may be repeated; repeat them while brokers are away.
 
-    A client that has answered before asks first. After that, a new client asks each time. It looks for a living
-    broker anew, and waits twice as long.
+    Each time a new client asks. It looks for a living broker anew, and waits twice as long.
 
     :param ask: gets kafka-python's admin client.
     :param right: the permission that the requests need.
+    :param of_coordinator: whether only a group's coordinator is asked. Then a client that has answered before asks
+        first. It may not know all of the brokers that are up.
     :raises InvalidInput: a permission is missing.
     :raises UnsafeState: the brokers refuse it for another reason.
     :raises ClusterOutage: the brokers don't answer.
@@ -169,7 +177,8 @@ def asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T], right
     def answered() -> bool:
         seconds = min(REQUEST_SECONDS, FIRST_SECONDS * 2 ** len(failures))
         try:
-            with admin_client(connection, seconds) if failures else kept_client(connection) as client:
+            is_kept = of_coordinator and not failures
+            with kept_client(connection) if is_kept else admin_client(connection, seconds) as client:
                 answers.append(ask(client))
         except KafkaError as error:
             if not is_passing(error):

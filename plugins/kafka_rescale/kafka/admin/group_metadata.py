@@ -44,7 +44,7 @@ def offsets_and_metadata(
     def read(client: Any) -> Any:
         return client._manager.run(_fetch, client, group, partitions)
 
-    found = asked(connection, f"committed offsets of group {group!r}", read)
+    found = asked(connection, f"committed offsets of group {group!r}", read, of_coordinator=True)
     return {(at.topic, at.partition): known for at, known in found.items() if known.offset >= 0}
 
 
@@ -109,7 +109,7 @@ def commit_offsets(connection: KafkaConnection, group: str, offsets: PartitionOf
 
     try:
         if wanted:
-            asked(connection, what, write)
+            asked(connection, what, write, of_coordinator=True)
     except ClusterOutage as error:
         named = f"{what} for {', '.join(waiting)}" if waiting else what
         raise type(error).of(error.complaint.about(named)) from None

@@ -1,6 +1,7 @@
 """kafka-python's admin clients, kept for the next request over the same connection.
 
-A new client takes some 40 ms: it connects, and asks for versions and brokers. The pause has dozens of requests.
+A new client takes some 40 ms: it connects, and asks for versions and brokers. The pause has dozens of requests. A
+kept client may not know a broker that came up since, so it is used only for requests to coordinators.
 """
 
 from __future__ import annotations
