@@ -66,6 +66,7 @@ from kafka_rescale.core.preflight.topics import (
     unlogged_messages,
 )
 from kafka_rescale.core.preflight.undecided import maybe_enforced, maybe_told, undecided_counts
+from kafka_rescale.core.preflight.undeclared import undeclared_inputs, undeclared_messages
 from kafka_rescale.core.preflight.unexplained import unexplained_topics
 
 
@@ -96,6 +97,7 @@ def check(situation: Situation) -> list[Finding]:
     findings += [
         *missing,
         *unexplained_topics(situation),
+        *undeclared_inputs(situation),
         *denied_changelogs(situation),
         *store_types(situation),
         *prewarmed_by_a_person(situation),
@@ -156,6 +158,7 @@ def messages(situation: Situation) -> list[str]:
         *bridge_messages(situation),
         *lag_messages(situation),
         *unheld_inputs(situation),
+        *undeclared_messages(situation),
         *reader_messages(situation),
         *prewarming_messages(situation),
         *unlogged_messages(situation),
