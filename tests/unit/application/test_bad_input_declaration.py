@@ -279,6 +279,23 @@ def test_a_table_whose_input_is_its_changelog_can_not_grow() -> None:
     ]
 
 
+def test_a_repartition_topic_is_no_changelog() -> None:
+    behind = "by-customer-repartition"
+    subtopologies = [{"sources": ["shop-orders"], "sinks": [behind]}, {"sources": [behind], "stores": ["totals"]}]
+    declared = {
+        "topology": None,
+        "subtopologies": subtopologies,
+        "inputs": [{**ORDERS, "policy": "fixed"}],
+        "outputs": [],
+        "stores": [{"name": "totals", "type": "timestamped-key-value", "changelog": "source"}],
+    }
+    assert mistakes(**declared) == [
+        "stores[0].changelog: found source for totals, whose sub-topology reads only by-customer-repartition; "
+        "expected source for a table of an input: a repartition topic is no changelog, so nothing would be "
+        "copied. If the program does not log the store, write `changelog: none`."
+    ]
+
+
 def test_names_of_the_next_generation_must_be_unambiguous() -> None:
     assert mistakes(green_names={"totals": "totals-2", "by-customer": "by-customer-2"}) == []
     assert mistakes(green_names={"total": "totals-2"}) == [

@@ -184,6 +184,28 @@ def test_the_files_of_the_directory_that_name_a_topic_are_read(
     assert neighbours(situation(8)) == ()
 
 
+def test_a_file_that_names_a_topic_and_can_not_be_used_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path))
+    (tmp_path / "broken.yaml").write_text("application_id: broken\ninputs: [shop-customers]\n")
+    (tmp_path / "unrelated.yaml").write_text("application_id: broken\ninputs: [payments]\n")
+    assert neighbours(situation(8)) == ()
+    (told,) = caplog.messages
+    assert "broken.yaml reads or writes a topic" in told
+
+
+def test_a_topic_that_only_the_file_of_the_topology_names_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The topic of a global store is not declared as an input."""
+    monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path))
+    (tmp_path / "other.yaml").write_text("application_id: other\ntopology: other.txt\n")
+    (tmp_path / "other.txt").write_text("      Source: KSTREAM-SOURCE-0000000001 (topics: [shop-customers])\n")
+    assert neighbours(situation(8)) == ()
+    assert "other.yaml" in caplog.text, "it is looked at, though it can't be used"
+
+
 def declared_fields(other: Application, topic: str) -> dict[str, Any]:
     """The fields in which a reader differs from the chain, with another topic."""
     return {

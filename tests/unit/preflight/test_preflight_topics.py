@@ -92,7 +92,7 @@ TOPIC_REFUSALS: Refusals = {
         lambda: situation(topics={"shop-customers-changelog": None}),
         [
             "topic 'shop-customers-changelog': found no such topic; expected the changelog of store "
-            "customers. If `topology.optimization` makes an input (by-customer-repartition, shop-customers) "
+            "customers. If `topology.optimization` makes an input (shop-customers) "
             "serve as its changelog, declare `changelog: source`: with `policy: fixed` it needs no other. If the "
             "program does not log the store, its content is only on local disks and can't be copied. To keep the "
             "content, run the program with logging first. To let shop-g2 start with it empty, write `- {name: "

@@ -236,6 +236,13 @@ BAD = {
         "expansion: name the topics in the program, or agree to those of today: `source_patterns: {'lines-.*': "
         "[TOPIC, …]}`. Preflight compares them with the cluster.",
     ),
+    "pattern source that begins with a bracket": (
+        WORD_COUNT.replace("[lines]", "[a-z]+-lines"),
+        "topology, line 3: found a source that reads the pattern [a-z]+-lines; expected sources that read named "
+        "topics, or a pattern whose topics of today `source_patterns:` lists. What matches can change during an "
+        "expansion: name the topics in the program, or agree to those of today: `source_patterns: "
+        "{'[a-z]+-lines': [TOPIC, …]}`. Preflight compares them with the cluster.",
+    ),
     "first sub-topology cut off": (
         WORD_COUNT[WORD_COUNT.index("  Sub-topology: 1") :],
         "topology, line 1: found sub-topology 1; expected sub-topology 0. "

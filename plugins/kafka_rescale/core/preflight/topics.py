@@ -109,13 +109,17 @@ def _missing(topic: str, kind: str, remedy: str) -> Finding:
 
 
 def _missing_changelog(described: Described, topic: str, store: str) -> Finding:
-    sources = described.topology.subtopology_of(store).sources
+    # A repartition topic never serves as a changelog.
+    sources = [s for s in described.topology.subtopology_of(store).sources if s in described.topology.inputs]
+    optimised = (
+        f"If `topology.optimization` makes an input ({', '.join(sources)}) serve as its changelog, declare "
+        "`changelog: source`: with `policy: fixed` it needs no other. "
+    )
     return Finding(
         f"topic {topic!r}",
         "no such topic",
         f"the changelog of store {store}",
-        f"If `topology.optimization` makes an input ({', '.join(sources)}) serve as its changelog, declare "
-        "`changelog: source`: with `policy: fixed` it needs no other. If the program does not log the store, its "
+        f"{optimised if sources else ''}If the program does not log the store, its "
         "content is only on local disks and can't be copied. To keep the content, run the program with logging "
         f"first. To let {described.green} start with it empty, write `- {{name: {store}, changelog: none}}`.",
     )

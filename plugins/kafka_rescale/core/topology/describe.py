@@ -180,7 +180,8 @@ def _add_arrow(section: _Section, statement: _Statement) -> None:
 def _topics(statement: _Statement, value: str, patterns: Mapping[str, Sequence[str]]) -> list[str]:
     if value in patterns:
         return list(patterns[value])
-    if not value.startswith("["):
+    # A pattern may begin with a bracket, too.
+    if not (value.startswith("[") and value.endswith("]")):
         raise statement.wrong(
             f"a source that reads the pattern {value}",
             "sources that read named topics, or a pattern whose topics of today `source_patterns:` lists",

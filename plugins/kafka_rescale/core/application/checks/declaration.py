@@ -176,6 +176,13 @@ def _source_tables(application: Application, topology: Topology) -> Iterator[Mis
         if store.changelog != "source":
             continue
         sources = next((s.sources for s in topology.subtopologies if store.name in s.source_tables), ())
+        if sources and not set(sources) & set(topology.inputs):
+            yield Mistake(
+                ("stores", index, "changelog"),
+                f"source for {store.name}, whose sub-topology reads only {', '.join(sources)}",
+                "source for a table of an input: a repartition topic is no changelog, so nothing would be copied",
+                "If the program does not log the store, write `changelog: none`.",
+            )
         growing = [i for i in application.inputs if i.topic in sources and i.policy is not InputPolicy.FIXED]
         for declared in growing[:1]:
             yield Mistake(
