@@ -67,6 +67,13 @@ def _by_a_person() -> RollBack:
     )
 
 
+def test_before_the_pause_it_says_to_reject_what_is_still_asked(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _beside(world, monkeypatch, lambda: None, None)
+    assert _by_a_person().told.endswith("was never touched. If approve_cutover of test still asks, reject it")
+
+
 @pytest.mark.parametrize("lost", [None, FENCED], ids=["behind it", "beside it"])
 def test_what_was_promoted_meanwhile_keeps_its_lease_and_is_brought_to_its_end(
     world: GrowingWorld, monkeypatch: pytest.MonkeyPatch, lost: RescaleError | None

@@ -119,7 +119,8 @@ def roll_back(
         insist(lambda: lease.release(rescale.control, owner), told("the lease to be given back"))
     warning = asks_again(application) if journal.stopped_by else ""
     # Airflow does not take a question back whose run was rolled back by another one.
-    question = f"If approve_cutover of {journal.owner} still asks, reject it" if take_over else ""
+    may_ask = take_over and not journal.pause_started_ms
+    question = f"If approve_cutover of {journal.owner} still asks, reject it" if may_ask else ""
     return RollBack(True, ". ".join(filter(None, [f"rolled back; {_of_blue(journal)}", question, warning])))
 
 
