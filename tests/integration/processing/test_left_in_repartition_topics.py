@@ -11,14 +11,12 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.application.load import load_pipeline_application
 from kafka_rescale.operations.processing.new_offset import set_offset
 from kafka_rescale.operations.processing.prepare import prepare
 
 from testbed.broker import EmbeddedBroker
-from tests.integration.processing.test_lost_offsets import T0, counted, write_words
+from tests.integration.processing.test_lost_offsets import T0, counted, with_topics, write_words
 from tests.support.processing.inline_jobs import requests, run_all, run_job
-from tests.support.words_pipeline import write_pipeline
 
 pytestmark = pytest.mark.integration
 RUN = "process/1"
@@ -32,12 +30,7 @@ def connection(broker: EmbeddedBroker) -> KafkaConnection:
 @pytest.fixture
 def words(connection: KafkaConnection, unique: str, tmp_path: Path) -> PipelineApplication:
     """A pipeline with 30 words, of which level 1 has run."""
-    admin = ClusterAdmin(connection)
-    admin.delete_topics(["lines", "counted"])
-    for topic in ("lines", "counted"):
-        admin.ensure_topic(topic, 2, 1, {"retention.ms": "-1"})
-    file = write_pipeline(tmp_path, application_id=unique, **{"num.stream.threads": 1})
-    application = load_pipeline_application(file)
+    application = with_topics(connection, unique, tmp_path)
     write_words(connection, 0, 30)
     (level_1,) = requests(application, prepare(application, connection, RUN).processing.running, 1)
     assert run_job(connection, unique, RUN, 1, level_1) == 0

@@ -41,11 +41,16 @@ def connection(broker: EmbeddedBroker) -> KafkaConnection:
 
 @pytest.fixture
 def words(connection: KafkaConnection, unique: str, tmp_path: Path) -> PipelineApplication:
+    return with_topics(connection, unique, tmp_path)
+
+
+def with_topics(connection: KafkaConnection, name: str, directory: Path) -> PipelineApplication:
+    """Return a pipeline of one thread, whose topics of other programs are new."""
     admin = ClusterAdmin(connection)
     admin.delete_topics(["lines", "counted"])
     for topic in ("lines", "counted"):
         admin.ensure_topic(topic, 2, 1, {"retention.ms": "-1"})
-    file = write_pipeline(tmp_path, application_id=unique, **{"num.stream.threads": 1})
+    file = write_pipeline(directory, application_id=name, **{"num.stream.threads": 1})
     return load_pipeline_application(file)
 
 

@@ -22,24 +22,12 @@ from tests.support.expansion.waiting_switch import (
     OWNER,
     Control,
     app,
-    control_topic,
     say,
-    stopped_clock,
     through,
 )
 from tests.support.plans import in_place_plan
 
 ANOTHER = "expand_orders-app/another"
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    return stopped_clock(monkeypatch)
-
-
-@pytest.fixture
-def control(monkeypatch: pytest.MonkeyPatch, clock: list[int]) -> Control:
-    return control_topic(monkeypatch)
 
 
 def test_without_windows_a_run_is_let_through_at_once(control: Control) -> None:

@@ -18,23 +18,11 @@ from tests.support.expansion.waiting_switch import (
     Control,
     approve,
     ask,
-    control_topic,
     say,
-    stopped_clock,
     through,
 )
 
 WINDOWS = pytest.mark.parametrize("windows", [None, NIGHTLY, {"windows": ["11:00-13:00"]}], ids=str)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    return stopped_clock(monkeypatch)
-
-
-@pytest.fixture
-def control(monkeypatch: pytest.MonkeyPatch, clock: list[int]) -> Control:
-    return control_topic(monkeypatch)
 
 
 def question(control: Control, now_ms: int = NOON) -> str:

@@ -53,11 +53,9 @@ def describe(client: Any, group: str) -> GroupDescription:
     :returns: state ``Dead`` and no members for a group that doesn't exist.
     :raises KafkaError: the coordinator answers with this error.
     """
-    request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
-    found = ask_coordinator(client, group, request).groups[0]
-    if found.error_code == GroupIdNotFoundError.errno:
+    found = described(client, group, ConsumerGroupDescribeRequest)
+    if found is None:
         return GroupDescription(group_id=group, state="Dead")
-    raise_unless_done(found)
     assigned = {
         m.member_id: frozenset((of.topic_name, p) for of in m.assignment.topic_partitions for p in of.partitions)
         for m in found.members
@@ -91,6 +89,21 @@ def ask_coordinator(client: Any, group: str, request: Any) -> Any:
     :param client: kafka-python's admin client.
     """
     return client._manager.run(_ask, client, group, request)
+
+
+def described(client: Any, group: str, request: type[ApiMessage]) -> Any:
+    """Return what the coordinator tells of a group; None if there is no such group.
+
+    :param client: kafka-python's admin client.
+    :param request: the request for the group's protocol.
+    :raises KafkaError: the coordinator answers with this error.
+    """
+    asked = request(group_ids=[group], include_authorized_operations=False)
+    found = ask_coordinator(client, group, asked).groups[0]
+    if found.error_code == GroupIdNotFoundError.errno:
+        return None
+    raise_unless_done(found)
+    return found
 
 
 def raise_unless_done(answer: Any) -> None:

@@ -19,6 +19,7 @@ from kafka.structs import OffsetAndMetadata
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
+from kafka_rescale.kafka.admin.consumer_groups import ask_coordinator
 from kafka_rescale.kafka.admin.group_members import asked
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_class import ErrorClass
@@ -41,17 +42,18 @@ def offsets_and_metadata(
     :raises ClusterOutage: the coordinator doesn't answer, or a transaction stays open.
     """
 
-    def read(client: Any) -> Any:
-        return client._manager.run(_fetch, client, group, partitions)
+    request = _request(group, partitions)
+
+    def read(client: Any) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        response = ask_coordinator(client, group, request)
+        return dict(client._list_group_offsets_process_response(response)[group])
 
     found = asked(connection, f"committed offsets of group {group!r}", read, of_coordinator=True)
     return {(at.topic, at.partition): known for at, known in found.items() if known.offset >= 0}
 
 
-async def _fetch(
-    client: Any, group: str, partitions: Collection[tuple[str, int]] | None
-) -> Mapping[TopicPartition, OffsetAndMetadata]:
-    """Ask as ``list_group_offsets`` does, but require stable offsets. That call can't require them."""
+def _request(group: str, partitions: Collection[tuple[str, int]] | None) -> OffsetFetchRequest:
+    """Return the request of ``list_group_offsets``, but with stable offsets. That call can't require them."""
     of = OffsetFetchRequest.OffsetFetchRequestGroup
     topics: list[Any] | None = None
     if partitions is not None:
@@ -60,12 +62,9 @@ async def _fetch(
             numbers.setdefault(topic, []).append(partition)
         topics = [of.OffsetFetchRequestTopics(name=name, partition_indexes=ps) for name, ps in numbers.items()]
     least, most = STABLE_VERSIONS
-    request = OffsetFetchRequest(
+    return OffsetFetchRequest(
         groups=[of(group_id=group, topics=topics)], require_stable=True, min_version=least, max_version=most
     )
-    coordinators = await client._find_coordinator_ids([group])
-    response = await client._manager.send(request, node_id=coordinators[group])
-    return dict(client._list_group_offsets_process_response(response)[group])
 
 
 def committed_metadata(connection: KafkaConnection, group: str) -> dict[str, dict[int, str]]:

@@ -11,7 +11,7 @@ from typing import Any
 from kafka.protocol.api_message import ApiMessage
 
 from kafka_rescale.core.cluster import GroupDescription
-from kafka_rescale.kafka.admin.consumer_groups import MESSAGES, ask_coordinator, raise_unless_done
+from kafka_rescale.kafka.admin.consumer_groups import MESSAGES, ask_coordinator, described, raise_unless_done
 
 LEAVE = -1
 """The member epoch with which a member of the streams protocol leaves."""
@@ -42,11 +42,9 @@ def describe(client: Any, group: str) -> GroupDescription:
     :returns: state ``Dead`` and no members for a group that doesn't exist.
     :raises KafkaError: the coordinator answers with this error.
     """
-    request = StreamsGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
-    found = ask_coordinator(client, group, request).groups[0]
-    if found.error_code == GROUP_ID_NOT_FOUND:
+    found = described(client, group, StreamsGroupDescribeRequest)
+    if found is None:
         return GroupDescription(group_id=group, state="Dead")
-    raise_unless_done(found)
     members = tuple(sorted(member.member_id for member in found.members))
     processes = len({member.process_id for member in found.members})
     return GroupDescription(

@@ -131,10 +131,10 @@ def _older(
 ) -> dict[int, int]:
     """Return the partitions that have an older record, with the offset of the first one.
 
-    :param processed: by partition, the offset before which records are processed, though they are looked at.
-
     A record of the day may lie behind younger ones. The look at a partition ends as the day ends in a changelog,
     because a partition may have millions of records.
+
+    :param processed: by partition, the offset before which records are processed, though they are looked at.
     """
     older: dict[int, int] = {}
     for partition, (start, end) in ranges.items():

@@ -42,12 +42,14 @@ def neighbours(known: Described) -> tuple[Declared, ...]:
 
 def _names_any(file: Path, topics: Set[str]) -> bool:
     """Return whether a file, or the file that its ``topology:`` names, has one of the names in it."""
-    texts = [text_if_readable(file)]
+    own_text = text_if_readable(file)
+    if any(topic in own_text for topic in topics):
+        return True
     try:
         named = fields_of(file).get("topology")
-        # The topics of global stores stand in the topology alone.
-        if isinstance(named, str) and len(named.splitlines()) == 1:
-            texts.append(text_if_readable(file.parent / named))
     except InvalidInput:
-        pass
-    return any(topic in text for text in texts for topic in topics)
+        return False
+    # The topics of global stores stand in the topology alone.
+    is_file = isinstance(named, str) and len(named.splitlines()) == 1
+    text = text_if_readable(file.parent / str(named)) if is_file else ""
+    return any(topic in text for topic in topics)
