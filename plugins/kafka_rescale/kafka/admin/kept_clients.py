@@ -65,28 +65,28 @@ def kept_client(connection: KafkaConnection) -> Iterator[Any]:
     Nobody else uses the client meanwhile. A client whose request has failed is closed, and so are those that rest:
     their connections, or what they know of coordinators, may be of no use any more.
     """
-    client = _rested(connection)
+    client = _take_rested(connection)
     if client is None:
         client = admin_client(connection, FIRST_SECONDS)
     try:
         yield client
     except BaseException:
         _close(client)
-        _close_all(_taken(connection))
+        _close_all(_take(connection))
         raise
     _keep(connection, client)
 
 
-def _rested(connection: KafkaConnection) -> Any:
+def _take_rested(connection: KafkaConnection) -> Any:
     """Return the client that has rested for the shortest time; None if there is none, or if that was long."""
-    clients = _taken(connection, 1)
+    clients = _take(connection, 1)
     if not clients or time.monotonic() - clients[0][0] < IDLE_SECONDS:
         return clients[0][1] if clients else None
-    _close_all([*clients, *_taken(connection)])
+    _close_all([*clients, *_take(connection)])
     return None
 
 
-def _taken(connection: KafkaConnection, at_most: int = AT_MOST) -> list[tuple[float, Any]]:
+def _take(connection: KafkaConnection, at_most: int = AT_MOST) -> list[tuple[float, Any]]:
     """Take clients that rest, the one that has rested for the shortest time first."""
     with _LOCK:
         kept = _KEPT.get(connection)
