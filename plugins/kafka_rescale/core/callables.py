@@ -7,6 +7,10 @@ from typing import Any
 
 from kafka_rescale.core.errors import InvalidInput
 
+RAISED = (Exception, SystemExit)
+"""What code of the user may raise. A program that is called as a function often ends by ``SystemExit``, also after
+a success; nothing that stands around such a call may be skipped by it."""
+
 
 def named(setting: str, name: str, expected: str, *, may_quote: bool = True) -> Any:
     """Return the object that ``module:name`` or ``module.name`` names.
@@ -20,7 +24,7 @@ def named(setting: str, name: str, expected: str, *, may_quote: bool = True) -> 
     module_name, _, attribute = name.rpartition(":" if ":" in name else ".")
     try:
         return getattr(importlib.import_module(module_name), attribute)
-    except Exception as error:
+    except RAISED as error:
         said_enough = isinstance(error, (ImportError, AttributeError))
         quotes = said_enough or may_quote
         said = f": {error}" if quotes else " when importing it"

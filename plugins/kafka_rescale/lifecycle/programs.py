@@ -89,8 +89,8 @@ def _wait(process: subprocess.Popen[bytes], timeout_seconds: int, may_outlive: b
         process.wait(timeout_seconds)
     except subprocess.TimeoutExpired:
         return sessions.end(process, with_children=not may_outlive)
-    except BaseException:  # Airflow ends this task.
-        process.kill()
+    except BaseException:  # A person interrupts the shell, or a limit of Airflow ends this task.
+        sessions.end(process, with_children=not may_outlive)
         raise
     return None
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 from kafka_rescale.core.application.lifecycles import PythonLifecycle
-from kafka_rescale.core.callables import named
+from kafka_rescale.core.callables import RAISED, named
 from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.lifecycle.status import status
@@ -72,7 +73,7 @@ class OwnClass:
             return getattr(self._made, method)(told)
         except RescaleError:
             raise
-        except Exception as error:
+        except RAISED as error:
             raise Outage(
                 f"lifecycle method {self._name}.{method} for {instance.application_id}",
                 found=f"{type(error).__name__}: {error}",
@@ -85,19 +86,10 @@ def load(spec: PythonLifecycle, prefix_of: Callable[[str], str] = str) -> OwnCla
     """Return an object of the class that ``callable: module:Name`` names.
 
     :param prefix_of: takes an ``application.id``; returns the prefix of its internal topics' names.
-    :raises InvalidInput: the class can't be imported, can't be made without arguments, or lacks one of the three
-        methods.
+    :raises InvalidInput: the class can't be imported, takes arguments, or lacks one of the three methods.
+    :raises Outage: the constructor has failed. It may have called something that is away for a moment.
     """
-    made_by = named("lifecycle", spec.callable, "an importable class without constructor arguments")
-    try:
-        made = made_by()
-    except Exception as error:
-        raise InvalidInput(
-            f"lifecycle {spec.callable!r}",
-            found=f"{type(error).__name__}: {error}",
-            expected="a class that can be made without constructor arguments",
-            remedy="Let the class read what it needs from the environment.",
-        ) from error
+    made = _made(spec.callable)
     missing = [m for m in METHODS if not callable(getattr(made, m, None))]
     if missing:
         raise InvalidInput(
@@ -107,3 +99,27 @@ def load(spec: PythonLifecycle, prefix_of: Callable[[str], str] = str) -> OwnCla
             remedy="See docs/lifecycle.md.",
         )
     return OwnClass(spec.callable, made, prefix_of)
+
+
+def _made(name: str) -> Any:
+    made_by = named("lifecycle", name, "an importable class without constructor arguments")
+    try:
+        signature(made_by).bind()
+    except TypeError as error:
+        raise InvalidInput(
+            f"lifecycle {name!r}",
+            found=f"{type(error).__name__}: {error}",
+            expected="a class that can be made without constructor arguments",
+            remedy="Let the class read what it needs from the environment.",
+        ) from error
+    try:
+        return made_by()
+    except RescaleError:
+        raise
+    except RAISED as error:
+        raise Outage(
+            f"lifecycle {name!r}",
+            found=f"{type(error).__name__}: {error}",
+            expected="a constructor that returns",
+            remedy="The log has the traceback. Mend the constructor or what it calls; then retry the task.",
+        ) from error

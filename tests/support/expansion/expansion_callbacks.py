@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 EFFECTS = "EXPANSION_EFFECTS"
@@ -58,3 +59,13 @@ def _add(line: str) -> None:
 def _dies(when: str) -> None:
     if os.environ.get(DIES) == when:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def exits(old: int, new: int) -> None:
+    """End as a program does whose ``main`` is called."""
+    sys.exit(0)
+
+
+def exits_with_token(old: int, new: int, expansion_id: str) -> None:
+    """End as ``exits`` does."""
+    sys.exit(0)

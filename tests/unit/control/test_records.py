@@ -42,7 +42,7 @@ def test_a_deleted_record_is_gone() -> None:
 
 
 def test_a_record_that_cannot_be_read_is_named() -> None:
-    with pytest.raises(UnsafeState, match=r"(?s)record 'journal'.*a record of this version"):
+    with pytest.raises(UnsafeState, match=r"(?s)record 'journal'.*a record that this version"):
         ControlRecords().state({"journal": b"{}"})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control import journal_follower
 from kafka_rescale.kafka.control.journal_follower import LONGEST_SILENCE_SECONDS, SILENT_SECONDS, JournalFollower
@@ -121,3 +123,12 @@ def test_where_no_new_client_can_be_made_the_present_one_goes_on(monkeypatch: py
     follower.follow()
     topic.records.append(journal(Phase.QUIESCED))
     assert phase(follower) is Phase.QUIESCED
+
+
+def test_a_record_of_a_newer_version_is_told_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic(stands_still=0)
+    follower = following(monkeypatch, topic)
+    newer = {**json.loads(journal(Phase.QUIESCED)), "field_of_tomorrow": 1}
+    topic.records.append(json.dumps(newer).encode())
+    with pytest.raises(UnsafeState, match="A newer version has written it"):
+        follower.follow()

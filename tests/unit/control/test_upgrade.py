@@ -13,6 +13,7 @@ from kafka_rescale.core.control.generations import promoted_generations
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.records import ControlRecords
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.producers import after_rollback
 from kafka_rescale.core.verify.report import Report
 
@@ -64,6 +65,15 @@ def test_the_expansion_goes_on_to_its_end(version: str) -> None:
     after = promoted_generations(journal, state.generations)
     assert (after.running, after.generation, after.previous) == ("flights-g2", 2, "flights")
     assert after.since_ms == journal.pause_started_ms > 0
+
+
+def test_a_record_of_a_newer_version_asks_for_that_version() -> None:
+    """Back to the version that began the expansion, nothing could read what the newer one has written."""
+    records = records_of(VERSIONS[-1], "flights")
+    newer = json.dumps({**json.loads(records["journal"]), "field_of_tomorrow": 1}).encode()
+    with pytest.raises(UnsafeState, match="A newer version has written it") as told:
+        ControlRecords().state({**records, "journal": newer})
+    assert "Install that version everywhere" in told.value.remedy
 
 
 def _as_known(now: Any, before: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import InvalidInput, UnsafeState
+from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
 from kafka_rescale.core.expansion.callback import ExpansionCallback, expansion_id
 from kafka_rescale.operations.expansion import finish as operation
 from kafka_rescale.operations.expansion.rescale import Rescale
@@ -154,6 +154,16 @@ def test_a_function_that_fails_is_not_called_again_unless_it_knows_the_expansion
     knowing = World("fails_with_token")
     for _ in range(2):
         with pytest.raises(TimeoutError):
+            finish(knowing)
+
+
+def test_a_function_that_ends_its_process_has_not_ended_the_expansion(finish: Callable[[World], None]) -> None:
+    """Airflow takes an exit with code 0 for a success of the task."""
+    plain, knowing = World("exits"), World("exits_with_token")
+    with pytest.raises(UnsafeState, match="found SystemExit: 0; expected a call"):
+        finish(plain)
+    for _ in range(2):
+        with pytest.raises(Outage, match="found SystemExit: 0; expected a function that returns"):
             finish(knowing)
 
 

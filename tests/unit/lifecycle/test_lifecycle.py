@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -49,6 +50,23 @@ class Unmakeable(Plain):
         raise KeyError("DEPLOYMENTS_URL")
 
 
+class Away(Plain):
+    def __init__(self) -> None:
+        raise ConnectionError("no answer")
+
+
+class Demanding(Plain):
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+
+class Exiting(Plain):
+    """A class that calls a program's own `main`, which ends by `SystemExit` after a success as well."""
+
+    def stop(self, instance: Instance) -> None:
+        sys.exit(0)
+
+
 class Gated(Plain):
     gated: ClassVar[list[Instance]] = []
 
@@ -63,6 +81,7 @@ class Gated(Plain):
 def deployments(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("deployments")
     module.__dict__.update(Plain=Plain, Gated=Gated, Faulty=Faulty, Unmakeable=Unmakeable, Half=object)
+    module.__dict__.update(Away=Away, Demanding=Demanding, Exiting=Exiting)
     monkeypatch.setitem(sys.modules, "deployments", module)
 
 
@@ -151,7 +170,7 @@ def test_a_class_that_does_not_say_whether_it_runs_has_not_said_that_it_is_stopp
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("Unmakeable", "found KeyError: 'DEPLOYMENTS_URL'; expected a class that can be made without"),
+        ("Demanding", "missing a required argument: 'url'; expected a class that can be made without"),
         ("Half", "found no method start, stop, is_running"),
         ("Absent", "found module 'deployments' has no attribute 'Absent'"),
     ],
@@ -159,6 +178,29 @@ def test_a_class_that_does_not_say_whether_it_runs_has_not_said_that_it_is_stopp
 def test_a_class_that_can_not_be_used_is_refused(deployments: None, name: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         made(type="python", callable=f"deployments:{name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("Away", "found ConnectionError: no answer"), ("Unmakeable", "'DEPLOYMENTS_URL'")]
+)
+def test_a_constructor_that_fails_is_tried_again(deployments: None, name: str, said: str) -> None:
+    """It may log in somewhere. A moment's outage there must not end an expansion for good."""
+    with pytest.raises(Outage, match=f"{said}; expected a constructor that returns"):
+        made(type="python", callable=f"deployments:{name}")
+
+
+def test_a_method_that_ends_its_process_has_failed(deployments: None) -> None:
+    """Nothing around it may be skipped: within the pause, the rollback starts blue again."""
+    _, lifecycle = made(type="python", callable="deployments:Exiting")
+    with pytest.raises(Outage, match=r"Exiting\.stop for shop-g2: found SystemExit: 0"):
+        lifecycle.stop(GREEN)
+
+
+def test_a_module_that_ends_its_process_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "a_script.py").write_text("import sys\nsys.exit(2)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(InvalidInput, match="found SystemExit: 2"):
+        made(type="python", callable="a_script:Deployments")
 
 
 def test_a_command_is_told_as_it_was_run(caplog: pytest.LogCaptureFixture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -125,6 +126,22 @@ def test_of_a_stop_no_process_goes_on(caplog: pytest.LogCaptureFixture, through:
     assert (code, "of it go" in said) == (NO_END, False)
     assert not caplog.messages
     assert not is_at_work(child)
+
+
+def test_of_a_stop_that_is_interrupted_no_process_goes_on(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    wait, child, waits = subprocess.Popen.wait, home / "child", list[float]()
+
+    def interrupted(process: subprocess.Popen[bytes], seconds: float) -> int:
+        waits.append(seconds)
+        if len(waits) == 1:
+            wait_until(lambda: child.exists() and child.read_text() != "", timeout=30, what="the child")
+            raise KeyboardInterrupt
+        return wait(process, seconds)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(["sh", "-c", f"sleep 600 & echo $! >{child}; wait"], 60, may_outlive=False)
+    assert not is_at_work(int(child.read_text()))
 
 
 @pytest.mark.parametrize("action", ["stop", "is_running"])

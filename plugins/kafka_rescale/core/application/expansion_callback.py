@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from kafka_rescale.core.callables import named
-from kafka_rescale.core.errors import InvalidInput, UnsafeState
+from kafka_rescale.core.callables import RAISED, named
+from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
 
 SETTING = "on_partition_expansion"
 TOKEN = "expansion_id"
@@ -76,7 +76,9 @@ class NamedCallback:
         """
         try:
             self.function(old, new, **({TOKEN: token} if self.takes_token else {}))
-        except Exception as error:
+        except RAISED as error:
+            if isinstance(error, SystemExit) and self.takes_token:
+                raise self._ended(error) from error
             if self.takes_token:
                 raise
             raise UnsafeState(
@@ -87,3 +89,12 @@ class NamedCallback:
                 f"not, and take `{SETTING}` out of the file until this run is complete; then clear the callback "
                 f"task. A function with a parameter `{TOKEN}` is called again.",
             ) from error
+
+    def _ended(self, error: SystemExit) -> Outage:
+        # To Airflow, an exit with code 0 is a success of the task.
+        return Outage(
+            f"{SETTING} {self.name!r}",
+            found=f"SystemExit: {error}",
+            expected="a function that returns",
+            remedy="Let the function return, or raise an error. It is called again with the same token.",
+        )

@@ -14,7 +14,7 @@ from typing import Protocol
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.assignment.draft import Draft, LeastLoaded
 from kafka_rescale.core.assignment.tasks import Client, Role, TaskId
-from kafka_rescale.core.callables import named
+from kafka_rescale.core.callables import RAISED, named
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.values import listed
 
@@ -106,7 +106,7 @@ def rack_standby_task_assignor(name: str) -> RackStandbyTaskAssignor:
     kind = named(SETTING, name, EXPECTED)
     try:
         made = kind()
-    except Exception as error:
+    except RAISED as error:
         raise _invalid(name, f"{type(error).__name__}: {error}") from error
     if not callable(getattr(made, "assign_standby_task_to_racks", None)):
         raise _invalid(name, f"{made!r} without that method")
@@ -129,7 +129,7 @@ def _allowed(
     try:
         answer = assignor.assign_standby_task_to_racks(source, racks)
         allowed: dict[str, AbstractSet[TaskId]] = {rack: set(tasks) for rack, tasks in answer.items()}
-    except Exception as error:
+    except RAISED as error:
         raise _invalid(name, f"{type(error).__name__}: {error}") from error
     for rack, tasks in allowed.items():
         if rack not in known:

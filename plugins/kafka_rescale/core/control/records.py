@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -23,6 +24,8 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.values import Value
+
+Read = TypeVar("Read", bound=BaseModel)
 
 Change = Mapping[str, Value | Mapping[str, object] | None]
 """What to write: the key's part after ``<application>/``, and its new value (``None`` deletes it)."""
@@ -72,7 +75,7 @@ class ControlRecords:
         """Return what the records mean together.
 
         :param values: by key behind ``<application>/``; a key of a later version is left out.
-        :raises UnsafeState: another version of the program has written a record.
+        :raises UnsafeState: a newer version of the program has written a record.
         """
         # Threads may ask at the same time: each of them goes on with its own records.
         parsed_of = self._parsed = {key: self._once(key, value) for key, value in values.items()}
@@ -94,19 +97,39 @@ class ControlRecords:
 def _parsed(key: str, value: bytes) -> object:
     """Return a record's content; None if its key belongs to no concern that is read here."""
     concern = key.partition("/")[0]
+    if concern in _MODELS:
+        return record_of(_MODELS[concern], key, value)
+    if concern in _SEVERAL:
+        return record_of(_SEVERAL[concern][1], key, value)
+    if concern not in _AS_WRITTEN:
+        return None
     try:
-        if concern in _MODELS:
-            return _MODELS[concern].model_validate_json(value)
-        if concern in _SEVERAL:
-            return _SEVERAL[concern][1].model_validate_json(value)
-        return json.loads(value) if concern in _AS_WRITTEN else None
-    except (ValidationError, ValueError) as error:
-        raise UnsafeState(
-            f"record {key!r} in topic {CONTROL_TOPIC!r}",
-            found=f"a {type(error).__name__}",
-            expected="a record of this version of the program",
-            remedy="Use the version that began the expansion until it is complete.",
-        ) from None
+        return json.loads(value)
+    except ValueError as error:
+        raise _unreadable(key, error) from None
+
+
+def record_of(model: type[Read], key: str, value: bytes) -> Read:
+    """Return a record's content.
+
+    :param key: the key behind ``<application>/``, for the error.
+    :raises UnsafeState: this version of the program can't read the record.
+    """
+    try:
+        return model.model_validate_json(value)
+    except ValidationError as error:
+        raise _unreadable(key, error) from None
+
+
+def _unreadable(key: str, error: Exception) -> UnsafeState:
+    # Every version reads what earlier versions have written. So the version that wrote this is newer.
+    return UnsafeState(
+        f"record {key!r} in topic {CONTROL_TOPIC!r}",
+        found=f"a {type(error).__name__}",
+        expected="a record that this version of the program can read",
+        remedy="A newer version has written it. Install that version everywhere: for all of Airflow, for shells, "
+        "and in the jar of the gates. Then clear the task. Don't go back to an earlier version.",
+    )
 
 
 def encoded(value: Value | Mapping[str, object] | None) -> bytes | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafka_rescale.core.callables import named
+from kafka_rescale.core.callables import RAISED, named
 from kafka_rescale.core.errors import InvalidInput, RescaleError
 from kafka_rescale.core.pipeline.builder import Pipeline
 
@@ -35,7 +35,7 @@ def _built_by(function: Callable[[], object], name: str) -> object:
         return function()
     except RescaleError:
         raise
-    except Exception as error:
+    except RAISED as error:
         raise InvalidInput(
             f"pipeline {name!r}",
             found=f"{type(error).__name__}: {error}",

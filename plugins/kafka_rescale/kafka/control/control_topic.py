@@ -63,7 +63,7 @@ class ControlTopic:
         """Return everything that was committed when the call began; empty if there is no topic yet.
 
         :raises Outage: the end can't be reached in time.
-        :raises UnsafeState: another version of the program has written a record.
+        :raises UnsafeState: a newer version of the program has written a record.
         """
         return self._records.state(self._values(self._end() or 0))
 

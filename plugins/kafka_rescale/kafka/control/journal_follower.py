@@ -16,6 +16,7 @@ from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.pace import Pace, Rate
+from kafka_rescale.core.control.records import Read, record_of
 from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import ClusterTimedOut
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -133,7 +134,7 @@ class ControlFollower:
         own = self._arrived[key]
         if self._parsed.get(job, (0, None))[0] != own:
             value = self._values[key]
-            self._parsed[job] = own, None if value is None else JobResult.model_validate_json(value)
+            self._parsed[job] = own, None if value is None else record_of(JobResult, key, value)
         sign = f"{Concern.SIGN}/{job}"
         parts = (f"{key}/", f"{sign}/")
         others = sum(n for name, n in self._arrived.items() if name == sign or name.startswith(parts))
@@ -174,7 +175,7 @@ class JournalFollower(ControlFollower):
         self._switch: Switch | None = None
         self._pace: Pace | None = None
         self._rate: Rate | None = None
-        self._rate_key = f"{Concern.RATE}/{job}".encode()
+        self._rate_key = f"{Concern.RATE}/{job}"
 
     def first(self) -> Journal | None:
         """Return the journal as it is now, having read all of the topic.
@@ -215,13 +216,20 @@ class JournalFollower(ControlFollower):
         return self._rate
 
     def _take(self, key: bytes, value: bytes | None) -> None:
-        if key == self._prefix + Concern.JOURNAL.encode():
-            self._journal = None if value is None else Journal.model_validate_json(value)
-        elif key == self._prefix + Concern.LEASE.encode():
-            self._lease = None if value is None else Lease.model_validate_json(value)
-        elif key == self._prefix + Concern.SWITCH.encode():
-            self._switch = None if value is None else Switch.model_validate_json(value)
-        elif key == self._prefix + Concern.PACE.encode():
-            self._pace = None if value is None else Pace.model_validate_json(value)
-        elif key == self._prefix + self._rate_key:
-            self._rate = None if value is None else Rate.model_validate_json(value)
+        if not key.startswith(self._prefix):
+            return
+        name = key.removeprefix(self._prefix).decode()
+        if name == Concern.JOURNAL:
+            self._journal = _content(Journal, name, value)
+        elif name == Concern.LEASE:
+            self._lease = _content(Lease, name, value)
+        elif name == Concern.SWITCH:
+            self._switch = _content(Switch, name, value)
+        elif name == Concern.PACE:
+            self._pace = _content(Pace, name, value)
+        elif name == self._rate_key:
+            self._rate = _content(Rate, name, value)
+
+
+def _content(model: type[Read], name: str, value: bytes | None) -> Read | None:
+    return None if value is None else record_of(model, name, value)
