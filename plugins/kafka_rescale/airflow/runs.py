@@ -54,6 +54,18 @@ def is_begun_by_schedule(context: Context) -> bool:
     return run.run_type == SCHEDULED and not run.clear_number and context["ti"].try_number <= 1
 
 
+def result_before(context: Context) -> Any:
+    """Return what this task has returned in the run before; None if Airflow doesn't answer.
+
+    To be called before the task has returned anything itself.
+    """
+    try:
+        return context["ti"].xcom_pull(task_ids=context["task"].task_id, include_prior_dates=True)
+    except Exception as error:
+        log.warning("What the run before has returned is unknown: %s", error)
+        return None
+
+
 def airflow_id() -> str:
     """Return the id of this Airflow, which tells it from others; empty if Airflow doesn't answer.
 
