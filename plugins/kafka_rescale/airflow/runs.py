@@ -138,15 +138,16 @@ def run_state(run: str) -> RunState:
     return RunState(ended) if ended in FINISHED_STATES else RunState.RUNNING
 
 
-def has_queued_run(dag_id: str) -> bool:
-    """Return whether a run of a DAG waits to begin, because another one works or the DAG is paused.
+def is_queued(run: str) -> bool:
+    """Return whether a run waits to begin, because another run of its DAG works or the DAG is paused.
 
-    :param dag_id: The DAG. A run of its backfill that waits counts as well: Airflow does not tell them apart here.
+    :param run: The run as ``<dag_id>/<run_id>``.
     :raises Exception: The API doesn't answer.
     """
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-    return bool(RuntimeTaskInstance.get_dr_count(dag_id=dag_id, states=["queued"]))
+    dag_id, _, run_id = run.partition("/")
+    return bool(RuntimeTaskInstance.get_dr_count(dag_id=dag_id, run_ids=[run_id], states=["queued"]))
 
 
 def was_marked(run: str) -> bool:
