@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, RescaleError
-from kafka_rescale.core.expansion.bridge_progress import HEARTBEAT_MS
+from kafka_rescale.core.expansion.bridge_progress import HEARTBEAT_MS, NOT_AT_WORK
 from kafka_rescale.core.expansion.bridge_progress import JOB as BRIDGE
 from kafka_rescale.core.expansion.lag import GateDecision, decide, expected_sources
 from kafka_rescale.core.expansion.pacing_words import told_stop
+from kafka_rescale.core.expansion.silent_jobs import silent_of, with_silent_jobs
 from kafka_rescale.core.values import listed
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def look(connection: KafkaConnection, gate: Gate) -> Reading:
     from kafka_rescale.kafka.control.control_topic import ControlTopic
     from kafka_rescale.operations.expansion.stages import lags
 
-    state = ControlTopic(connection, gate.application).read()
+    state = with_silent_jobs(ControlTopic(connection, gate.application).read(), now_ms())
     if (reading := _before_lags(state, gate)) is not None:
         return reading
     assert state.journal is not None
@@ -144,11 +145,12 @@ def look(connection: KafkaConnection, gate: Gate) -> Reading:
     measured = None if decision.is_open else _measured_by_job(state, gate, expected)
     reason = GateReason.OPEN if decision.is_open else GateReason.WARMED if measured else GateReason.HOLDING
     awaited = _awaited(state.journal, state.results, gate, now_ms()) if reason.passes else ""
+    detail = awaited or ("" if reason.passes else _silent(state, gate))
     reason = GateReason.JOB_NOT_READY if awaited else reason
     if stop := told_stop(state, now_ms()):
         # The tasks behind the gate would copy nothing either, so the gate stays shut.
         return Reading(GateReason.PAUSED, measured or decision, f"the copy is {stop}", progress)
-    return Reading(reason, measured or decision, awaited, progress)
+    return Reading(reason, measured or decision, detail, progress)
 
 
 def journal_of(connection: KafkaConnection, application: str) -> Journal | None:
@@ -190,8 +192,19 @@ def _awaited(journal: Journal, results: Mapping[str, JobResult], gate: Gate, now
         said = result.state if result.run == gate.owner else "not started"
     if said == "ready":
         return ""
+    if said == NOT_AT_WORK:
+        return _not_at_work(gate.ready_job)
     remedy = f"; see that bridge_{gate.application} is not paused" if gate.ready_job == BRIDGE else ""
     return f"{gate.ready_job} is {said}{remedy}"
+
+
+def _silent(state: ControlState, gate: Gate) -> str:
+    """Return which jobs of this run report no more; empty if none. It stays the same while nothing changes."""
+    return ", ".join(_not_at_work(each.job) for each in silent_of(state, gate.owner))
+
+
+def _not_at_work(job: str) -> str:
+    return f"{job} is not at work; look at its task"
 
 
 def _measured_by_job(state: ControlState, gate: Gate, expected: frozenset[tuple[str, int]]) -> GateDecision | None:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from airflow.configuration import conf
 from airflow.sdk import BaseNotifier, BaseOperator, Context
 
+from kafka_rescale.airflow.operators.admin import PreflightOperator
 from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
 from kafka_rescale.airflow.operators.watch import WatchOperator
@@ -134,6 +135,11 @@ def _complete(application: str, context: Context) -> Notice:
     )
 
 
+def _skipped(application: str, context: Context) -> Notice | None:
+    result = _result(context)
+    return notices.skipped(application, " ".join(result["messages"])) if result.get("is_told") else None
+
+
 def _rolled_back(application: str, context: Context) -> Notice | None:
     result = _result(context)
     return notices.rolled_back(application, result["told"]) if result["is_done"] else None
@@ -153,6 +159,7 @@ def _long_pause(application: str, context: Context) -> Notice | None:
 
 
 _ON_SUCCESS: Sequence[tuple[type[BaseOperator], NoticeOf]] = (
+    (PreflightOperator, _skipped),
     (FinishOperator, _complete),
     (RollBackOperator, _rolled_back),
     (WatchOperator, _gave_up),

@@ -54,6 +54,18 @@ def is_begun_by_schedule(context: Context) -> bool:
     return run.run_type == SCHEDULED and not run.clear_number and context["ti"].try_number <= 1
 
 
+def result_before(context: Context) -> Any:
+    """Return what this task has returned in the run before; None if Airflow doesn't answer.
+
+    To be called before the task has returned anything itself.
+    """
+    try:
+        return context["ti"].xcom_pull(task_ids=context["task"].task_id, include_prior_dates=True)
+    except Exception as error:
+        log.warning("What the run before has returned is unknown: %s", error)
+        return None
+
+
 def airflow_id() -> str:
     """Return the id of this Airflow, which tells it from others; empty if Airflow doesn't answer.
 
@@ -126,15 +138,16 @@ def run_state(run: str) -> RunState:
     return RunState(ended) if ended in FINISHED_STATES else RunState.RUNNING
 
 
-def has_queued_run(dag_id: str) -> bool:
-    """Return whether a run of a DAG waits to begin, because another one works or the DAG is paused.
+def is_queued(run: str) -> bool:
+    """Return whether a run waits to begin, because another run of its DAG works or the DAG is paused.
 
-    :param dag_id: The DAG. A run of its backfill that waits counts as well: Airflow does not tell them apart here.
+    :param run: The run as ``<dag_id>/<run_id>``.
     :raises Exception: The API doesn't answer.
     """
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-    return bool(RuntimeTaskInstance.get_dr_count(dag_id=dag_id, states=["queued"]))
+    dag_id, _, run_id = run.partition("/")
+    return bool(RuntimeTaskInstance.get_dr_count(dag_id=dag_id, run_ids=[run_id], states=["queued"]))
 
 
 def was_marked(run: str) -> bool:

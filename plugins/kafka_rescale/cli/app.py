@@ -16,6 +16,7 @@ from kafka_rescale.cli.bridge import bridge
 from kafka_rescale.cli.connections import connections_of_others, opened
 from kafka_rescale.cli.declared import described_pipeline, permissions, validated
 from kafka_rescale.cli.exit_codes import FINDINGS
+from kafka_rescale.cli.group import look_at_group
 from kafka_rescale.cli.history import past
 from kafka_rescale.cli.options import AsJson, Config, File, OfRole, Principal
 from kafka_rescale.cli.output import Document, show
@@ -185,7 +186,7 @@ def status(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the generation, phase, lease, lags and results; for a pipeline its clients and their tasks."""
+    """Show the generation, phase, group, lease, lags and results; for a pipeline its clients and their tasks."""
     if runtime_of(file) == SPARK:
         show(pipeline_status(file, config, picture), as_json)
         return
@@ -194,7 +195,8 @@ def status(
     control, journal = with_silent_jobs(found, now_ms()), found.journal
     copying = journal is not None and journal.phase is Phase.WARMING and not journal.plan.is_in_place
     progress = lags(connection, journal.plan, None) if journal is not None and copying else []
-    show(status_view(application, control, progress, told_switch(control, now_ms())), as_json)
+    group = look_at_group(application, connection, control, now_ms())
+    show(status_view(application, control, progress, told_switch(control, now_ms()), group), as_json)
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from kafka_rescale.cli.group import SeenGroup
 from kafka_rescale.cli.output import Document, Rows
 from kafka_rescale.core.application.generation_names import blue_names
 from kafka_rescale.core.application.streams import Application
@@ -124,14 +125,19 @@ def _told(move: Move) -> str:
 
 
 def status_view(
-    application: Application, control: ControlState, progress: Sequence[PartitionProgress], switch: str = ""
+    application: Application,
+    control: ControlState,
+    progress: Sequence[PartitionProgress],
+    switch: str = "",
+    group: SeenGroup | None = None,
 ) -> Document:
-    """Show what the control topic knows.
+    """Show what the control topic knows, and whether anybody processes the inputs.
 
     :param control: The content of the control topic, with the present state of the bridge and of jobs that
         are silent (``with_live_bridge``, ``with_silent_jobs``).
     :param progress: The position and the end of each partition that is being copied.
     :param switch: What the switch waits for.
+    :param group: The group of the running generation; None if it was not looked at.
     """
     stages = _stage_lags(control, progress)
     results = [(r.job, r.state, r.attempt, r.records, r.detail) for r in control.results.values()]
@@ -144,6 +150,8 @@ def status_view(
         "target": control.journal.plan.partitions if control.journal else None,
         "rollback_reason": control.journal.rollback_reason if control.journal else "",
         "attempt": control.journal.attempt if control.journal else None,
+        "group": group.data if group else None,
+        "health": group.health.model_dump(mode="json") if group and group.health else None,
         "timings": control.journal.timings if control.journal else {},
         "prewarmed": control.journal.prewarmed if control.journal else {},
         "lags": [
@@ -163,7 +171,7 @@ def status_view(
         Rows("Lag", ("stage", "partitions", "largest lag", "not begun"), stages),
         Rows("Results", ("job", "state", "attempt", "records", "detail"), results),
     )
-    return Document(data, _summary(application, control, switch), tables)
+    return Document(data, _summary(application, control, switch, group), tables)
 
 
 def _pace(control: ControlState) -> Pace | None:
@@ -172,7 +180,7 @@ def _pace(control: ControlState) -> Pace | None:
     return pace if pace is not None and journal is not None and pace.plan == journal.plan.fingerprint else None
 
 
-def _summary(application: Application, control: ControlState, switch: str) -> str:
+def _summary(application: Application, control: ControlState, switch: str, group: SeenGroup | None) -> str:
     generations, journal, lease = control.generations, control.journal, control.lease
     lines = [
         f"running: {generations.running}, generation {generations.generation}, {generations.partitions} partitions"
@@ -182,6 +190,7 @@ def _summary(application: Application, control: ControlState, switch: str) -> st
         f"{journal.phase}, attempt {journal.attempt}"
         if journal
         else "expansion: none",
+        *(group.lines() if group else ()),
         f"lease: {lease.owner}, for {lease.target} partitions" if lease and not lease.released else "lease: free",
     ]
     lines += filter(None, [switch, told_pace(control)])

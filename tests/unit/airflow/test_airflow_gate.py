@@ -19,6 +19,7 @@ from kafka_rescale.airflow.triggers import lag_gate as trigger_module
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.pace import DiskRest, Instruction, Pace, Rate
 from kafka_rescale.core.control.progress import PartitionProgress
@@ -26,6 +27,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
 from kafka_rescale.core.expansion.bridge_progress import HEARTBEAT_MS
 from kafka_rescale.core.expansion.pacing_words import FRESH_MS
+from kafka_rescale.core.expansion.silent_jobs import SILENT_MS
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.kafka.client.waiting import now_ms
 
@@ -163,6 +165,25 @@ def test_the_gate_over_all_stages_waits_for_catch_up_of_this_run_to_be_ready(rea
     ready = state_of(catch_up=result("catch_up", "ready"))
     assert reading(ready, near, gate).reason is GateReason.OPEN
     assert reading(ready, progress(0, 0, 0, 11), gate).reason is GateReason.HOLDING
+
+
+def reported(job: str, state: str, ago_ms: int) -> JobResult:
+    """A job whose last two reports are so old."""
+    lags = LagHistory()
+    for at_ms in (now_ms() - ago_ms - 60_000, now_ms() - ago_ms):
+        lags = lags.observed(progress(0, 0, 0, 0), at_ms, 10)
+    return result(job, state).model_copy(update={"lags": lags})
+
+
+def test_a_job_that_reports_no_more_is_not_ready_and_is_named(reading: Any) -> None:
+    """Its driver has died and has left that it is ready. The cutover behind the gate would refuse it."""
+    gate, near = replace(GATE, ready_job="catch_up"), progress(0, 0, 0, 0)
+    assert reading(state_of(catch_up=reported("catch_up", "ready", 60_000)), near, gate).reason is GateReason.OPEN
+    dead = state_of(catch_up=reported("catch_up", "ready", SILENT_MS + 1))
+    assert str(reading(dead, near, gate)) == "job_not_ready catch_up is not at work; look at its task"
+    copying = state_of(warm_up__1=reported("warm_up/1", "running", SILENT_MS + 1))
+    found = reading(copying, progress(0, 0, 0, 11), replace(GATE, stage=1, warmed_by="warm_up/1"))
+    assert (found.reason, found.detail) == (GateReason.HOLDING, "warm_up/1 is not at work; look at its task")
 
 
 def test_the_last_stage_waits_for_a_bridge_that_is_up(reading: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,9 +28,17 @@ class Pushed:
     def __init__(self, try_number: int) -> None:
         self.try_number, self.map_index = try_number, -1
         self.values: dict[str, Any] = {}
+        self.before: Any = None
 
     def xcom_push(self, key: str, value: Any) -> None:
         self.values[key] = value
+
+    def xcom_pull(self, *, task_ids: str, include_prior_dates: bool) -> Any:
+        assert task_ids == "preflight"
+        assert include_prior_dates
+        if isinstance(self.before, Exception):
+            raise self.before
+        return self.before
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +71,26 @@ def test_it_ends_before_anything_is_looked_at_and_says_why(tmp_path: Path, late:
     (told,) = ti.values["return_value"]["messages"]
     assert f"{late / AN_HOUR:.1f} h ago" in told
     assert "trigger the DAG" in told
+
+
+@pytest.mark.parametrize(("hours_before", "is_told"), [(None, True), (1, False), (23, False), (25, True)], ids=str)
+def test_one_cause_is_told_once_a_day(tmp_path: Path, hours_before: int | None, is_told: bool) -> None:
+    """If each run of an hourly schedule begins late, a person on call is not paged each hour."""
+    ti = Pushed(1)
+    if hours_before is not None:
+        ti.before = {"messages": [], "told_at": (datetime.now(UTC) - hours_before * AN_HOUR).isoformat()}
+    execute(tmp_path, FOUR_DAYS, ti=ti)
+    found = ti.values["return_value"]
+    assert found["is_told"] is is_told
+    assert (found["told_at"] == (ti.before or {}).get("told_at")) is not is_told
+
+
+@pytest.mark.parametrize("before", [{"messages": [], "plan": {}}, RuntimeError("no API server")], ids=str)
+def test_it_is_told_if_the_run_before_was_not_late_or_is_not_known(tmp_path: Path, before: Any) -> None:
+    ti = Pushed(1)
+    ti.before = before
+    assert execute(tmp_path, FOUR_DAYS, ti=ti) == ("ensure_running", "plan")
+    assert ti.values["return_value"]["is_told"] is True
 
 
 @pytest.mark.parametrize(

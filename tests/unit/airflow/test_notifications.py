@@ -194,6 +194,17 @@ def test_that_the_watch_has_given_up_is_told_once(watch: DAG, file: Path) -> Non
     assert "gave up expanding orders-app to 8 partitions" in notice["text"]
 
 
+def test_a_late_run_of_the_schedule_is_told_with_its_reason_and_what_to_do(expand: DAG, file: Path) -> None:
+    found = {"plan": None, "noop": True, "messages": ["This run is skipped: 4.0 h ago."], "predicted": None}
+    succeed(expand, "preflight", {**found, "is_told": True})
+    succeed(expand, "preflight", {**found, "is_told": False})
+    succeed(expand, "preflight", found)
+    (notice,) = told(file)
+    assert (notice["event"], notice["subject"]) == ("skipped", "Scheduled expansion of orders-app did not happen")
+    assert "This run is skipped: 4.0 h ago." in notice["text"]
+    assert "trigger expand_orders-app" in notice["text"]
+
+
 def test_a_notifier_is_told_of_its_events_only(applications: Path, file: Path) -> None:
     write_application(applications, notifications=[declared(file, "complete")])
     dag = build_dags(expansion_dag, "expand")[f"expand_{APPLICATION}"]

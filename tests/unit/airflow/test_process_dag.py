@@ -253,16 +253,25 @@ def test_several_clients_have_a_dag_that_keeps_their_standbys_warm(
 
 
 @pytest.mark.parametrize(
-    ("due", "queued", "triggered"), [("probing__1", 0, True), ("probing__1", 1, False), ("", 0, False)]
+    ("due", "last", "queued", "triggered"),
+    [
+        ("probing__9", "probing__1", 0, True),
+        ("probing__9", "probing__1", 1, False),
+        ("probing__9", None, 1, True),
+        ("", "probing__1", 0, False),
+    ],
 )
-def test_a_probing_run_is_triggered_unless_a_run_is_queued_already(
-    due: str, queued: int, triggered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_probing_run_is_triggered_unless_the_last_one_is_queued_still(
+    due: str, last: str | None, queued: int, triggered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behind a run of hours, or of a DAG that is paused, each interval would add one."""
+    """Behind a run of hours, or of a DAG that is paused, each interval would add one.
+
+    A backfill that was queued for weeks is no such run: it assigns nothing of the generation at work.
+    """
     asked: list[Any] = []
 
-    def count(dag_id: str, states: list[str]) -> int:
-        asked.append((dag_id, states))
+    def count(dag_id: str, run_ids: list[str], states: list[str]) -> int:
+        asked.append((dag_id, run_ids, states))
         return queued
 
     monkeypatch.setattr(RuntimeTaskInstance, "get_dr_count", staticmethod(count))
@@ -272,9 +281,11 @@ def test_a_probing_run_is_triggered_unless_a_run_is_queued_already(
     monkeypatch.setattr(ProbeOperator, "skip", lambda *_, tasks, **__: skipped.extend(tasks))
     made = ProbeOperator(task_id="probe", application_file=str(write_pipeline(tmp_path, **SEVERAL)))
     behind: Any = SimpleNamespace(get_flat_relatives=lambda *, upstream: ["rebalance"])
-    assert made.execute({"ti": None, "task": behind}) == (due if triggered else "")  # type: ignore[typeddict-item]
+    ti = SimpleNamespace(xcom_pull=lambda task_ids, include_prior_dates: last)
+    behind.task_id = "probe"
+    assert made.execute({"ti": ti, "task": behind}) == (due if triggered else "")
     assert skipped == ([] if triggered else ["rebalance"])
-    assert asked == ([("process_words", ["queued"])] if due else [])
+    assert asked == ([("process_words", [last], ["queued"])] if due and last else [])
 
 
 def test_a_clients_job_has_its_state_dir_its_spark_and_its_configuration(tmp_path: Path) -> None:

@@ -106,7 +106,20 @@ def test_a_pause_says_who_since_when_and_what_it_may_cost_and_resume_ends_it(con
     said = say(PAUSE, reason="sale")
     assert said.startswith("The copy is paused by ada since Wed 25 Nov 2026 12:00 UTC (sale). `resume` lets it go")
     assert "paused for 2 h (`delete.retention.ms`), copies begin anew" in said
-    assert say(RESUME) == "Nothing limits the copy."
+    assert say(RESUME, by="bob") == "Nothing limits the copy."
+    assert control.state.pace is not None
+    assert (control.state.pace.paused, control.state.pace.resumed) == (None, Instruction(by="bob", at_ms=NOON))
+    say(PAUSE)
+    assert control.state.pace.resumed is None
+
+
+def test_a_copy_that_goes_on_is_not_resumed(control: Control) -> None:
+    """What was never interrupted has no moment from which on it goes on."""
+    say(LIMIT, 7)
+    say(RESUME)
+    assert control.state.pace is not None
+    assert control.state.pace.resumed is None
+    assert "resumed" not in control.state.pace.model_dump()
 
 
 def test_a_second_pause_and_a_second_resume_change_nothing(control: Control) -> None:

@@ -11,7 +11,7 @@ from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.pace import DiskRest, Instruction, Pace, Rate
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.pacing_words import told_pace
-from kafka_rescale.core.expansion.silent_jobs import SILENT_MS, with_silent_jobs
+from kafka_rescale.core.expansion.silent_jobs import FIRST_SILENT_MS, SILENT_MS, with_silent_jobs
 from kafka_rescale.core.page.health import Level
 from kafka_rescale.core.page.page import ApplicationPage
 
@@ -38,6 +38,11 @@ def copied(ms: int, **changes: Any) -> World:
     """An expansion whose copy has reported so long ago."""
     world = copying("orders")
     return with_result(world, aged(world.control.results["restore/2"], ms, **changes))
+
+
+def once_reported(ms: int) -> JobResult:
+    """A copy that has reported once, so long ago."""
+    return aged(result("restore/2", "running", progress("t", 4, 90), 1), ms, run=OWNER)
 
 
 def shown(page: ApplicationPage, job: str = "restore/2") -> Any:
@@ -87,9 +92,18 @@ def test_a_copy_that_is_paused_or_rests_or_waits_reports_on_and_is_not_silent() 
 
 def test_a_driver_that_still_waits_for_spark_is_not_silent() -> None:
     """It has taken one reading before, and a cluster may be busy."""
-    waits = aged(result("restore/2", "running", progress("t", 4, 90), 1), FIVE_HOURS_MS, run=OWNER)
-    found = with_result(copying("orders"), waits).page()
-    assert (shown(found).state, found.summary.health.level) == ("running", Level.WORKING)
+    for ms, level in ((FIRST_SILENT_MS, Level.WORKING), (FIRST_SILENT_MS + 1, Level.ATTENTION)):
+        found = with_result(copying("orders"), once_reported(ms)).page()
+        assert found.summary.health.level is level
+
+
+def test_a_driver_that_dies_after_its_first_report_does_not_run_for_ever() -> None:
+    found = with_result(copying("orders"), once_reported(FIVE_HOURS_MS)).page()
+    detail = (
+        "no report for 5 h, its first one said running: its driver has died, or waits for a busy cluster to begin"
+    )
+    assert (shown(found).state, shown(found).detail) == ("not_at_work", detail)
+    assert found.summary.health.reason == f"restore/2 is not at work: {detail}. Look at {OWNER}."
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.WARMING])

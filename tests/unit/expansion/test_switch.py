@@ -9,6 +9,7 @@ from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Jo
 from kafka_rescale.core.control.pace import Instruction, Pace
 from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import Fenced, InvalidInput, Refused, UnsafeState
+from kafka_rescale.core.expansion.pacing_say import RESUME, said
 from kafka_rescale.core.expansion.switch_words import ACTIONS, CANCEL, CUT_OVER_NOW, POSTPONE
 from kafka_rescale.kafka.control import journal_store
 from kafka_rescale.operations.expansion import switch as operation
@@ -163,6 +164,12 @@ def paused(control: Control, *, by: str = "ada") -> None:
     control.state = control.state.model_copy(update={"pace": pace})
 
 
+def resumed(control: Control, at_ms: int) -> None:
+    """Ada lets the copy go on."""
+    word = Instruction(by="ada", at_ms=at_ms)
+    control.state = control.state.model_copy(update={"pace": said(control.state, "orders-app", RESUME, word)})
+
+
 @pytest.mark.parametrize("windows", [None, NIGHTLY], ids=["no windows", "a window is open"])
 def test_a_pause_that_nobody_has_ended_ends_with_the_wait(
     control: Control, clock: list[int], windows: dict[str, Any] | None
@@ -178,6 +185,41 @@ def test_a_pause_that_nobody_has_ended_ends_with_the_wait(
     clock[0] += 1
     with pytest.raises(UnsafeState, match=r"max_wait_seconds; the copy is paused by ada.*the copies stay"):
         through(cutover_windows=windows)
+
+
+@pytest.mark.parametrize("windows", [None, NIGHTLY], ids=["no windows", "a window is open"])
+def test_a_copy_that_goes_on_behind_the_wait_begins_no_switch(
+    control: Control, clock: list[int], windows: dict[str, Any] | None
+) -> None:
+    """Airflow was down at the end of the wait, so no task has ended it."""
+    paused(control)
+    through(cutover_windows=windows)
+    clock[0] += 7 * DAY + 14 * HOUR
+    resumed(control, clock[0])
+    clock[0] += 1
+    with pytest.raises(UnsafeState, match=r"max_wait_seconds; the copy went on behind that.*the copies stay"):
+        through(cutover_windows=windows)
+    assert control.state.switch is not None
+    assert not control.state.switch.released_ms
+
+
+def test_a_copy_that_went_on_before_the_end_of_the_wait_is_no_reason_to_end_it(
+    control: Control, clock: list[int]
+) -> None:
+    paused(control)
+    through()
+    resumed(control, NOON + 7 * DAY - 1)
+    clock[0] += 8 * DAY
+    assert through().passes, "a moment that has come counts more than a limit that has passed"
+
+
+def test_who_says_now_after_the_copy_goes_on_begins_the_switch(control: Control, clock: list[int]) -> None:
+    paused(control)
+    through()
+    clock[0] += 8 * DAY
+    resumed(control, clock[0])
+    assert say(CUT_OVER_NOW).startswith("The switch may begin: ada has said so.")
+    assert through().passes
 
 
 def test_a_pause_that_comes_while_it_is_let_through_is_heard(control: Control) -> None:

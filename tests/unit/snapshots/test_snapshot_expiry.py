@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from pathlib import Path
 from typing import cast
 
 import pytest
-from kafka_rescale.core.snapshots.day import SnapshotDay
+from kafka_rescale.core.snapshots.day import DAY_MS, SnapshotDay
 from kafka_rescale.core.snapshots.request import SnapshotRequest
 from kafka_rescale.core.snapshots.source import SnapshotSource
 from kafka_rescale.spark.jobs.job import Job
@@ -45,6 +47,13 @@ def expire(directory: StoreDirectory) -> set[SnapshotDay]:
         stores=(STORE,),
     )
     return SnapshotBuild(cast(Job, None), request, SnapshotSource(APPLICATION), None).expire()
+
+
+def last_written(draft: Path, ago_ms: int) -> None:
+    """Let a draft look as if nothing had been written into it for so long."""
+    at = time.time() - ago_ms / 1000
+    for path in (*draft.iterdir(), draft):
+        os.utime(path, (at, at))
 
 
 def test_days_that_are_too_old_are_deleted(directory: StoreDirectory) -> None:
@@ -96,12 +105,44 @@ def test_a_day_that_a_run_may_be_writing_stays_and_is_named(
     assert f"not deleted: {directory.uri}/{draft}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("has_rows", [True, False])
+def test_an_abandoned_draft_of_a_day_that_is_too_old_is_deleted_with_its_day(
+    directory: StoreDirectory, has_rows: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No run of that day may begin any more, so no run would ever delete the draft."""
+    draft = Path(directory.uri) / directory.begin(OLD, "killed")
+    if has_rows:
+        (draft / "part-00000-0123456789abcdef.parquet").touch()
+    last_written(draft, DAY_MS * 7 + DAY_MS // 24)
+    assert expire(directory) == {OLD, OLDER}
+    assert not draft.exists()
+    assert not place(directory, OLD).exists()
+    assert "not deleted" not in capsys.readouterr().out
+
+
+def test_a_draft_into_which_something_was_written_this_week_stays(directory: StoreDirectory) -> None:
+    draft = Path(directory.uri) / directory.begin(OLD, "slow")
+    last_written(draft, DAY_MS * 30)
+    (draft / "part-00000-0123456789abcdef.parquet").touch()
+    os.utime(draft, (0, 0))
+    assert expire(directory) == {OLDER}
+    assert draft.exists()
+
+
+def test_an_abandoned_draft_of_a_day_that_is_kept_stays_for_the_run_of_that_day(directory: StoreDirectory) -> None:
+    draft = Path(directory.uri) / directory.begin(KEPT, "killed")
+    last_written(draft, DAY_MS * 30)
+    expire(directory)
+    assert draft.exists()
+
+
 def test_what_is_not_ours_stays(directory: StoreDirectory, capsys: pytest.CaptureFixture[str]) -> None:
     """Names that are no dates, another application, a copy of a store, files beside ours, and files alone."""
     base, old = Path(directory.location), place(directory, OLD)
     others = [
         base / APPLICATION / STORE.name / f"date={OLD}.bak",
         base / APPLICATION / STORE.name / f"date={str(OLD).replace('-', '')}",
+        base / APPLICATION / STORE.name / f"_draft-{OLD}.bak",
         base / APPLICATION / STORE.name / "kept" / f"date={OLD}",
         base / APPLICATION / f"date={OLD}",
         base / APPLICATION / "copy of totals" / f"date={OLD}",

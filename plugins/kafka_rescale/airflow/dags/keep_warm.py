@@ -24,8 +24,8 @@ into the client's `state.dir`. It writes nothing to Kafka but its result, so it 
 hours holds up no other client, and no probe.
 
 If a warm-up is in progress and the last rebalance was at least {seconds} s ago, `probe` triggers a run of
-`process_{application_id}`, unless one is queued already. In this run, the tasks whose warm-up has caught up move
-to their new clients.
+`process_{application_id}`, unless the last one that it triggered is queued still. In this run, the tasks whose
+warm-up has caught up move to their new clients.
 """
 
 

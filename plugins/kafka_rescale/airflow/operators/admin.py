@@ -23,12 +23,13 @@ from kafka_rescale.airflow.runs import (
     is_begun_by_schedule,
     owner_is_finished,
     owner_of,
+    result_before,
     triggered_by,
 )
 from kafka_rescale.airflow.spark.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.core.application.config_files import SPARK_ROLES
 from kafka_rescale.core.expansion.cutover_steps import cutover_steps
-from kafka_rescale.core.expansion.late_run import remark_on_late_run
+from kafka_rescale.core.expansion.late_run import last_told, remark_on_late_run
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.preflight.expected_state import ExpectedState
@@ -98,11 +99,14 @@ class PreflightOperator(RescaleOperator, SkipMixin):
         return {"plan": plan, "noop": result.noop, "messages": messages, "predicted": predicted}
 
     def _skip_if_late(self, schedule: str | None, context: Context) -> None:
-        told = remark_on_late_run(schedule, context["dag_run"].run_after, datetime.now(UTC))
+        now = datetime.now(UTC)
+        told = remark_on_late_run(schedule, context["dag_run"].run_after, now)
         if told:
             self.log.warning("%s", told)
+            at = last_told(now, result_before(context))
             found = {"plan": None, "noop": True, "messages": [told], "predicted": None}
-            context["ti"].xcom_push(key="return_value", value=found)  # skip() leaves by an exception
+            late = {"is_told": at == now, "told_at": at.isoformat()}
+            context["ti"].xcom_push(key="return_value", value={**found, **late})  # skip() leaves by an exception
             # All tasks behind this one: Airflow's rules would begin `ensure_running`, which takes a run without
             # `callback` for one that a person has marked.
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))

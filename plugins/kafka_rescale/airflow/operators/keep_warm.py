@@ -10,7 +10,7 @@ from airflow.sdk.bases.skipmixin import SkipMixin
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.operators.client_job import ClientJobOperator
-from kafka_rescale.airflow.runs import has_queued_run
+from kafka_rescale.airflow.runs import is_queued, result_before
 
 if TYPE_CHECKING:
     from kafka_rescale.core.processing.request import ClientRequest
@@ -47,8 +47,9 @@ class ProbeOperator(RescaleOperator, SkipMixin):
     """
     Check whether a warm-up makes a rebalance due. If not, skip the tasks behind this one.
 
-    A run that waits to begin rebalances as well. So behind a run of hours, or while the DAG is paused, not every
-    interval adds another one.
+    Behind a run of hours, or while the DAG is paused, not every interval adds another run. Other runs that are
+    queued don't count: they may be those of a backfill, which can wait for weeks and assigns nothing of the
+    generation at work. Airflow does not tell a task which they are.
     """
 
     inherits_from_skipmixin = True
@@ -63,8 +64,10 @@ class ProbeOperator(RescaleOperator, SkipMixin):
         found = probe(application, self.connection(application))
         self.log.info("%s", found.reason)
         run_id = found.run_id
-        if run_id and has_queued_run(f"process_{application.application_id}"):
-            self.log.info("A run of process_%s is queued, and will rebalance.", application.application_id)
+        # A task that skips returns nothing, so this is the last run that was triggered.
+        last = result_before(context) if run_id else None
+        if last and is_queued(f"process_{application.application_id}/{last}"):
+            self.log.info("Run %s of process_%s is queued, and will rebalance.", last, application.application_id)
             run_id = ""
         if not run_id:
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))

@@ -20,7 +20,7 @@ class Event(StrEnum):
     ``approval``: a run waits for an answer. ``complete``: an expansion is verified and has ended. ``failed``: a
     task has failed for good. ``rolled_back``: the running generation goes on as it was. ``autoscaling``: the watch
     has an error, or has given up. ``long_pause``: the application is stopped for longer than
-    ``pause_alert_seconds``.
+    ``pause_alert_seconds``. ``skipped``: a run of the schedule did not happen.
     """
 
     APPROVAL = "approval"
@@ -29,6 +29,7 @@ class Event(StrEnum):
     ROLLED_BACK = "rolled_back"
     AUTOSCALING = "autoscaling"
     LONG_PAUSE = "long_pause"
+    SKIPPED = "skipped"
 
 
 _SECRET = re.compile(

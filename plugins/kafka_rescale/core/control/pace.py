@@ -30,6 +30,7 @@ class Pace(Value):
     :param limit: bytes of keys and values per second, over all tasks of a job; None without a limit.
     :param limited: who has set the limit; None if the limit is that of the application file.
     :param paused: who has paused the copy; None if it goes on.
+    :param resumed: who has ended the last pause; None if the copy is paused or never was.
     :param tombstone_ms: how long the copying may be interrupted (``delete.retention.ms``), as of the pause; None
         if that is not bounded.
     :param free_disk_percent: that of the application file; None if the copy does not rest for the disks.
@@ -39,6 +40,7 @@ class Pace(Value):
     limit: int | None = None
     limited: Instruction | None = None
     paused: Instruction | None = None
+    resumed: Instruction | None = Field(default=None, exclude_if=lambda word: word is None)
     tombstone_ms: int | None = None
     free_disk_percent: int | None = Field(
         default=FREE_DISK_PERCENT, exclude_if=lambda percent: percent == FREE_DISK_PERCENT

@@ -10,6 +10,18 @@ from datetime import datetime, timedelta
 
 LATE = timedelta(hours=1)
 ONCE = "@once"
+TOLD_AGAIN = timedelta(days=1)
+"""If one run after another is late, as while workers are short, the cause is one: people are told once in it."""
+
+
+def last_told(now: datetime, before: object) -> datetime:
+    """Return when people are told of a late run: now, or when they were told of the late runs right before it.
+
+    :param before: what the first task of the run before has returned.
+    """
+    at = before.get("told_at") if isinstance(before, dict) else None
+    told = datetime.fromisoformat(at) if at else now
+    return told if now - told < TOLD_AGAIN else now
 
 
 def remark_on_late_run(schedule: str | None, due: datetime, now: datetime) -> str:

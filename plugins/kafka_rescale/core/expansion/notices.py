@@ -133,6 +133,20 @@ def long_pause(application: str, seconds: float, phase: str, limit_seconds: floa
     return Notice(Event.LONG_PAUSE, application, subject, message, _way_on(application, phase))
 
 
+def skipped(application: str, told: str) -> Notice:
+    """Tell that a run of the schedule did not happen.
+
+    :param told: why, in sentences.
+    """
+    next_step = (
+        f"If {application} shall be expanded now, trigger expand_{application}. If this comes with each run, see "
+        "what keeps the runs of this DAG from beginning in time."
+    )
+    return Notice(
+        Event.SKIPPED, application, f"Scheduled expansion of {application} did not happen", told, next_step
+    )
+
+
 def _way_on(application: str, phase: str) -> str:
     if phase == Phase.PROMOTED:
         return (

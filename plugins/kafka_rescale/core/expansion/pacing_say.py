@@ -29,9 +29,9 @@ def said(state: ControlState, application: str, action: str, word: Instruction, 
     if action == LIMIT:
         return known.model_copy(update={"limit": limit, "limited": word})
     if action == RESUME:
-        return known.model_copy(update={"paused": None})
+        return known if known.paused is None else known.model_copy(update={"paused": None, "resumed": word})
     _assert_may_pause(state, journal, application)
-    return known if known.paused is not None else known.model_copy(update={"paused": word})
+    return known if known.paused is not None else known.model_copy(update={"paused": word, "resumed": None})
 
 
 def _copying(state: ControlState, application: str) -> Journal:

@@ -29,6 +29,13 @@ def told_pause_of(control: ControlState) -> str:
     return told_pause(Pace.of(journal.plan.fingerprint, control.pace)) if journal is not None else ""
 
 
+def resumed_ms(control: ControlState) -> int:
+    """Return when a person has ended the last pause of the expansion in progress; 0 without such an end."""
+    journal = control.journal
+    word = Pace.of(journal.plan.fingerprint, control.pace).resumed if journal is not None else None
+    return word.at_ms if word is not None else 0
+
+
 def told_disk(rest: DiskRest) -> str:
     """Return why a copy rests, with the figures and the remedy."""
     of = f" of {size(rest.total)}" if rest.total is not None else ""

@@ -11,6 +11,8 @@ from kafka_rescale.core.expansion.switch_wait import span
 
 SILENT_MS = 300_000
 """A driver reports every few seconds, also while its copy is paused, rests for a disk, or waits for the switch."""
+FIRST_SILENT_MS = 1_800_000
+"""A driver takes its first reading before Spark has begun, which may wait for a busy cluster."""
 REPORTING = frozenset({"running", "ready"})
 """The states in which a driver reports. A gate that waits is in another one."""
 
@@ -34,20 +36,25 @@ def told_silent(control: ControlState) -> list[str]:
     :param control: the control state, ``with_silent_jobs``.
     """
     owner = control.journal.owner if control.journal is not None else ""
-    return [
-        f"{r.job} is not at work: {r.detail}. Look at {r.run}."
-        for r in control.results.values()
-        if r.run == owner and r.state == NOT_AT_WORK and r.job != BRIDGE
-    ]
+    return [f"{r.job} is not at work: {r.detail}. Look at {r.run}." for r in silent_of(control, owner)]
+
+
+def silent_of(control: ControlState, run: str) -> list[JobResult]:
+    """Return the jobs of a run that are not at work, though they should be.
+
+    :param control: the control state, ``with_silent_jobs``.
+    """
+    results = control.results.values()
+    return [r for r in results if r.run == run and r.state == NOT_AT_WORK and r.job != BRIDGE]
 
 
 def _told(result: JobResult, now_ms: int) -> JobResult:
     samples = result.lags.samples
-    # A driver takes its first reading before Spark has begun, which may wait for a busy cluster.
-    if result.job == BRIDGE or result.state not in REPORTING or len(samples) < 2:
+    if result.job == BRIDGE or result.state not in REPORTING or not samples:
         return result
-    silent_ms = now_ms - samples[-1].at_ms
-    if silent_ms <= SILENT_MS:
+    is_first, silent_ms = len(samples) == 1, now_ms - samples[-1].at_ms
+    if silent_ms <= (FIRST_SILENT_MS if is_first else SILENT_MS):
         return result
-    detail = f"no report for {span(silent_ms)}, its last one said {result.state}"
+    said = f"first one said {result.state}: its driver has died, or waits for a busy cluster to begin"
+    detail = f"no report for {span(silent_ms)}, its {said if is_first else f'last one said {result.state}'}"
     return result.model_copy(update={"state": NOT_AT_WORK, "detail": detail})

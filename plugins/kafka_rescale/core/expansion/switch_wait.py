@@ -45,25 +45,30 @@ _SAID = {
 }
 
 
-def wait_of(switch: Switch, now_ms: int, stop: str = "") -> Wait:
+def wait_of(switch: Switch, now_ms: int, stop: str = "", resumed_ms: int = 0) -> Wait:
     """Return whether the switch may begin.
 
     If both the moment to begin and the limit of the wait have passed, the switch may begin. The copies are ready
     by then, or the cutover refuses them. While nothing is copied, it may not begin, and the limit counts: whoever
-    lets the copy go on behind the limit does not begin a switch at that hour.
+    lets the copy go on behind the limit does not begin a switch at that hour, even if no task looked at the limit
+    meanwhile. A person's "now" that is younger than that does.
 
     :param now_ms: wall clock, in ms since the epoch.
     :param stop: why nothing is copied; empty if the copy goes on.
+    :param resumed_ms: when a person has ended the last pause of the copy; 0 if nobody has.
     """
     if switch.order is Order.CANCEL:
         return Wait(Standing.CANCELLED, None, f"{switch.by} has cancelled it{because(switch.reason)}")
     opens = opening(switch, now_ms)
     has_come = opens is not None and opens <= now_ms
-    if has_come and not stop:
+    is_over = switch.has_begun and now_ms >= switch.until_ms
+    was_stopped = is_over and resumed_ms >= switch.until_ms and not _is_now_since(switch, resumed_ms)
+    if has_come and not stop and not was_stopped:
         return Wait(Standing.OPEN, opens, _why_open(switch))
-    if switch.has_begun and now_ms >= switch.until_ms:
+    if is_over:
         over = f"it was waited for until {utc(switch.until_ms)}, max_wait_seconds"
-        return Wait(Standing.EXPIRED, None, f"{over}; the copy is {stop}" if stop else over)
+        late = f"the copy is {stop}" if stop else "the copy went on behind that" if was_stopped else ""
+        return Wait(Standing.EXPIRED, None, "; ".join(filter(None, [over, late])))
     if has_come:
         return Wait(Standing.STOPPED, opens, f"the copy is {stop}")
     if switch.has_begun and opens is not None and opens >= switch.until_ms:
@@ -159,6 +164,10 @@ def span(ms: int) -> str:
 def utc(at_ms: int) -> str:
     """Return a moment to the minute."""
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%a %d %b %Y %H:%M} UTC"
+
+
+def _is_now_since(switch: Switch, at_ms: int) -> bool:
+    return switch.order is Order.NOW and switch.at_ms >= at_ms
 
 
 def _why_open(switch: Switch) -> str:

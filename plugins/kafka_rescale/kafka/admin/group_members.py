@@ -82,9 +82,10 @@ def leave_group(
     asked(connection, f"members of group {group!r}", remove, of_coordinator=True)
 
 
-def describe_group(connection: KafkaConnection, group: str) -> GroupDescription:
+def describe_group(connection: KafkaConnection, group: str, *, seconds: float | None = None) -> GroupDescription:
     """Describe a group of the classic, the consumer or the streams protocol.
 
+    :param seconds: how long a coordinator that doesn't answer is asked again; None for as long as others.
     :returns: state ``Dead`` and no members for a group that doesn't exist.
     :raises UnsafeState: the group is of another kind, whose members can't be seen here.
     :raises ClusterOutage: the coordinator doesn't answer.
@@ -109,7 +110,7 @@ def describe_group(connection: KafkaConnection, group: str) -> GroupDescription:
             )
         return found
 
-    return asked(connection, f"group {group!r}", describe, DESCRIBE_GROUP, of_coordinator=True)
+    return asked(connection, f"group {group!r}", describe, DESCRIBE_GROUP, of_coordinator=True, seconds=seconds)
 
 
 def delete_group(connection: KafkaConnection, group: str) -> None:
@@ -158,6 +159,7 @@ def asked(
     right: str = READ_GROUP,
     *,
     of_coordinator: bool = False,
+    seconds: float | None = None,
 ) -> T:
     """Return the answer to requests that may be repeated; repeat them while brokers are away.
 
@@ -167,6 +169,7 @@ def asked(
     :param right: the permission that the requests need.
     :param of_coordinator: whether only a group's coordinator is asked. Then a client that has answered before asks
         first. It may not know all of the brokers that are up.
+    :param seconds: how long requests are repeated; None for as long as others.
     :raises InvalidInput: a permission is missing.
     :raises UnsafeState: the brokers refuse it for another reason.
     :raises ClusterOutage: the brokers don't answer.
@@ -175,10 +178,10 @@ def asked(
     failures: list[KafkaError] = []
 
     def answered() -> bool:
-        seconds = min(REQUEST_SECONDS, FIRST_SECONDS * 2 ** len(failures))
+        timeout = min(REQUEST_SECONDS, FIRST_SECONDS * 2 ** len(failures))
         try:
             is_kept = of_coordinator and not failures
-            with kept_client(connection) if is_kept else admin_client(connection, seconds) as client:
+            with kept_client(connection) if is_kept else admin_client(connection, timeout) as client:
                 answers.append(ask(client))
         except KafkaError as error:
             if not is_passing(error):
@@ -188,7 +191,7 @@ def asked(
 
     poll_until(
         answered,
-        seconds=SETTLE_SECONDS,
+        seconds=SETTLE_SECONDS if seconds is None else seconds,
         otherwise=lambda: outage(what, failures[-1], "the group's coordinator"),
     )
     return answers[0]

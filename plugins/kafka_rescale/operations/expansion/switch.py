@@ -14,7 +14,7 @@ from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import Refused, UnsafeState
-from kafka_rescale.core.expansion.pacing_words import told_pause_of, told_stop
+from kafka_rescale.core.expansion.pacing_words import resumed_ms, told_pause_of, told_stop
 from kafka_rescale.core.expansion.switch_wait import Standing, Wait, copied_topics, told, utc, wait_of
 from kafka_rescale.core.expansion.switch_words import CANCEL, CUT_OVER_NOW, POSTPONE, moment_ms
 from kafka_rescale.core.plan.plan import Plan
@@ -115,18 +115,20 @@ def let_through(application: Application, connection: KafkaConnection, *, owner:
         return Answer(True, f"the cutover has begun before, phase {phase}")
     begun = _beginning(application, connection, control, asks=False)
     stop = remedy = ""
+    went_on_ms = 0
 
     def change(present: ControlState, journal: Journal) -> Switch:
-        nonlocal stop, remedy
+        nonlocal stop, remedy, went_on_ms
         # After a stop, the delta to copy has no bound.
         stop = told_stop(present, now_ms())
         remedy = " `resume` lets both go on." if told_pause_of(present) else ""
+        went_on_ms = resumed_ms(present)
         switch = begun(Switch.of(journal, present.switch))
-        is_open = wait_of(switch, now_ms(), stop).standing is Standing.OPEN
+        is_open = wait_of(switch, now_ms(), stop, went_on_ms).standing is Standing.OPEN
         return switch.released(now_ms()) if is_open else switch
 
     switch = _write(control, owner, change)
-    wait = wait_of(switch, now_ms(), stop)
+    wait = wait_of(switch, now_ms(), stop, went_on_ms)
     if not switch.released_ms:
         _assert_goes_on(application, wait)
         if stop:

@@ -19,6 +19,7 @@ from kafka_rescale.core.snapshots.request import SnapshotRequest, StoreRequest
 from kafka_rescale.core.snapshots.rows import SnapshotRule, rule_of
 from kafka_rescale.core.snapshots.source import SnapshotSource
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.reading.processed import await_processed, left_over
 from kafka_rescale.spark.jobs.job import Job, say
 from kafka_rescale.spark.snapshots.expiry import expire
@@ -62,7 +63,7 @@ class SnapshotBuild:
         request = self.request
         if request.keep_days is None or (newest := self._newest()) is None:
             return set()
-        return expire(request.location, request.application, newest.minus(request.keep_days))
+        return expire(request.location, request.application, newest.minus(request.keep_days), now_ms())
 
     def _assert_kept(self) -> None:
         keep = self.request.keep_days

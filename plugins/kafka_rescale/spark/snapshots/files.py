@@ -66,8 +66,20 @@ class StoreDirectory:
 
     def drafts(self) -> dict[str, SnapshotDay]:
         """Return the names of the drafts, with their days. A run is writing such a day, or was killed before."""
-        found = {name: _day_named(name.removeprefix(_DRAFT)[:_DATE]) for name in self._children(_DRAFT)}
+        named = [name for name in self._children(_DRAFT) if name.removeprefix(_DRAFT)[_DATE:].startswith("-")]
+        found = {name: _day_named(name.removeprefix(_DRAFT)[:_DATE]) for name in named}
         return {name: day for name, day in found.items() if day is not None}
+
+    def written_ms(self, draft: str) -> int | None:
+        """Return when something was last written into a draft, in ms since the epoch; None if that is not known.
+
+        An object store keeps no times of directories, so an empty draft there has none.
+        """
+        system, root = self._place
+        inside = fs.FileSelector(f"{root}/{draft}", allow_not_found=True, recursive=True)
+        infos = [system.get_file_info(f"{root}/{draft}"), *system.get_file_info(inside)]
+        times = [info.mtime_ns for info in infos if info.mtime_ns is not None]
+        return max(times) // 1_000_000 if times else None
 
     def newest(
         self,
