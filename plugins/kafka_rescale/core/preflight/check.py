@@ -13,6 +13,7 @@ from kafka_rescale.core.preflight.bridge import (
 from kafka_rescale.core.preflight.counts import (
     changelog_counts,
     copartitioned,
+    counts_of_start_command,
     derived_repartitions,
     reachable_target,
     shrinking_inputs,
@@ -123,7 +124,7 @@ def check(situation: Situation) -> list[Finding]:
 def _counts(situation: Situation) -> list[Finding]:
     """Return findings that need every topic's count. The target is checked only if present counts make sense."""
     present = [*grown_inputs(situation), *grown_by_hand_in_place(situation), *derived_repartitions(situation)]
-    present += [*copartitioned(situation), *changelog_counts(situation)]
+    present += [*counts_of_start_command(situation), *copartitioned(situation), *changelog_counts(situation)]
     shrinking = list(shrinking_inputs(situation))
     if present or shrinking:
         return present + shrinking
