@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.formats.samples import Sample
+from kafka_rescale.core.plan.chain import ChainRun
 from kafka_rescale.core.plan.shared_inputs import Declared
 from kafka_rescale.core.preflight.deployment import Deployment
 from kafka_rescale.core.preflight.described import Described
@@ -35,6 +36,8 @@ class Situation(Described):
     :param now_ms: wall clock, in ms since the epoch.
     :param deployment: the answers of the user's own commands.
     :param neighbours: other applications whose files name an input or an output of this one.
+    :param chain_run: the chain's run that expands the readers of this application before it; None if it is
+        expanded by itself.
     """
 
     samples: tuple[Sample, ...]
@@ -48,6 +51,7 @@ class Situation(Described):
     now_ms: int
     deployment: Deployment
     neighbours: tuple[Declared, ...]
+    chain_run: ChainRun | None = None
 
     def samples_of(self, topic: str) -> list[Sample]:
         """Return the samples of a topic, by its full name."""

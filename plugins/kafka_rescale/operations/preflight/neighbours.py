@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Set
+from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from pydantic import ValidationError
+
+from kafka_rescale.core.application.topics import Input, InputPolicy
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.plan.shared_inputs import Declared
 from kafka_rescale.core.preflight.described import Described
@@ -46,10 +51,23 @@ def _names_any(file: Path, topics: Set[str]) -> bool:
     if any(topic in own_text for topic in topics):
         return True
     try:
-        named = fields_of(file).get("topology")
+        fields = fields_of(file)
     except InvalidInput:
         return False
+    # A file goes on to name an input of which a successor is read.
+    if any(each.may_be_followed_by(topic) for each in _repartitioned(fields) for topic in topics):
+        return True
+    named = fields.get("topology")
     # The topics of global stores stand in the topology alone.
     is_file = isinstance(named, str) and len(named.splitlines()) == 1
     text = text_if_readable(file.parent / str(named)) if is_file else ""
     return any(topic in text for topic in topics)
+
+
+def _repartitioned(fields: Mapping[str, Any]) -> Iterator[Input]:
+    """Yield the ``repartitioned`` inputs that a file declares, with what decides the names of successors."""
+    given = fields.get("inputs")
+    for each in given if isinstance(given, list) else ():
+        if isinstance(each, dict) and each.get("policy") == InputPolicy.REPARTITIONED:
+            with suppress(ValidationError):
+                yield Input(topic=each.get("topic"), policy=each["policy"], successor=each.get("successor"))
