@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import Input, InputPolicy
 from kafka_rescale.core.plan.chain import ChainRun
@@ -17,7 +18,7 @@ from kafka_rescale.operations.application.load import topology_of
 from kafka_rescale.operations.preflight.neighbours import neighbours
 
 from tests.support.application_files import CHAIN, write_application
-from tests.support.situations import INPUTS, TOPICS, found, situation
+from tests.support.situations import FIXED, INPUTS, TOPICS, found, situation
 from tests.support.small_application import application as shop
 from tests.support.small_application import topology_text
 
@@ -244,7 +245,7 @@ def test_a_file_that_names_the_topic_before_is_read(tmp_path: Path, monkeypatch:
             "lifecycle": commands,
         }
         write_application(tmp_path, **{**fields, "application_id": name})
-    assert [each.application_id for each, _ in neighbours(situation(8))] == ["reads-it"]
+    assert [each.application_id for each, _ in neighbours(situation(8)).declared] == ["reads-it"]
 
 
 def test_a_global_store_is_restarted() -> None:
@@ -280,10 +281,10 @@ def test_the_files_of_the_directory_that_name_a_topic_are_read(
         fields = declared_fields(other, topic)
         write_application(tmp_path, **{**fields, "application_id": name})
     (tmp_path / "broken.yaml").write_text("application_id: broken\ninputs: [shop-customers]\n")
-    assert [each.application_id for each, _ in neighbours(situation(8))] == ["reads-it"]
-    assert found(replace(situation(8), neighbours=neighbours(situation(8)))) != []
+    assert [each.application_id for each, _ in neighbours(situation(8)).declared] == ["reads-it"]
+    assert found(replace(situation(8), neighbours=neighbours(situation(8)).declared)) != []
     monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path / "nowhere"))
-    assert neighbours(situation(8)) == ()
+    assert neighbours(situation(8)).declared == ()
 
 
 def test_a_file_that_names_a_topic_and_can_not_be_used_is_told(
@@ -292,9 +293,53 @@ def test_a_file_that_names_a_topic_and_can_not_be_used_is_told(
     monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path))
     (tmp_path / "broken.yaml").write_text("application_id: broken\ninputs: [shop-customers]\n")
     (tmp_path / "unrelated.yaml").write_text("application_id: broken\ninputs: [payments]\n")
-    assert neighbours(situation(8)) == ()
+    assert neighbours(situation(8)).declared == ()
     (told,) = caplog.messages
     assert "broken.yaml reads or writes a topic" in told
+
+
+def with_files(given: Situation) -> Situation:
+    """Preflight's situation with what the files in the directory tell."""
+    beside = neighbours(given)
+    return replace(given, neighbours=beside.declared, unusable=beside.unusable)
+
+
+FIELDS = {"application_id": "other", "inputs": [{"topic": "shop-customers", "policy": "no such policy"}]}
+MOVED = [{"topic": "shop", "policy": "repartitioned", "successor": "{topic}-customers"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "topics"),
+    [
+        (yaml.safe_dump(FIELDS), ["shop-customers"]),
+        ("inputs: [\n  - topic: shop-customers\n - topic: shop-orders", ["shop-orders", "shop-customers"]),
+        (yaml.safe_dump({**FIELDS, "inputs": MOVED}), ["shop-customers"]),
+        (yaml.safe_dump({"application_id": "other", "topology": "(topics: [shop-orders])"}), ["shop-orders"]),
+        ("application_id: other\ntopology: other.txt\n", ["shop-orders"]),
+        # Files that have nothing to do with what grows:
+        ("inputs: [\n  - topic: my-shop-customers\n  - topic: shop-orders.v2\n  - topic: shop-totals", []),
+        (yaml.safe_dump({**FIELDS, "inputs": ["payments"], "notes": "unlike shop-orders"}), []),
+        (yaml.safe_dump({**FIELDS, "application_id": "shop"}), []),
+        (yaml.safe_dump({**FIELDS, "kafka_conn_id": "another_cluster"}), []),
+        (yaml.safe_dump({**FIELDS, "runtime": "spark"}), []),
+    ],
+)
+def test_a_topic_does_not_grow_while_a_file_that_can_not_be_used_names_it_as_an_input(
+    text: str, topics: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path))
+    file = tmp_path / "broken.yaml"
+    file.write_text(text)
+    (tmp_path / "other.txt").write_text("      Source: source (topics: [shop-orders])\n")
+    assert found(with_files(situation(8))) == [
+        f"topic '{topic}': found a growth from 4 to 8 partitions, while {file} names it and can't be used; "
+        "expected a file that tells whether its application can go on: Kafka Streams shuts down an application "
+        "under which an input grows. `python -m kafka_rescale validate FILE` says what is wrong with it. Mend it; "
+        "or move it out of the directory if nothing runs by it."
+        for topic in topics
+    ]
+    fixed = with_files(situation(8, inputs=FIXED))
+    assert found(fixed) == found(situation(8, inputs=FIXED)), "nothing grows"
 
 
 def test_a_topic_that_only_the_file_of_the_topology_names_is_found(
@@ -304,7 +349,7 @@ def test_a_topic_that_only_the_file_of_the_topology_names_is_found(
     monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path))
     (tmp_path / "other.yaml").write_text("application_id: other\ntopology: other.txt\n")
     (tmp_path / "other.txt").write_text("      Source: KSTREAM-SOURCE-0000000001 (topics: [shop-customers])\n")
-    assert neighbours(situation(8)) == ()
+    assert neighbours(situation(8)).declared == ()
     assert "other.yaml" in caplog.text, "it is looked at, though it can't be used"
 
 

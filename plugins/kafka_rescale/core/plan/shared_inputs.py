@@ -7,6 +7,7 @@ follow from its inputs any more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import Input, InputPolicy
@@ -15,6 +16,18 @@ from kafka_rescale.core.topology.topology import Topology
 
 Declared = tuple[Application, Topology]
 """An application as its file declares it, and its topology."""
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """An application file that can't be used.
+
+    :param topics: topics of another application that it names as inputs, as far as that can be told.
+    """
+
+    file: str
+    topics: frozenset[str]
+
 
 GROWING = (InputPolicy.UNKEYED, InputPolicy.PAUSED)
 

@@ -36,7 +36,7 @@ from kafka_rescale.core.preflight.in_place import (
 )
 from kafka_rescale.core.preflight.keys import history_messages, misplaced_keys, null_key_messages, null_keys
 from kafka_rescale.core.preflight.one_partition import framed_keys, unchecked_declarations, windowed_keys
-from kafka_rescale.core.preflight.other_readers import endangered_readers, reader_messages
+from kafka_rescale.core.preflight.other_readers import endangered_readers, reader_messages, unknown_readers
 from kafka_rescale.core.preflight.partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight.patterns import topics_of_patterns
 from kafka_rescale.core.preflight.prewarming import prewarmed_by_a_person, prewarming_messages
@@ -131,6 +131,7 @@ def _counts(situation: Situation) -> list[Finding]:
     return [
         *undecided_counts(situation),
         *endangered_readers(situation),
+        *unknown_readers(situation),
         *framed_keys(situation),
         *reachable_target(situation),
         *shrinking_in_place(situation),

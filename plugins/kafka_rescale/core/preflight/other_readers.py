@@ -75,6 +75,22 @@ def endangered_readers(situation: Situation) -> Iterator[Finding]:
             )
 
 
+def unknown_readers(situation: Situation) -> Iterator[Finding]:
+    """Yield topics that would grow although a file that can't be used names them as inputs."""
+    for growth in _growths(situation):
+        for unusable in situation.unusable:
+            if growth.topic in unusable.topics:
+                yield Finding(
+                    f"topic {growth.topic!r}",
+                    f"a growth from {growth.current} to {growth.target} partitions, while {unusable.file} names "
+                    "it and can't be used",
+                    "a file that tells whether its application can go on: Kafka Streams shuts down an application "
+                    "under which an input grows",
+                    "`python -m kafka_rescale validate FILE` says what is wrong with it. Mend it; or move it out "
+                    "of the directory if nothing runs by it.",
+                )
+
+
 def reader_messages(situation: Situation) -> Iterator[str]:
     """Yield the topics that grow, and what to do about the other applications that read them."""
     growths = _growths(situation)

@@ -174,6 +174,7 @@ def look_around(
     known = replace(known, cluster=seen)
     ends = admin.end_offsets(green, read_committed=False)
     records = record_counts(admin.begin_offsets(green), ends)
+    beside = neighbours(known)
     situation = Situation(
         application=known.application,
         topology=known.topology,
@@ -190,7 +191,8 @@ def look_around(
         expected=expected,
         now_ms=now_ms,
         deployment=asked(known, admin),
-        neighbours=neighbours(known),
+        neighbours=beside.declared,
+        unusable=beside.unusable,
         chain_run=chain_run,
     )
     return situation, tuple(f"{topic}-{p}: could not be sampled in time." for topic, p in sampled.unread)
