@@ -113,6 +113,8 @@ def situation_of(
         "now_ms": 0,
         "deployment": NOT_ASKED,
         "neighbours": (),
+        "unusable": (),
+        "chain_run": None,
     }
     return Situation(
         application=declared, topology=topology, target=target, cluster=cluster, **{**nothing, **read}

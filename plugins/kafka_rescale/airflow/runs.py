@@ -31,6 +31,8 @@ PLAN_STEPS_KEY = "steps"
 AIRFLOW_KEY = "airflow"
 ID_VARIABLE = "kafka_rescale_airflow_id"
 SCHEDULED = "scheduled"
+CHAINED = "__chained"
+"""The end of the id of a run that a chain has triggered."""
 
 
 def owner_of(context: Context | Mapping[str, Any]) -> str:

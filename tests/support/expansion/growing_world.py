@@ -78,6 +78,7 @@ class GrowingWorld:
     :param freezes_at: number of the call before which the process freezes once. Then ``meanwhile`` happens.
     :param has_job: whether the move job is alive. ``beats`` counts its signs of life.
     :param refuses: the topic that the brokers refuse to grow.
+    :param reads: the topics that its member reads, in one partition each.
     """
 
     plan: Plan = field(default_factory=in_place_plan)
@@ -96,6 +97,7 @@ class GrowingWorld:
     has_job: bool = True
     beats: int = 0
     refuses: str = ""
+    reads: tuple[str, ...] = ()
     state: ControlState = field(default_factory=ControlState)
 
     def __post_init__(self) -> None:
@@ -250,7 +252,8 @@ class GrowingWorld:
         return ("instance-1",) if self.members else ()
 
     def _group(self, group: str) -> GroupDescription:
-        return GroupDescription(group, "Stable" if self.running else "Empty", ("i",) if self.members else ())
+        assigned = {"i": frozenset((topic, 0) for topic in self.reads)} if self.members else {}
+        return GroupDescription(group, "Stable" if self.running else "Empty", tuple(assigned), assigned=assigned)
 
     def _describe(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
         overrides = {t: {k: v for k, v in self.configs.get(t, {}).items() if v} for t in topics}

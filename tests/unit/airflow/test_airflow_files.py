@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 import yaml
 from kafka_rescale.airflow.all_dags import KINDS, all_dags
+from kafka_rescale.airflow.runs import CHAINED
 from kafka_rescale.core.errors import InvalidInput, Refused
 
 from tests.support.airflow.dag_bags import parsed
@@ -75,6 +76,24 @@ class TestChains:
         assert task.trigger_dag_id in chained.dags
         assert (task.wait_for_completion, task.deferrable, task.reset_dag_run) == (True, True, True)
         assert set(task.conf) <= set(chained.dags["expand_middle"].params)
+
+    @pytest.mark.parametrize(
+        ("dag_id", "run_id", "is_dry", "expected"),
+        [
+            ("expand_chain_shop", "manual__1", False, True),
+            ("expand_up", f"manual__1{CHAINED}", True, True),
+            ("expand_up", f"manual__1{CHAINED}", False, False),
+            ("expand_up", "manual__1", True, False),
+        ],
+    )
+    def test_a_check_knows_whether_readers_will_have_been_expanded_by_then(
+        self, chained: DagBag, dag_id: str, run_id: str, *, is_dry: bool, expected: bool
+    ) -> None:
+        """When a chain has expanded them, the cluster shows it. After a dry run, it never does."""
+        task = chained.dags[dag_id].get_task("preflight.up" if "chain" in dag_id else "preflight")
+        params = {"target": None, "dry_run": is_dry, "expected_state": "either"}
+        task.render_template_fields({"run_id": run_id, "params": params})
+        assert str(task.after_readers) == str(expected)
 
     def test_a_circle_shows_its_error(self, applications: Path) -> None:
         for name, reads, writes in (("one", "b", "c"), ("two", "c", "b")):

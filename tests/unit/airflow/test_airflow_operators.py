@@ -36,6 +36,7 @@ from kafka_rescale.core.errors import (
     UnsafeState,
 )
 from kafka_rescale.core.expansion.cutover_steps import CutoverStep, Moment
+from kafka_rescale.core.plan.chain import ChainRun
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.preflight.preflight import Preflight
@@ -256,6 +257,38 @@ def test_preflight_tells_of_a_bridge_only_if_it_is_paused(
     told = admin.PreflightOperator(task_id="preflight", application_file=file).execute(context)["messages"]
     paused = ["bridge_orders-app is paused: unpause it, or the cutover waits for it in vain."]
     assert told == ["one.", *(paused if is_paused else [])]
+
+
+@pytest.mark.parametrize(
+    ("after_readers", "target", "expected"),
+    [(False, 6, None), ("False", 6, None), (True, 6, ChainRun(6)), ("True", "", ChainRun())],
+)
+def test_preflight_is_told_of_the_chain_that_expands_the_readers_first(
+    after_readers: bool | str,
+    target: int | str,
+    expected: ChainRun | None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    file = str(write_application(tmp_path))
+    asked: list[ChainRun | None] = []
+
+    def preflight(*_: object, chain_run: ChainRun | None, **__: object) -> Preflight:
+        asked.append(chain_run)
+        return Preflight(None, True, ())
+
+    monkeypatch.setattr("kafka_rescale.operations.preflight.preflight.preflight", preflight)
+    connection = KafkaConnection({"bootstrap.servers": "kafka:9092"})
+    monkeypatch.setattr(admin.PreflightOperator, "connection", lambda *_: connection)
+    for name in ("require_kafka_for_spark", "require_spark_files"):
+        monkeypatch.setattr(admin, name, lambda *_: "")
+    run = SimpleNamespace(dag_id="expand_orders-app", run_id="r", run_type="manual")
+    told = admin.PreflightOperator(
+        task_id="preflight", application_file=file, target=target, after_readers=after_readers
+    )
+    context: Any = {"dag_run": run}
+    told.execute(context)
+    assert asked == [expected]
 
 
 def test_a_run_may_limit_the_pause_otherwise_than_the_file(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.application.topics import Input, InputPolicy
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.plan.chain import expansion_order
 from kafka_rescale.core.plan.shared_inputs import refuse_shared_growth
@@ -44,6 +45,15 @@ def test_an_application_may_read_what_it_writes_itself() -> None:
     assert names(application("loop", ["a", "b"], ["b", "c"]), application("reader", ["c"], [])) == [
         "reader",
         "loop",
+    ]
+
+
+def test_a_reader_that_goes_on_with_a_successor_is_downstream_of_who_writes_it() -> None:
+    below = application("reader", ["a"], [])
+    moved = Input(topic="a", policy=InputPolicy.REPARTITIONED)
+    assert names(application("writer", ["z"], ["a-p8"]), below.model_copy(update={"inputs": (moved,)})) == [
+        "reader",
+        "writer",
     ]
 
 
@@ -93,6 +103,11 @@ def test_a_member_that_re_keys_it_can_be_expanded_by_itself() -> None:
         InvalidInput, match="or take two out of the chain: preflight of one says when to expand it"
     ):
         refuse(application("one", ["orders"], []), application("two", ["orders"], []))
+
+
+def test_a_successor_does_not_grow_under_the_member_that_reads_it() -> None:
+    with pytest.raises(InvalidInput, match="found the input a-p8, which one grows, and which two reads as well"):
+        refuse(reader("one", **{"a-p8": "paused"}), reader("two", a="repartitioned"))
 
 
 @pytest.mark.parametrize("policy", ["fixed", "repartitioned"])

@@ -244,6 +244,33 @@ def test_two_joins_that_can_not_be_told_apart_are_refused() -> None:
         build_plan(declared, topology, blue="app", generation=2, current=current, target=8)  # type: ignore[arg-type]
 
 
+def lefts_of_one_store(partitioner: str, counts: tuple[int, int]) -> LeftTable | None:
+    """The left table of a store that two joins may own, if their left tables have these counts."""
+    store = "KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-0000000010"
+    declared, topology = two_joins(store)
+    inputs = tuple(i.model_copy(update={"partitioner": partitioner}) for i in declared.inputs)
+    current = dict(zip("abr", (*counts, 4), strict=True)) | {f"app-{store}-changelog": 4}
+    current |= {f"app-{n}-subscription-registration-topic": 4 for n in ("one", "two")}
+    declared = declared.model_copy(update={"inputs": inputs})
+    found = build_plan(declared, topology, blue="app", generation=2, current=current, target=8)
+    return next(m.left for m in found.changelogs if m.store == store)
+
+
+@pytest.mark.parametrize("partitioner", ["murmur2", "crc32", "linear-hashing:2"])
+def test_two_left_tables_that_place_their_keys_alike_need_not_be_told_apart(partitioner: str) -> None:
+    found = lefts_of_one_store(partitioner, (2, 2))
+    assert found is not None
+    assert (found.partitioner, found.source_partitions, found.target_partitions) == (partitioner, 2, 8)
+    with pytest.raises(InvalidInput, match="found 2 left tables"):
+        lefts_of_one_store(partitioner, (2, 4))
+
+
+@pytest.mark.parametrize("kind", ["", "static:"])
+def test_a_function_of_the_user_may_place_the_keys_of_two_left_tables_differently(kind: str) -> None:
+    with pytest.raises(InvalidInput, match="found 2 left tables"):
+        lefts_of_one_store(f"{kind}tests.support.user_partitioners:numbered", (2, 2))
+
+
 def test_left_sources_with_different_partitioners_are_refused() -> None:
     topology = Topology((SubTopology(0, ("left", "right"), (), (REGISTRATION,)),))
     declared = application(

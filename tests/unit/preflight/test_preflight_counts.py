@@ -152,6 +152,41 @@ COUNT_REFUSALS: Refusals = {
 CONSTANT = [{"name": "by-customer", "count": "fixed"}]
 
 
+def two_of_start_command(*counts: int) -> Situation:
+    """Two re-keyed inputs, each with a table, whose repartition topics are both declared as told by the start."""
+    names = ("by-customer", "by-region")
+    topology = Topology(
+        (
+            SubTopology(0, ("shop-orders",), (), tuple(f"{name}-repartition" for name in names)),
+            SubTopology(1, ("by-customer-repartition",), ("totals",), ()),
+            SubTopology(2, ("by-region-repartition",), ("visits",), ()),
+        )
+    )
+    declared = application(
+        NAME,
+        inputs=INPUTS[:1],
+        repartitions=[{"name": name, "count": "start_command"} for name in names],
+        stores=[store for store in STORES if store["name"] in ("totals", "visits")],
+        outputs=[],
+    )
+    topics = dict(zip(("by_customer_repartition", "totals_changelog"), counts[:1] * 2, strict=True))
+    given = situation(8, topics=with_counts(**topics, visits_changelog=counts[1]), samples=())
+    second = replace(given.cluster.topics["shop-by-customer-repartition"], partitions=counts[1])
+    cluster = replace(given.cluster, topics={**given.cluster.topics, "shop-by-region-repartition": second})
+    return replace(given, application=declared, topology=topology, cluster=cluster)
+
+
+def test_one_start_command_can_not_have_set_two_counts() -> None:
+    assert found(two_of_start_command(6, 6)) == []
+    (text,) = found(two_of_start_command(4, 6))
+    assert text == (
+        "repartition topics whose counts the start command tells: found by-customer with 4, by-region with 6; "
+        "expected one count: the program takes it from {partitions} in its start command. With `count: "
+        "start_command`, neither generation could start. If the program sets a constant for one of them, declare "
+        "`count: fixed` there; if it sets none, `count: derived`."
+    )
+
+
 def test_a_constant_that_the_program_sets_stays_beside_an_input_that_grows() -> None:
     given = situation(
         12, topics=with_counts(orders=8), inputs=[INPUTS[0], FIXED[1]], repartitions=CONSTANT, samples=()

@@ -10,6 +10,7 @@ from kafka_rescale.airflow.dags.params import chain_params
 from kafka_rescale.airflow.operators.admin import PreflightOperator
 from kafka_rescale.airflow.operators.chain import MemberExpansionOperator, UnpausedDagsOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
+from kafka_rescale.airflow.runs import CHAINED
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.plan.chain import expansion_order, may_belong
@@ -90,6 +91,7 @@ def _dag(dag_id: str, name: str, members: list[Member]) -> DAG:
                     task_id=application.application_id,
                     application_file=str(files[application.application_id]),
                     target="{{ params.target or '' }}",
+                    after_readers=True,
                 )
             dag_ids = [f"expand_{application.application_id}" for application in ordered]
             UnpausedDagsOperator(task_id="unpaused_dags", dag_ids=dag_ids, retries=0)
@@ -104,7 +106,7 @@ def _expansion(application: Application) -> MemberExpansionOperator:
         task_id=name,
         trigger_dag_id=f"expand_{name}",
         # Every attempt uses the same run id, so that a later attempt continues the run that an earlier one began.
-        trigger_run_id="{{ run_id }}__chained",
+        trigger_run_id=f"{{{{ run_id }}}}{CHAINED}",
         reset_dag_run=True,
         conf={param: f"{{{{ params.{param} }}}}" for param in chosen},
         wait_for_completion=True,

@@ -21,6 +21,7 @@ from kafka_rescale.airflow.operators.closing import EnsureRunningOperator, Finis
 from kafka_rescale.airflow.operators.cutover import CutoverOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.retries import FIRST_IN_LINE, THROUGH_AN_OUTAGE, UNTIL_A_GENERATION_RUNS
+from kafka_rescale.airflow.runs import CHAINED
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
 from kafka_rescale.airflow.sensors.switch import SwitchSensor
@@ -107,6 +108,8 @@ class ExpansionTasks:
             application_file=self.file,
             target="{{ params.target or '' }}",
             expected="{{ params.expected_state }}",
+            # If a chain's dry run comes here, its runs of the readers have expanded nothing either.
+            after_readers=f"{{{{ params.dry_run and run_id.endswith('{CHAINED}') }}}}",
             **common,
         )
 

@@ -30,6 +30,7 @@ from kafka_rescale.airflow.spark.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.core.application.config_files import SPARK_ROLES
 from kafka_rescale.core.expansion.cutover_steps import cutover_steps
 from kafka_rescale.core.expansion.late_run import last_told, remark_on_late_run
+from kafka_rescale.core.plan.chain import ChainRun
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.preflight.expected_state import ExpectedState
@@ -45,18 +46,26 @@ class PreflightOperator(RescaleOperator, SkipMixin):
 
     :param target: desired partition count, or empty for the count of the application file (templated)
     :param expected: whether the application has to be ``running`` or ``stopped``, or ``either`` (templated)
+    :param after_readers: whether a chain expands the readers of the application first, and has not done it yet;
+        a boolean or its text (templated)
     """
 
     inherits_from_skipmixin = True
-    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "target", "expected")
+    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "target", "expected", "after_readers")
     role = Role.PLAN
 
     def __init__(
-        self, *, target: str | int | None = None, expected: str = ExpectedState.EITHER, **kwargs: Any
+        self,
+        *,
+        target: str | int | None = None,
+        expected: str = ExpectedState.EITHER,
+        after_readers: str | bool = False,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.target = target
         self.expected = expected
+        self.after_readers = after_readers
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return ``plan`` and ``predicted`` (or None), ``noop`` (is nothing to do?) and ``messages``."""
@@ -76,17 +85,19 @@ class PreflightOperator(RescaleOperator, SkipMixin):
         handler = connections[Role.VERIFY].java().get("sasl.login.callback.handler.class")
         for hint in filter(None, (network, require_spark_files(handler))):
             self.log.warning("%s", hint)
+        target = int(self.target) if self.target else None
         result = preflight(
             application,
             topology,
             connections[self.role],
-            target=int(self.target) if self.target else application.partitions,
+            target=target or application.partitions,
             owner=owner_of(context),
             now_ms=now_ms(),
             owner_is_finished=owner_is_finished,
             airflow=airflow_id(),
             expected=ExpectedState(self.expected),
             others=connections,
+            chain_run=ChainRun(target) if str(self.after_readers).lower() == "true" else None,
         )
         acls = needed_acls(application, topology)
         for warning in overreach(Path(self.application_file), application.application_id, acls):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Literal
 
@@ -111,6 +112,13 @@ class Input(Strict):
     def successor_topic(self, partitions: int) -> str:
         """Return the name of the topic that follows this one in an expansion to a number of partitions."""
         return (self.successor or SUCCESSOR).format(topic=self.topic, partitions=partitions)
+
+    def may_be_followed_by(self, topic: str) -> bool:
+        """Return whether some expansion could have made a topic that follows this one."""
+        counts = {int(run[at:]) for run in re.findall("[0-9]+", topic) for at in range(len(run))}
+        return self.policy is InputPolicy.REPARTITIONED and any(
+            self.successor_topic(count) == topic for count in {1, *counts}
+        )
 
 
 class Output(Strict):

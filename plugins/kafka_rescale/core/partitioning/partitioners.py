@@ -142,3 +142,11 @@ def partitioner_named(name: str, topic: str = "") -> Partitioner:
         remedy="Java producers and Kafka Streams use murmur2, as librdkafka does with partitioner=murmur2 or "
         "murmur2_random; its default, consistent_random, is crc32.",
     )
+
+
+def gets_topic(name: str) -> bool:
+    """Return whether a declared partitioner gets the topic's name: a function of the user may place keys by it.
+
+    :raises InvalidInput: there is no such partitioner, or the function can't be imported.
+    """
+    return isinstance(partitioner_named(name), Declared)

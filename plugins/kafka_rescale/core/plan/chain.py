@@ -8,10 +8,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.plan.shared_inputs import read_as
+
+
+@dataclass(frozen=True)
+class ChainRun:
+    """A run of a chain, which expands the readers of an application before the application itself.
+
+    :param target: partitions that all members are expanded to; None if each has the count of its own file.
+    """
+
+    target: int | None = None
+
+    def target_of(self, member: Application) -> int:
+        """Return the number of partitions that the run expands a member to."""
+        return self.target or member.partitions
 
 
 def expansion_order(chain: str, applications: Sequence[Application]) -> tuple[Application, ...]:
@@ -53,4 +69,4 @@ def may_belong(text: str, chain: str) -> bool:
 
 
 def _feeds(writer: Application, reader: Application) -> bool:
-    return writer is not reader and bool({o.topic for o in writer.outputs} & {i.topic for i in reader.inputs})
+    return writer is not reader and any(read_as(reader, output.topic) for output in writer.outputs)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.formats.subscription_wrapper import LeftTable
+from kafka_rescale.core.partitioning.partitioners import gets_topic
 from kafka_rescale.core.topology.topology import SubTopology, Topology, foreign_key_join, foreign_key_kind
 
 Counts = Mapping[str, int]
@@ -33,21 +34,24 @@ def left_table_of_store(
 ) -> LeftTable:
     """Return the left table whose partitions the values of a subscription store name.
 
+    Several left tables count as one if they place every key alike: then any of them tells the partitions.
+
     :raises InvalidInput: there is no left table, or there are several that differ.
     """
     topics = registration_of(topology, store)
-    tables = {left_table(application, topology, topic, before, after) for topic in topics}
-    if len(tables) != 1:
+    tables = [left_table(application, topology, topic, before, after) for topic in topics]
+    differ = {t if gets_topic(t.partitioner) else t.model_copy(update={"key_topic": ""}) for t in tables}
+    if len(differ) != 1:
         raise InvalidInput(
             f"foreign-key subscription store {store!r}",
-            found=f"{len(tables)} left tables that it could belong to "
+            found=f"{len(differ)} left tables that it could belong to "
             f"({', '.join(topics) or 'no registration topic'})",
             expected="one left table",
             remedy="Give each join a name by `TableJoined.as(…)`, so that its topics and its store are told apart."
             if topics
             else "Declare the store's real type: its sub-topology reads no registration topic.",
         )
-    return tables.pop()
+    return tables[0]
 
 
 def left_table(

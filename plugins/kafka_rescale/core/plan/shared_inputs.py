@@ -7,25 +7,51 @@ follow from its inputs any more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from kafka_rescale.core.application.streams import Application
-from kafka_rescale.core.application.topics import InputPolicy
+from kafka_rescale.core.application.topics import Input, InputPolicy
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.topology.topology import Topology
 
 Declared = tuple[Application, Topology]
 """An application as its file declares it, and its topology."""
 
+
+@dataclass(frozen=True)
+class Unusable:
+    """An application file that can't be used.
+
+    :param topics: topics of another application that it names as inputs, as far as that can be told.
+    """
+
+    file: str
+    topics: frozenset[str]
+
+
 GROWING = (InputPolicy.UNKEYED, InputPolicy.PAUSED)
+
+
+def read_as(reader: Application, topic: str) -> Input | None:
+    """Return the input as which an application reads a topic, as far as its file tells; None if it does not.
+
+    The file goes on to name an input that was repartitioned. So a topic that may be its successor may be read.
+    """
+    named = (i for i in reader.inputs if i.topic == topic)
+    return next(named, None) or next((i for i in reader.inputs if i.may_be_followed_by(topic)), None)
 
 
 def follows(reader: Declared, topic: str) -> bool:
     """Return whether an application reads a topic and has internal topics whose counts follow from it."""
     application, topology = reader
+    declared = read_as(application, topic)
+    if declared is None:
+        return False
     set_by_program = application.enforced_counts(1, dict.fromkeys(topology.repartitions, 1))
     derived = topology.repartitions - set_by_program.keys()
     return any(
-        topic in s.sources and (s.is_stateful or not derived.isdisjoint(s.sinks)) for s in topology.subtopologies
+        declared.topic in s.sources and (s.is_stateful or not derived.isdisjoint(s.sinks))
+        for s in topology.subtopologies
     )
 
 
@@ -51,6 +77,7 @@ def refuse_shared_growth(chain: str, members: Sequence[Declared]) -> None:
 
 
 def _shared(chain: str, topic: str, grower: str, other: Application) -> InvalidInput:
+    read = read_as(other, topic)
     way_on = f"; or take {other.application_id} out of the chain: preflight of {grower} says when to expand it"
     return InvalidInput(
         f"chain {chain!r}",
@@ -59,5 +86,5 @@ def _shared(chain: str, topic: str, grower: str, other: Application) -> InvalidI
         "which an input grows",
         remedy=f"Declare `policy: fixed` for {topic} in both; or `repartitioned`, with a `successor:` of its own "
         f"in each, which leaves {topic} as it is"
-        f"{way_on if other.input_named(topic).policy is InputPolicy.UNKEYED else ''}.",
+        f"{way_on if read is not None and read.policy is InputPolicy.UNKEYED else ''}.",
     )

@@ -13,6 +13,7 @@ from kafka_rescale.core.preflight.bridge import (
 from kafka_rescale.core.preflight.counts import (
     changelog_counts,
     copartitioned,
+    counts_of_start_command,
     derived_repartitions,
     reachable_target,
     shrinking_inputs,
@@ -35,7 +36,7 @@ from kafka_rescale.core.preflight.in_place import (
 )
 from kafka_rescale.core.preflight.keys import history_messages, misplaced_keys, null_key_messages, null_keys
 from kafka_rescale.core.preflight.one_partition import framed_keys, unchecked_declarations, windowed_keys
-from kafka_rescale.core.preflight.other_readers import endangered_readers, reader_messages
+from kafka_rescale.core.preflight.other_readers import endangered_readers, reader_messages, unknown_readers
 from kafka_rescale.core.preflight.partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight.patterns import topics_of_patterns
 from kafka_rescale.core.preflight.prewarming import prewarmed_by_a_person, prewarming_messages
@@ -123,13 +124,14 @@ def check(situation: Situation) -> list[Finding]:
 def _counts(situation: Situation) -> list[Finding]:
     """Return findings that need every topic's count. The target is checked only if present counts make sense."""
     present = [*grown_inputs(situation), *grown_by_hand_in_place(situation), *derived_repartitions(situation)]
-    present += [*copartitioned(situation), *changelog_counts(situation)]
+    present += [*counts_of_start_command(situation), *copartitioned(situation), *changelog_counts(situation)]
     shrinking = list(shrinking_inputs(situation))
     if present or shrinking:
         return present + shrinking
     return [
         *undecided_counts(situation),
         *endangered_readers(situation),
+        *unknown_readers(situation),
         *framed_keys(situation),
         *reachable_target(situation),
         *shrinking_in_place(situation),

@@ -89,6 +89,20 @@ def derived_repartitions(situation: Situation) -> Iterator[Finding]:
             )
 
 
+def counts_of_start_command(situation: Situation) -> Iterator[Finding]:
+    """Yield a finding if topics whose counts the start command tells have different counts: it tells only one."""
+    counts = {topic: situation.counts[topic] for topic in situation.application.repartitions_of_start_command}
+    if len(set(counts.values())) > 1:
+        listed = (f"{topic.removesuffix(REPARTITION_SUFFIX)} with {count}" for topic, count in counts.items())
+        yield Finding(
+            "repartition topics whose counts the start command tells",
+            ", ".join(listed),
+            "one count: the program takes it from {partitions} in its start command",
+            "With `count: start_command`, neither generation could start. If the program sets a constant for one "
+            "of them, declare `count: fixed` there; if it sets none, `count: derived`.",
+        )
+
+
 def how_to_declare(name: str) -> str:
     """Return how to declare a repartition topic whose count the program sets.
 

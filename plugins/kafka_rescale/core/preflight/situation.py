@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.formats.samples import Sample
-from kafka_rescale.core.plan.shared_inputs import Declared
+from kafka_rescale.core.plan.chain import ChainRun
+from kafka_rescale.core.plan.shared_inputs import Declared, Unusable
 from kafka_rescale.core.preflight.deployment import Deployment
 from kafka_rescale.core.preflight.described import Described
 from kafka_rescale.core.preflight.expected_state import ExpectedState
@@ -35,6 +36,9 @@ class Situation(Described):
     :param now_ms: wall clock, in ms since the epoch.
     :param deployment: the answers of the user's own commands.
     :param neighbours: other applications whose files name an input or an output of this one.
+    :param unusable: other files that name a topic of this application as an input, and that can't be used.
+    :param chain_run: the chain's run that expands the readers of this application before it; None if it is
+        expanded by itself.
     """
 
     samples: tuple[Sample, ...]
@@ -48,6 +52,8 @@ class Situation(Described):
     now_ms: int
     deployment: Deployment
     neighbours: tuple[Declared, ...]
+    unusable: tuple[Unusable, ...]
+    chain_run: ChainRun | None
 
     def samples_of(self, topic: str) -> list[Sample]:
         """Return the samples of a topic, by its full name."""

@@ -2,8 +2,8 @@
 
 1. ``WARMING``: refuse copies that are not proven. Wait until the running ``catch_up`` job (and the bridge, if
    there is one) says that it is ready; in place, wait for the ``move`` job. Ask the brokers whether they would
-   grow the topics. Protect green's records from compaction. With ``start_held``, green's processes are started,
-   and wait at the door of their group.
+   grow the topics, and whether blue reads only what the plan names. Protect green's records from compaction. With
+   ``start_held``, green's processes are started, and wait at the door of their group.
 2. ``QUIESCING``: hold the producers of paused inputs, and drain these inputs. Stop blue, prove that it is gone,
    and capture what it left.
 3. ``QUIESCED``: wait until ``catch_up`` has copied the last delta and the in-flight records. In place, check the
@@ -50,6 +50,7 @@ from kafka_rescale.operations.cutover.persistence import insist, start, state_of
 from kafka_rescale.operations.cutover.pinned_topics import assert_as_pinned, warn_of_unpinned
 from kafka_rescale.operations.cutover.promotion import assert_promotable
 from kafka_rescale.operations.cutover.proven import assert_begun, assert_proven, await_near_proof
+from kafka_rescale.operations.cutover.read_topics import assert_all_declared
 from kafka_rescale.operations.cutover.start_green import start_green
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.expansion.compaction import assert_deletions_kept, hold_compaction
@@ -230,6 +231,7 @@ class Cutover:
         assert_none_late(self._rescale.connection, self._rescale.control.read())
         assert_may_grow(self._rescale.admin, journal.plan)
         assert_as_pinned(self._rescale)
+        assert_all_declared(self._rescale, journal.plan)
         # Verify compares green's records below the offsets captured at promotion. Until then, compaction must not
         # remove these records because green has written newer ones. It is allowed again when verify has passed.
         hold_compaction(self._rescale, journal)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Set
+import re
+from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.application.topics import Input, InputPolicy
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.plan.shared_inputs import Declared
+from kafka_rescale.core.plan.shared_inputs import Declared, Unusable
 from kafka_rescale.core.preflight.described import Described
 from kafka_rescale.operations.application.load import application_files, fields_of, load_application, topology_of
 from kafka_rescale.operations.application.texts import text_if_readable
@@ -15,18 +22,30 @@ from kafka_rescale.operations.application.texts import text_if_readable
 log = logging.getLogger(__name__)
 
 
-def neighbours(known: Described) -> tuple[Declared, ...]:
+class Neighbours(NamedTuple):
+    """What the other application files tell.
+
+    :param declared: the applications that read or write a topic of this one.
+    :param unusable: the files that can't be used, and that name a topic of this one as an input.
+    """
+
+    declared: tuple[Declared, ...] = ()
+    unusable: tuple[Unusable, ...] = ()
+
+
+def neighbours(known: Described) -> Neighbours:
     """Return the applications that read or write a topic of this one, as their files beside this one declare them.
 
-    A file that can't be used is left out. If it names one of the topics, the log says so.
+    If a file can't be used and names one of the topics, the log says why.
     """
     own = known.application
     topics = {known.full_name(i.topic) for i in own.inputs} | {o.topic for o in own.outputs}
     found: list[Declared] = []
+    unusable: list[Unusable] = []
     try:
         files = application_files()
     except InvalidInput:
-        return ()
+        return Neighbours()
     for file in files:
         # Most files have nothing to do with this application, and need not be loaded.
         if not _names_any(file, topics):
@@ -37,7 +56,31 @@ def neighbours(known: Described) -> tuple[Declared, ...]:
                 found.append((other, topology_of(other)))
         except Exception as error:  # also what a function of the user raises when its module is imported
             log.warning("It is not known whether the application of %s reads or writes a topic: %s", file, error)
-    return tuple(found)
+            unusable.append(Unusable(str(file), _may_be_read(file, own, topics)))
+    return Neighbours(tuple(found), tuple(each for each in unusable if each.topics))
+
+
+def _may_be_read(file: Path, own: Application, topics: Set[str]) -> frozenset[str]:
+    """Return the topics that a file that can't be used names as inputs, as far as that can be told."""
+    try:
+        fields = fields_of(file)
+    except InvalidInput:
+        return _named_in(text_if_readable(file), topics)
+    on_default = Application.model_fields["kafka_conn_id"].default
+    elsewhere = fields.get("kafka_conn_id", on_default) != own.kafka_conn_id
+    if elsewhere or fields.get("application_id") == own.application_id:
+        return frozenset()
+    text = str(
+        fields.get("inputs") or [fields.get("subtopologies"), fields.get("topology"), _topology(file, fields)]
+    )
+    inputs = list(_repartitioned(fields))
+    succeeding = {topic for topic in topics if any(i.may_be_followed_by(topic) for i in inputs)}
+    return _named_in(text, topics) | succeeding
+
+
+def _named_in(text: str, topics: Set[str]) -> frozenset[str]:
+    """Return the topics whose whole names stand in a text."""
+    return frozenset(topics & set(re.findall(r"[A-Za-z0-9._-]+", text)))
 
 
 def _names_any(file: Path, topics: Set[str]) -> bool:
@@ -46,10 +89,28 @@ def _names_any(file: Path, topics: Set[str]) -> bool:
     if any(topic in own_text for topic in topics):
         return True
     try:
-        named = fields_of(file).get("topology")
+        fields = fields_of(file)
     except InvalidInput:
         return False
+    # A file goes on to name an input of which a successor is read.
+    if any(each.may_be_followed_by(topic) for each in _repartitioned(fields) for topic in topics):
+        return True
     # The topics of global stores stand in the topology alone.
-    is_file = isinstance(named, str) and len(named.splitlines()) == 1
-    text = text_if_readable(file.parent / str(named)) if is_file else ""
+    text = _topology(file, fields)
     return any(topic in text for topic in topics)
+
+
+def _topology(file: Path, fields: Mapping[str, Any]) -> str:
+    """Return the text of the file that a file's ``topology:`` names; empty if it names none."""
+    named = fields.get("topology")
+    is_file = isinstance(named, str) and len(named.splitlines()) == 1
+    return text_if_readable(file.parent / str(named)) if is_file else ""
+
+
+def _repartitioned(fields: Mapping[str, Any]) -> Iterator[Input]:
+    """Yield the ``repartitioned`` inputs that a file declares, with what decides the names of successors."""
+    given = fields.get("inputs")
+    for each in given if isinstance(given, list) else ():
+        if isinstance(each, dict) and each.get("policy") == InputPolicy.REPARTITIONED:
+            with suppress(ValidationError):
+                yield Input(topic=each.get("topic", ""), policy=each["policy"], successor=each.get("successor"))

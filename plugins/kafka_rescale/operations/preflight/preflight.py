@@ -10,6 +10,7 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import Habit
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import PreflightRefused
+from kafka_rescale.core.plan.chain import ChainRun
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.preflight import check as checks
@@ -66,6 +67,7 @@ def preflight(
     expected: ExpectedState = ExpectedState.EITHER,
     others: Mapping[Role, KafkaConnection] | None = None,
     runs_commands: bool = True,
+    chain_run: ChainRun | None = None,
 ) -> Preflight:
     """Check everything and return the plan, without writing to the cluster.
 
@@ -77,6 +79,7 @@ def preflight(
     :param expected: whether the application must run, or must be stopped.
     :param others: connections of other roles than ``plan`` whose permissions are checked as well.
     :param runs_commands: whether this machine runs the commands of the file, so that they can be checked here.
+    :param chain_run: the chain's run that expands the readers of the application before it, if there is one.
     :raises InvalidInput: these settings give no connection.
     :raises LeaseHeld: another run that has not ended rescales this application.
     :raises PreflightRefused: there are findings; the error has all of them.
@@ -93,7 +96,14 @@ def preflight(
     asked = partial(deployment_of, upstream=upstream) if runs_commands else _not_asked
     compression = connections.get(Role.COPY, connection).compression
     look = partial(
-        look_around, wanted, connection, asked, compression=compression, expected=expected, now_ms=now_ms
+        look_around,
+        wanted,
+        connection,
+        asked,
+        compression=compression,
+        expected=expected,
+        now_ms=now_ms,
+        chain_run=chain_run,
     )
     situation, unread = _checked(look, connection)
     lacking = lacking_to_retire(application, topology, connections, control)
@@ -139,6 +149,7 @@ def look_around(
     compression: str,
     expected: ExpectedState,
     now_ms: int,
+    chain_run: ChainRun | None = None,
 ) -> tuple[Situation, tuple[str, ...]]:
     """Gather everything that the checks look at.
 
@@ -146,6 +157,7 @@ def look_around(
     :param compression: ``compression.type`` of the connection that copies.
     :param expected: as in ``preflight``.
     :param now_ms: as in ``preflight``.
+    :param chain_run: as in ``preflight``.
     :returns: the situation, and one line per partition that could not be sampled in time.
     """
     admin = ClusterAdmin(connection)
@@ -162,6 +174,7 @@ def look_around(
     known = replace(known, cluster=seen)
     ends = admin.end_offsets(green, read_committed=False)
     records = record_counts(admin.begin_offsets(green), ends)
+    beside = neighbours(known)
     situation = Situation(
         application=known.application,
         topology=known.topology,
@@ -178,7 +191,9 @@ def look_around(
         expected=expected,
         now_ms=now_ms,
         deployment=asked(known, admin),
-        neighbours=neighbours(known),
+        neighbours=beside.declared,
+        unusable=beside.unusable,
+        chain_run=chain_run,
     )
     return situation, tuple(f"{topic}-{p}: could not be sampled in time." for topic, p in sampled.unread)
 
