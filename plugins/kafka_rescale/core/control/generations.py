@@ -44,7 +44,7 @@ class Generations(Value):
         generation.
     :param past: the earlier generations, the oldest first, as far as they are known.
     :param begins: log starts of changelogs that did not begin at 0, because a copy into them was begun anew.
-    :param copied: ends (exclusive) of what expansions have copied to topics of the running generation. It is written
+    :param copied: ends (exclusive) of what expansions have copied to topics of the running generation. Written
         when the next expansion replaces the journal of the last one.
     """
 
