@@ -72,9 +72,10 @@ def kafka_connection(extra: Mapping[str, Any], conn_id: str) -> KafkaConnection:
 
 
 def refuse_unlisted(extra: Mapping[str, Any], what: str) -> None:
-    """Refuse a function that Airflow's own Kafka hook would not call, and a Java class that is not listed either.
+    """Refuse what Airflow's own Kafka hook would not call: a function (``oauth_cb``) that is not listed.
 
-    A person who may edit connections must not be able to run any code by that.
+    The same list holds for a Java class (``sasl.login.callback.handler.class``). A person who may edit connections
+    must not be able to run any code by that.
 
     :param what: the connection, for the message.
     :raises InvalidInput: the connection names a function that Airflow's configuration does not list, or a Java
@@ -82,11 +83,12 @@ def refuse_unlisted(extra: Mapping[str, Any], what: str) -> None:
     """
     from kafka_rescale.kafka.client.signed_token import CALLBACK, HANDLER, KNOWN_HANDLERS
 
-    allowed = [name.strip() for name in conf.get(*ALLOWLIST, fallback="").split(",") if name.strip()]
-    listed = f"[{ALLOWLIST[0]}] {ALLOWLIST[1]}, which has {', '.join(allowed) or 'nothing'}"
+    section, option = ALLOWLIST
+    allowed = [name.strip() for name in conf.get(section, option, fallback="").split(",") if name.strip()]
+    listed, others = ", ".join(allowed) or "nothing", ", ".join(KNOWN_HANDLERS)
     for key, known, expected in (
-        (CALLBACK, (), f"a function in {listed}"),
-        (HANDLER, KNOWN_HANDLERS, f"a class in {listed}, or one of {', '.join(KNOWN_HANDLERS)}"),
+        (CALLBACK, (), f"a function in [{section}] {option}, which has {listed}"),
+        (HANDLER, KNOWN_HANDLERS, f"a class in [{section}] {option}, which has {listed}, or one of {others}"),
     ):
         named = extra.get(key)
         if named is not None and named not in allowed and named not in known:
