@@ -37,6 +37,7 @@ public final class HeldSettingsTest {
         configure(gate, Map.of());
         configure(gate, Map.of());
         refused(gate, Map.of("application.id", "orders"), "one hold gate for the applications shop-g2 and orders");
+        says(() -> gate.getConsumer(new HashMap<>(Map.of("group.id", "orders"))), "applications shop-g2 and orders");
         passed("a second application is refused");
 
         says(() -> new HoldGate().configure(Map.of()), "found no application.id");

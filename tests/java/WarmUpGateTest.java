@@ -35,7 +35,8 @@ public final class WarmUpGateTest {
         aRecordIsRefused();
         theStreamsProtocolIsRefused();
         aSecondApplicationIsRefused(directory);
-        withoutItsGroupNoConsumerIsMade();
+        aProgramThatHasNotConfiguredItsGateIsToldSo();
+        withoutItsGroupNoConsumerIsMade(directory);
         localStateIsDeleted(directory.resolve("first"));
         localStateBehindALinkIsDeleted(directory.resolve("second"));
         localStateInUseIsLeftAlone(directory.resolve("third"));
@@ -90,11 +91,18 @@ public final class WarmUpGateTest {
         passed("a second application is refused");
     }
 
-    static void withoutItsGroupNoConsumerIsMade() {
+    static void aProgramThatHasNotConfiguredItsGateIsToldSo() {
+        final String message = thrown(() -> new WarmUpGate().getAdmin(Map.of("bootstrap.servers", "localhost:1")));
+        check(message.contains("expected configure(...) to be called"), message);
+        passed("a program that has not configured its gate is told so");
+    }
+
+    static void withoutItsGroupNoConsumerIsMade(final Path directory) {
         final Map<String, Object> config = Map.of("bootstrap.servers", "localhost:1", "group.id", "shop-g2",
             "default.api.timeout.ms", 300, "request.timeout.ms", 200,
             "partition.assignment.strategy", Spy.class.getName());
-        final WarmUpGate gate = new WarmUpGate();
+        final WarmUpGate gate = gate(false);
+        gate.configure(settings(directory));
         gate.getAdmin(config).close();
         // A program may try again. Then the gate must not go on with the inputs as they are now.
         for (int tries = 0; tries < 2; tries++) {

@@ -73,7 +73,7 @@ def remove_client(
 def start_client(
     file: File,
     client: Annotated[
-        str | None, typer.Option(help="client.id of the client to start. Default: all of them.")
+        str | None, typer.Option(help="client.id of the client to start. Default: all, unless one is absent.")
     ] = None,
     config: Config = None,
     as_json: AsJson = False,

@@ -24,7 +24,10 @@ from kafka_rescale.operations.processing.processors import expand_processors
 from kafka_rescale.operations.processing.stream_threads import add_stream_thread, remove_stream_thread
 
 JOB = ("job", "attempt", "state", "last progress", "detail")
-NOT_RUNNING = "No thread was {}: the pipeline has never run, or is not running."
+NOT_RUNNING = (
+    "No thread was {}: the client is not running. If it starts with the next run, it has as many threads as the "
+    "file gives it."
+)
 
 
 def add_thread(file: Path, config: Path | None, timeout_seconds: float | None, client: str | None) -> Document:
@@ -33,7 +36,9 @@ def add_thread(file: Path, config: Path | None, timeout_seconds: float | None, c
     :param timeout_seconds: Seconds to wait until the thread has started; None doesn't wait.
     """
     application, connection = _opened(file, config)
-    name = add_stream_thread(application.application_id, connection, client, timeout_seconds, progress)
+    name = add_stream_thread(
+        application.application_id, connection, client, timeout_seconds, progress, application.client_ids
+    )
     started = "has started." if timeout_seconds is not None else "gets its tasks from the next run on."
     text = NOT_RUNNING.format("added") if name is None else f"{name} {started}"
     return Document(data={"thread": name}, text=text)
@@ -45,7 +50,9 @@ def remove_thread(file: Path, config: Path | None, timeout_seconds: float | None
     :param timeout_seconds: Seconds to wait until the thread has ended; None doesn't wait.
     """
     application, connection = _opened(file, config)
-    name = remove_stream_thread(application.application_id, connection, timeout_seconds, client, progress)
+    name = remove_stream_thread(
+        application.application_id, connection, timeout_seconds, client, progress, application.client_ids
+    )
     ended = "has ended." if timeout_seconds is not None else "ends with the next run."
     text = NOT_RUNNING.format("removed") if name is None else f"{name} {ended}"
     return Document(data={"thread": name}, text=text)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.airflow.operators import admin
+from kafka_rescale.airflow.operators import admin, process
 from kafka_rescale.airflow.operators.admin import PreflightOperator
 from kafka_rescale.airflow.operators.process import AssignOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
@@ -38,6 +38,7 @@ YARN = {"conn_type": "spark", "host": "yarn"}
 KUBERNETES = {"conn_type": "spark", "host": "k8s://https://k8s", "port": 6443}
 CLUSTER = {**KUBERNETES, "extra": {"deploy-mode": "cluster"}}
 LOCAL = {"conn_type": "spark", "host": "local[2]"}
+ONE_SPARK: list[tuple[str, dict[str, str]]] = [("spark_default", {})]
 
 
 @pytest.fixture(autouse=True)
@@ -188,18 +189,16 @@ def test_one_file_for_all_is_none_for_a_role_with_a_connection_of_its_own(
     connections = {Role.VERIFY: KafkaConnection(KAFKA)}
     own: dict[str, Any] = {"kafka_conn_ids": {"verify": "kafka_x"}}
     with pytest.raises(InvalidInput, match=r"/for/all\.json, one file for all, while Airflow connection 'k"):
-        require_kafka_for_spark(
-            load_application(write_application(tmp_path, **own)), connections, ["spark_default"]
-        )
+        require_kafka_for_spark(load_application(write_application(tmp_path, **own)), connections, ONE_SPARK)
     own["kafka_config_files"] = {"verify": "/for/verify.json"}
-    require_kafka_for_spark(load_application(write_application(tmp_path, **own)), connections, ["spark_default"])
+    require_kafka_for_spark(load_application(write_application(tmp_path, **own)), connections, ONE_SPARK)
 
 
 def test_a_missing_spark_connection_is_refused_at_once_while_nothing_has_been_touched(tmp_path: Path) -> None:
     """A job of a run that goes on waits for it, because Airflow may only be unable to look it up."""
     application = load_application(write_application(tmp_path))
     with pytest.raises(InvalidInput, match="Spark connection 'spark_absent'"):
-        require_kafka_for_spark(application, {Role.VERIFY: KafkaConnection(KAFKA)}, ["spark_absent"])
+        require_kafka_for_spark(application, {Role.VERIFY: KafkaConnection(KAFKA)}, [("spark_absent", {})])
 
 
 def test_a_file_that_no_job_would_use_is_a_mistake(tmp_path: Path) -> None:
@@ -354,5 +353,32 @@ def test_a_network_that_spark_does_not_encrypt_is_told(monkeypatch: pytest.Monke
     for connection, changes, hint in [(remote, {}, "spark://m:7077"), (LOCAL, {}, ""), (remote, encrypted, "")]:
         spark(monkeypatch, connection)
         application = load_application(write_application(tmp_path, **changes))
-        told = require_kafka_for_spark(application, connections, ["spark_default"])
+        told = require_kafka_for_spark(application, connections, ONE_SPARK)
         assert (hint in told) if hint else not told
+
+
+def test_settings_of_a_pipelines_client_count_for_its_network(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    spark(monkeypatch, {"conn_type": "spark", "host": "spark://m:7077"})
+    told: list[str] = []
+    monkeypatch.setattr(process, "require_kafka_for_spark", lambda *of: told.append(require_kafka_for_spark(*of)))
+    monkeypatch.setattr(process, "generation_of", fail)
+    on, off = ({"spark.authenticate": of, "spark.network.crypto.enabled": of} for of in ("true", "false"))
+    for shared, own in [({}, [on, on]), ({}, [on, {}]), (on, [{}, off])]:
+        clients = [
+            {"client.id": f"c{n}", "state.dir": str(tmp_path / f"c{n}"), "spark_conf": conf}
+            for n, conf in enumerate(own)
+        ]
+        changes: dict[str, Any] = {"state.dir": None, "spark_conf": shared, "clients": clients}
+        task = AssignOperator(task_id="assign", application_file=str(write_pipeline(tmp_path, **changes)))
+        context: Any = {"dag_run": SimpleNamespace(dag_id="process_words", run_id="manual__1"), "params": {}}
+        with pytest.raises(AssertionError, match="asked no more"):
+            task.execute(context)
+    assert [bool(hint) for hint in told] == [False, True, True]
+
+
+def fail(*_: object) -> None:
+    """Stand for the work behind the checks."""
+    raise AssertionError("asked no more")

@@ -338,3 +338,17 @@ def test_a_rule_for_racks_may_name_the_rack_of_an_absent_client() -> None:
     assert set(after.missing.values()) == {1}
     with pytest.raises(InvalidInput, match="rack 'west', which no client has"):
         Rebalance("run", 0, TASKS, members[:1], CONFIGS, WestOnly()).of(None)
+
+
+def test_an_absent_client_can_be_given_up_and_does_not_come_back_by_itself() -> None:
+    a = having(A, "0_0 0_1 0_2 0_3")
+    away = rebalanced(FIRST, a, gone(B))
+    removed = clients_removed(away, {"b"})
+    assert record(removed, "b").state is State.NOT_RUNNING
+    for member in (gone(B), having(B, "0_1 0_3")):
+        after = rebalanced(removed, a, member)
+        assert (record(after, "b").state, record(after, "b").absent) == (State.NOT_RUNNING, "")
+        assert places(after)["b"] == ("", "")
+    assert record(rebalanced(clients_started(after, {"b"}), a, having(B, "0_1")), "b").running
+    with pytest.raises(Refused, match="found a, which are all that are left"):
+        clients_removed(away, {"a", "b"})

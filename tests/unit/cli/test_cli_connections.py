@@ -14,6 +14,7 @@ from kafka_rescale.cli.main import main
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
+from kafka_rescale.kafka.client.signed_token import HANDLER, KNOWN_HANDLERS
 
 from tests.support.application_files import write_application
 from tests.support.words_pipeline import write_pipeline
@@ -166,6 +167,21 @@ class TestACallback:
         monkeypatch.setenv("AIRFLOW__APACHE_KAFKA__CALLBACK_ALLOWLIST", "some.other,os.getcwd")
         found = KafkaRescaleHook(kafka_config_id="kafka_default").connection()
         assert found.config["oauth_cb"] == "os.getcwd"
+
+    def test_a_java_class_that_airflow_does_not_list_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("AIRFLOW__APACHE_KAFKA__CALLBACK_ALLOWLIST", "os.getcwd")
+        with pytest.raises(InvalidInput) as refused:
+            kafka_connection({**WITH_CALLBACK, HANDLER: "com.example.Tokens"}, "k")
+        assert str(refused.value).startswith(
+            f"Airflow connection 'k', {HANDLER}: found 'com.example.Tokens'; expected a class in [apache_kafka] "
+            "callback_allowlist, which has os.getcwd, or one of software.amazon.msk."
+        )
+
+    def test_one_that_airflow_lists_or_everybody_knows_may_be_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("AIRFLOW__APACHE_KAFKA__CALLBACK_ALLOWLIST", "os.getcwd,com.example.Tokens")
+        for named in ("com.example.Tokens", *KNOWN_HANDLERS):
+            found = kafka_connection({**WITH_CALLBACK, HANDLER: named}, "k")
+            assert found.java()[HANDLER] == named
 
     @pytest.mark.parametrize("code", ["plugin.library.paths", "ssl.engine.location", "ssl.providers"])
     @pytest.mark.parametrize("shared", [NOWHERE, WITH_CALLBACK])

@@ -13,6 +13,7 @@ PASSED = [
     "a record is refused",
     "the streams protocol is refused",
     "a second application is refused",
+    "a program that has not configured its gate is told so",
     "without its group no consumer is made",
     "local state is deleted",
     "local state behind a link is deleted",

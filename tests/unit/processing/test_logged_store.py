@@ -1,9 +1,9 @@
-"""A restore that begins with files, and takes so long that they have become too old meanwhile."""
+"""Restores that take long: files become too old meanwhile, and a killed one goes on from what it has saved."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,9 @@ class Record:
 
     def timestamp(self) -> tuple[int, int]:
         return 1, self.at
+
+    def offset(self) -> int:
+        return self.at
 
 
 class Reading:
@@ -75,3 +78,70 @@ def test_files_that_became_too_old_while_the_rest_was_read_are_left_out(
     assert reading.starts == starts
     assert found.store.get(b"deleted") is None, "a deleted key lives on"
     assert {k: found.store.get(k).value for k in (b"kept", b"new")} == {b"kept": b"1", b"new": b"2"}  # type: ignore[union-attr]
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+class LongReading:
+    """A changelog of ten records, each of which takes half a minute to read.
+
+    :param ends_at: the offset at which the process is killed.
+    """
+
+    def __init__(self, ends_at: int) -> None:
+        self.ends_at, self.now, self.starts = ends_at, 0.0, list[int]()
+
+    def read(self, _: Any, topic: str, ranges: Mapping[int, tuple[int, int]], **__: Any) -> Iterator[Record]:
+        start, end = ranges[0]
+        self.starts.append(start)
+        for at in range(start, end):
+            if at == self.ends_at:
+                raise Killed
+            self.now += 30.0
+            yield Record(at, b"%d" % (at % 7), b"%d" % at)
+
+
+def test_a_restore_that_is_killed_goes_on_from_what_it_has_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, files = replace(LOG, end=10), StateFiles(str(tmp_path), "app/0_0/counts")
+    connection = KafkaConnection({"bootstrap.servers": "unused:1"})
+    monkeypatch.setattr(logged_store, "SIGN_RECORDS", 1)
+
+    def restored(ends_at: int, at_ms: int) -> tuple[LoggedStore, list[int], Restored | None]:
+        reading = LongReading(ends_at)
+        monkeypatch.setattr(logged_store, "read_ranges", reading.read)
+        monkeypatch.setattr(logged_store, "monotonic", lambda: reading.now)
+        found = LoggedStore(connection, log, files, None, lambda: at_ms)
+        try:
+            return found, reading.starts, found.restore()
+        except Killed:
+            return found, reading.starts, None
+
+    assert restored(5, NOW_MS)[1:] == ([0], None)
+    assert restored(9, NOW_MS + 1_000)[1:] == ([4], None)
+    known = max(files.found(), key=lambda saved: saved.position)
+    assert (known.position, known.as_of_ms) == (8, NOW_MS), "deletions count from the begin of the first reading"
+    store, starts, done = restored(99, NOW_MS + 2_000)
+    assert (starts, done) == ([8], Restored(2, is_full=False))
+    found = {name: entry.value for name, entry in store.store.range(b"0", b"9")}
+    assert found == {b"0": b"7", b"1": b"8", b"2": b"9", **{b"%d" % n: b"%d" % n for n in (3, 4, 5, 6)}}
+    store.save(anew=True)
+    known = max(files.found(), key=lambda saved: saved.position)
+    assert (known.position, known.as_of_ms) == (10, NOW_MS + 2_000)
+
+
+def test_what_was_saved_of_a_long_restore_is_left_out_once_it_is_too_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading = LongReading(5)
+    monkeypatch.setattr(logged_store, "SIGN_RECORDS", 1)
+    monkeypatch.setattr(logged_store, "read_ranges", reading.read)
+    monkeypatch.setattr(logged_store, "monotonic", lambda: reading.now)
+    connection, files = KafkaConnection({"bootstrap.servers": "unused:1"}), StateFiles(str(tmp_path), "app/0_0/c")
+    for at_ms in (NOW_MS, NOW_MS + HOUR_MS):
+        with pytest.raises(Killed):
+            LoggedStore(connection, replace(LOG, end=10), files, None, lambda at=at_ms: at).restore()
+    assert reading.starts == [0, 0]

@@ -30,6 +30,8 @@ final class GateGroup {
     private static final String EVERYTHING = "everything";
     /** Local state stays: it was restored from the same topics. */
     private static final String KEEP = "keep";
+    /** Ends the notes: this instance can keep its local state the next time. Gates of earlier versions could not. */
+    private static final String KEEPS = " keeps";
     /** What the gate's notes begin with; what it has refused follows. */
     private static final String REFUSED = "refused: ";
 
@@ -44,8 +46,6 @@ final class GateGroup {
     private final Admin admin;
     private final String name;
     private final Map<TopicPartition, Long> positions;
-    /** Whether local state can be kept the next time. */
-    private final String ability;
     private final Map<String, Integer> partitions = new HashMap<>();
     private final boolean everything;
     private final ScheduledExecutorService reporter;
@@ -58,13 +58,11 @@ final class GateGroup {
 
     private boolean marked;
 
-    private GateGroup(
-            final Admin admin, final String name, final Map<TopicPartition, Long> positions, final boolean keeps) {
+    private GateGroup(final Admin admin, final String name, final Map<TopicPartition, Long> positions) {
         final Map<String, OffsetAndMetadata> counts = counts(admin, name);
         this.admin = admin;
         this.name = name;
         this.positions = positions;
-        ability = keeps ? " keeps" : "";
         counts.forEach((input, count) -> partitions.put(input, Math.toIntExact(count.offset())));
         everything = says(counts, EVERYTHING);
         reporter = Executors.newSingleThreadScheduledExecutor(task -> {
@@ -80,18 +78,16 @@ final class GateGroup {
      * @param config that of an admin client
      * @param name of the group
      * @param positions where the restore consumers are; the callers go on changing them
-     * @param keeps whether this instance can keep its local state the next time
      * @return the group, which the caller has to close
      * @throws IllegalStateException the group has no counts, or can't be read
      */
     static GateGroup open(
-            final Map<String, Object> config, final String name, final Map<TopicPartition, Long> positions,
-            final boolean keeps) {
+            final Map<String, Object> config, final String name, final Map<TopicPartition, Long> positions) {
         final Map<String, Object> own = new HashMap<>(config);
         own.put(AdminClientConfig.CLIENT_ID_CONFIG, name);
         final Admin admin = Admin.create(own);
         try {
-            final GateGroup group = new GateGroup(admin, name, positions, keeps);
+            final GateGroup group = new GateGroup(admin, name, positions);
             group.reporter.scheduleWithFixedDelay(group::report, REPORT_MS, REPORT_MS, TimeUnit.MILLISECONDS);
             return group;
         } catch (final RuntimeException error) {
@@ -198,7 +194,7 @@ final class GateGroup {
             final Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
             own.forEach((partition, position) -> {
                 if (!position.equals(told.get(partition))) {
-                    offsets.put(partition, new OffsetAndMetadata(position, "by " + instance + ability));
+                    offsets.put(partition, new OffsetAndMetadata(position, "by " + instance + KEEPS));
                 }
             });
             beat(own, offsets);
@@ -233,7 +229,7 @@ final class GateGroup {
         beats++;
         final List<TopicPartition> all = new ArrayList<>(own.keySet());
         final TopicPartition next = all.get((int) (beats % all.size()));
-        offsets.put(next, new OffsetAndMetadata(own.get(next), "by " + instance + " " + beats + ability));
+        offsets.put(next, new OffsetAndMetadata(own.get(next), "by " + instance + " " + beats + KEEPS));
     }
 
     private static <T> T answer(final Future<T> future, final String group) {

@@ -15,6 +15,7 @@ import org.apache.kafka.clients.admin.AdminClientConfig;
 import org.apache.kafka.clients.admin.AlterConsumerGroupOffsetsOptions;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsOptions;
 import org.apache.kafka.clients.consumer.Consumer;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.common.Configurable;
@@ -90,15 +91,19 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
     @Override
     public void configure(final Map<String, ?> config) {
         final String named = Settings.applicationId(config);
-        // The door is opened once. A second application would walk through the door of the first.
-        if (group != null && !group.equals(named)) {
-            throw new IllegalStateException("found one hold gate for the applications " + group + " and " + named
-                + "; expected one for each. Make a gate for each KafkaStreams");
-        }
+        assertSame(named);
         group = named;
         limitMs = TimeUnit.SECONDS.toMillis(limitSeconds(Settings.text(config, SECONDS)));
         if (wrapped == null) {
             wrapped = Settings.supplier(config, SUPPLIER, HoldGate.class);
+        }
+    }
+
+    /** The door is opened once. A second application would walk through the door of the first. */
+    private void assertSame(final String other) {
+        if (group != null && !group.equals(other)) {
+            throw new IllegalStateException("found one hold gate for the applications " + group + " and " + other
+                + "; expected one for each. Make a gate for each KafkaStreams");
         }
     }
 
@@ -124,8 +129,10 @@ public class HoldGate implements KafkaClientSupplier, Configurable {
         return FencedAfterAbort.guarded(opened().getProducer(config), config);
     }
 
+    /** Called for the main consumer, before anything is joined: only its configuration names the application. */
     @Override
     public Consumer<byte[], byte[]> getConsumer(final Map<String, Object> config) {
+        assertSame(String.valueOf(config.get(ConsumerConfig.GROUP_ID_CONFIG)));
         return opened().getConsumer(config);
     }
 

@@ -106,8 +106,18 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
         return GateGroup.keepsState(new QuietConfig(config).getAdminConfigs(name), name);
     }
 
+    /**
+     * Called first, by each {@code KafkaStreams}.
+     *
+     * @throws IllegalStateException the gate was not configured: it would let the application begin with local state
+     *     of an earlier attempt, and under the streams protocol read its inputs
+     */
     @Override
     public synchronized Admin getAdmin(final Map<String, Object> config) {
+        if (localState == null) {
+            throw new IllegalStateException("found a warm-up gate without a configuration; expected configure(...) to "
+                + "be called before KafkaStreams is made, with the configuration that KafkaStreams gets");
+        }
         adminConfig = config;
         final Admin admin = new ClosingAdmin(config, this::close);
         admins++;
@@ -157,7 +167,7 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
     private synchronized GateGroup open(final String joined) {
         assertSame(joined);
         if (group == null) {
-            group = GateGroup.open(adminConfig, joined + GROUP_SUFFIX, positions, localState != null);
+            group = GateGroup.open(adminConfig, joined + GROUP_SUFFIX, positions);
             LOG.warn("The warm-up gate is shut: stores are restored, nothing is processed. Inputs seen as {}",
                 group.partitions());
         }

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from kafka_rescale.kafka.client.connection import KafkaConnection
 
 ALLOWLIST = ("apache_kafka", "callback_allowlist")
-"""The option of Airflow's Kafka provider that lists the functions which a connection may name."""
+"""The option of Airflow's Kafka provider that lists the functions which a connection may name. Here it lists Java
+classes as well."""
 
 SECRET_WORDS = ("password", "secret", "token", "sasl.jaas.config", "key.pem", "oauthbearer.config")
 
@@ -55,8 +56,8 @@ def kafka_connection(extra: Mapping[str, Any], conn_id: str) -> KafkaConnection:
 
     :param extra: The extra of an Airflow connection.
     :param conn_id: The id of that connection, for the messages.
-    :raises InvalidInput: There is no ``bootstrap.servers``, there is a callback that is not allowed, or a file
-        can't be read.
+    :raises InvalidInput: There is no ``bootstrap.servers``, there is a callback or a class that is not allowed, or
+        a file can't be read.
     """
     from kafka_rescale.kafka.client.connection import KafkaConnection
     from kafka_rescale.kafka.client.library_logs import quieten_kafka_python
@@ -71,23 +72,33 @@ def kafka_connection(extra: Mapping[str, Any], conn_id: str) -> KafkaConnection:
 
 
 def refuse_unlisted(extra: Mapping[str, Any], what: str) -> None:
-    """Refuse a function that Airflow's own Kafka hook would not call.
+    """Refuse what Airflow's own Kafka hook would not call: a function (``oauth_cb``) that is not listed.
 
-    A person who may edit connections must not be able to run any code by that.
+    The same list holds for a Java class (``sasl.login.callback.handler.class``). A person who may edit connections
+    must not be able to run any code by that.
 
     :param what: the connection, for the message.
-    :raises InvalidInput: the connection names a function that Airflow's configuration does not list.
+    :raises InvalidInput: the connection names a function that Airflow's configuration does not list, or a Java
+        class that it does not list and that is none of the known ones.
     """
-    callback = extra.get("oauth_cb")
-    allowed = [name.strip() for name in conf.get(*ALLOWLIST, fallback="").split(",") if name.strip()]
-    if callback is None or callback in allowed:
-        return
-    raise InvalidInput(
-        f"{what}, oauth_cb",
-        found=f"{callback!r}",
-        expected=f"a function in [{ALLOWLIST[0]}] {ALLOWLIST[1]}, which has {', '.join(allowed) or 'nothing'}",
-        remedy="Add it there in Airflow's configuration, for workers, triggerer and API server, if you trust it.",
-    )
+    from kafka_rescale.kafka.client.signed_token import CALLBACK, HANDLER, KNOWN_HANDLERS
+
+    section, option = ALLOWLIST
+    allowed = [name.strip() for name in conf.get(section, option, fallback="").split(",") if name.strip()]
+    listed, others = ", ".join(allowed) or "nothing", ", ".join(KNOWN_HANDLERS)
+    for key, known, expected in (
+        (CALLBACK, (), f"a function in [{section}] {option}, which has {listed}"),
+        (HANDLER, KNOWN_HANDLERS, f"a class in [{section}] {option}, which has {listed}, or one of {others}"),
+    ):
+        named = extra.get(key)
+        if named is not None and named not in allowed and named not in known:
+            raise InvalidInput(
+                f"{what}, {key}",
+                found=f"{named!r}",
+                expected=expected,
+                remedy="Add it there in Airflow's configuration, for workers, triggerer and API server, if you "
+                "trust it.",
+            )
 
 
 class ConnectionMissing(Outage):

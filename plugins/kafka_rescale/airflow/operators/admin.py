@@ -81,7 +81,7 @@ class PreflightOperator(RescaleOperator, SkipMixin):
         topology = topology_of(application)
         connections = {role: self.connection(application, role) for role in Role}
         of_jobs = {role: connections[role] for role in SPARK_ROLES}
-        network = require_kafka_for_spark(application, of_jobs, [application.spark_conn_id])
+        network = require_kafka_for_spark(application, of_jobs, [(application.spark_conn_id, {})])
         handler = connections[Role.VERIFY].java().get("sasl.login.callback.handler.class")
         for hint in filter(None, (network, require_spark_files(handler))):
             self.log.warning("%s", hint)

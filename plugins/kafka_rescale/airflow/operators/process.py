@@ -50,7 +50,7 @@ class AssignOperator(RescaleOperator):
         from kafka_rescale.operations.processing.prepare import prepare
 
         declared = load_pipeline_application(self.application_file)
-        spark = [client.spark_conn_id or declared.spark_conn_id for client in declared.members]
+        spark = [(of.spark_conn_id or declared.spark_conn_id, of.spark_conf) for of in declared.members]
         if hint := require_kafka_for_spark(declared, {Role.COPY: self.connection(declared, Role.COPY)}, spark):
             self.log.warning("%s", hint)
         application, backfill = generation_of(declared, context)

@@ -32,7 +32,11 @@ class AddStreamThreadOperator(RescaleOperator):
 
         application = load_pipeline_application(self.application_file)
         name = add_stream_thread(
-            application.application_id, self.connection(application), self.client, self.timeout_seconds
+            application.application_id,
+            self.connection(application),
+            self.client,
+            self.timeout_seconds,
+            declared=application.client_ids,
         )
         self.log.info("%s", name or "No thread was added: the pipeline is not running.")
         return name
@@ -60,7 +64,12 @@ class RemoveStreamThreadOperator(RescaleOperator):
         from kafka_rescale.operations.processing.stream_threads import remove_stream_thread
 
         application = load_pipeline_application(self.application_file)
-        connection = self.connection(application)
-        name = remove_stream_thread(application.application_id, connection, self.timeout_seconds, self.client)
+        name = remove_stream_thread(
+            application.application_id,
+            self.connection(application),
+            self.timeout_seconds,
+            self.client,
+            declared=application.client_ids,
+        )
         self.log.info("%s", name or "No thread was removed: the pipeline has none to remove.")
         return name

@@ -66,27 +66,32 @@ def kafka_environment(
 def require_kafka_for_spark(
     application: ApplicationFile,
     connections: Mapping[Role, KafkaConnection],
-    spark_conn_ids: Iterable[str],
+    spark: Iterable[tuple[str, Mapping[str, str]]],
 ) -> str:
     """Check before a run changes anything that its Spark jobs can be submitted later.
 
     Return a hint for a person if the settings cross the network in the clear; empty if they don't.
 
     :param connections: The Kafka connections of the roles that run Spark jobs.
-    :param spark_conn_ids: The Spark connections that may run them.
+    :param spark: The Spark connections that may run them, each with settings beside those of the application.
     :raises InvalidInput: A Spark connection can't be used, or the settings of a role can't reach its jobs.
     """
-    hints = []
-    for conn_id in dict.fromkeys(spark_conn_ids):
-        try:
-            master = require_spark_master(conn_id)
-        except Outage as missing:
-            # Nothing has been touched yet, so a person hears at once of a name that is wrong.
-            raise InvalidInput.of(missing.complaint) from missing
-        for role, connection in connections.items():
-            kafka_environment(application.kafka_of_job(role), connection, conn_id, master)
-        hints.append(hint_of_network(master, application.spark_conf))
+    hints, masters = [], dict[str, str]()
+    for conn_id, conf in spark:
+        if conn_id not in masters:
+            masters[conn_id] = _usable_master(conn_id)
+            for role, connection in connections.items():
+                kafka_environment(application.kafka_of_job(role), connection, conn_id, masters[conn_id])
+        hints.append(hint_of_network(masters[conn_id], {**application.spark_conf, **conf}))
     return next(filter(None, hints), "")
+
+
+def _usable_master(conn_id: str) -> str:
+    try:
+        return require_spark_master(conn_id)
+    except Outage as missing:
+        # Nothing has been touched yet, so a person hears at once of a name that is wrong.
+        raise InvalidInput.of(missing.complaint) from missing
 
 
 def _mounted_file(of_job: KafkaOfJob, conn_id: str, master: str, mode: str) -> str | None:

@@ -142,6 +142,11 @@ class PipelineApplication(ApplicationFile):
         return self.clients or (DeclaredClient.model_validate(alone),)
 
     @property
+    def client_ids(self) -> list[str]:
+        """The ids of the clients."""
+        return [client.client_id for client in self.members]
+
+    @property
     def moved_outputs(self) -> tuple[str, ...]:
         """Where backfills write."""
         return () if self.backfill is None else tuple(self.backfill.outputs.values())

@@ -44,6 +44,8 @@ class Generations(Value):
         generation.
     :param past: the earlier generations, the oldest first, as far as they are known.
     :param begins: log starts of changelogs that did not begin at 0, because a copy into them was begun anew.
+    :param copied: ends (exclusive) of what expansions have copied to topics of the running generation. Written
+        when the next expansion replaces the journal of the last one.
     """
 
     running: str
@@ -58,6 +60,7 @@ class Generations(Value):
     since_ms: int = 0
     past: tuple[PastGeneration, ...] = ()
     begins: PartitionOffsets = Field(default_factory=dict)
+    copied: PartitionOffsets = Field(default_factory=dict, exclude_if=lambda of: not of)
 
 
 def promoted_generations(
@@ -85,6 +88,7 @@ def promoted_generations(
         since_ms=journal.pause_started_ms,
         past=(*before.past, _past(journal, before)),
         begins={**before.begins, **{topic: of for topic, of in late.items() if of}},
+        copied=before.copied if plan.is_in_place else {},
     )
 
 

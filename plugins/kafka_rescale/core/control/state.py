@@ -10,7 +10,7 @@ from kafka_rescale.core.control.bridge import Bridge, ReplacedBridges, bridging
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.history import PastExpansion
 from kafka_rescale.core.control.job_results import JobResult
-from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.pace import Pace, Rate
 from kafka_rescale.core.control.processing import Processing
@@ -52,6 +52,13 @@ class ControlState(Value):
     def bridging(self) -> Journal | None:
         """The journal whose bridges may have work: the last promotion's, if the next attempt was rolled back."""
         return bridging(self.journal, self.replaced_promotion)
+
+    @property
+    def copied(self) -> PartitionOffsets:
+        """Ends (exclusive) of what expansions have copied to topics of the running generation, as far as known."""
+        known = self.generations.copied if self.generations is not None else {}
+        last = self.journal.green_ends if self.journal is not None and self.journal.is_promoted else {}
+        return {**known, **last}
 
     def bridge_of(self, journal: Journal | None) -> Bridge | None:
         """Return the record of a journal's bridges; those of another expansion have a record of their own."""

@@ -158,7 +158,9 @@ def thread_removed(processing: Processing, client_id: str | None) -> tuple[Proce
 
 
 def clients_removed(processing: Processing, ids: Collection[str]) -> Processing:
-    """Shut clients down, also those that would start with the next run. Clients that have ended stay as they are.
+    """Shut clients down, also those that would start with the next run, and absent ones, which would come back.
+
+    Clients that have ended stay as they are.
 
     :raises Refused: no client would be left.
     """
@@ -171,8 +173,27 @@ def clients_removed(processing: Processing, ids: Collection[str]) -> Processing:
             expected="another client that is running",
             remedy="Start another client first. Or pause the DAG, if the pipeline shall stop.",
         )
-    closed = (c.with_client(c.client.close()) for c in processing.clients if c.client_id in ended)
+    can_join = (c for c in processing.clients if c.state in CAN_JOIN)
+    closed = (c.with_client(c.client.close()) for c in can_join if c.client_id in ids)
     return processing.with_clients(*closed)
+
+
+def all_clients_started(processing: Processing, ids: Collection[str]) -> Processing:
+    """Start all clients again that have ended.
+
+    :param ids: the clients of the file.
+    :raises Refused: one of them is absent. Its disk may only not be mounted, so a person has to name it.
+    """
+    absent = [client for client in processing.clients if client.absent and client.client_id in ids]
+    if absent:
+        raise Refused(
+            "clients that shall start",
+            found=", ".join(f"{client.client_id}, which is absent ({client.absent})" for client in absent),
+            expected="a name, because an absent client would begin in a new directory",
+            remedy="Mount its state.dir, and it takes part by itself. Or name each client that shall start, this "
+            "one only if its directory is lost for good.",
+        )
+    return clients_started(processing, ids)
 
 
 def clients_started(processing: Processing, ids: Collection[str]) -> Processing:

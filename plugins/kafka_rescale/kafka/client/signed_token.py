@@ -28,10 +28,18 @@ function."""
 
 SIGNER = "aws-msk-iam-sasl-signer-python"
 MSK_HANDLER = "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler"
+_KAFKAS = "org.apache.kafka.common.security.oauthbearer"
+KNOWN_HANDLERS = (
+    MSK_HANDLER,
+    f"{_KAFKAS}.OAuthBearerLoginCallbackHandler",
+    f"{_KAFKAS}.secured.OAuthBearerLoginCallbackHandler",
+    f"{_KAFKAS}.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler",
+)
+"""The classes of Amazon and of Kafka itself that give tokens to a Java client."""
 MILLISECONDS_FROM = 10**11
 """A time from here on is in ms: in seconds it would be after the year 5000."""
 
-_LOGIN_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+_LOGIN_MODULE = f"{_KAFKAS}.OAuthBearerLoginModule"
 _OPTION = r"""[\w.-]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[\w.:/=+-]+)"""
 _JAAS = re.compile(rf"\s*{re.escape(_LOGIN_MODULE)}\s+required(?:\s+{_OPTION})*\s*;\s*")
 _MSK = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?(?::\d+)?(?:$|[,\s])")

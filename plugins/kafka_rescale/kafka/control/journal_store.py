@@ -64,11 +64,11 @@ def begin(
         if journal.phase is Phase.WARMING:
             _assert_next(state.generations, plan)
         other_plan = state.journal is None or state.journal.plan.fingerprint != plan.fingerprint
-        bridges = _kept_bridges(state) if other_plan else {}
+        kept = {**_kept_bridges(state), **_kept_copies(state)} if other_plan else {}
         pace = Pace.of(plan.fingerprint, state.pace).declared(pacing, free_disk_percent)
         is_written = state.pace is not None or pace != Pace(plan=plan.fingerprint)
         paced: Change = {Concern.PACE: pace} if is_written else {}
-        return {Concern.JOURNAL: journal, **bridges, **paced, **_switch(state), **_stale(state, journal)}
+        return {Concern.JOURNAL: journal, **kept, **paced, **_switch(state), **_stale(state, journal)}
 
     return _journal(control.update(change), control.application)
 
@@ -172,6 +172,14 @@ def _kept_bridges(state: ControlState) -> Change:
         return {}
     kept = ReplacedBridges.of(journal, state.bridge)
     return {Concern.REPLACED: kept} if kept is not None or state.replaced is not None else {}
+
+
+def _kept_copies(state: ControlState) -> Change:
+    """Return the record that keeps how far the expansion has copied whose journal is about to be replaced."""
+    journal, known = state.journal, state.generations
+    if journal is None or journal.phase is not Phase.COMPLETE or known is None or state.copied == known.copied:
+        return {}
+    return {Concern.GENERATIONS: known.model_copy(update={"copied": state.copied})}
 
 
 def _assert_next(known: Generations | None, plan: Plan) -> None:

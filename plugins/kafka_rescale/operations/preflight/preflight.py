@@ -228,6 +228,4 @@ def _sample(
     begins, ends = admin.begin_offsets(present), admin.end_offsets(present)
     kept = {i.topic for i in known.keyed_inputs()} - known.successors().keys()
     copied = {topic: end for topic, end in ends.items() if topic not in map(known.full_name, kept)}
-    # Up to here, the copies of the last expansion have written the topics of the running generation.
-    until = journal.green_ends if journal is not None and journal.is_promoted else {}
-    return sample(connection, begins, ends), habits_of(connection, begins, copied, until)
+    return sample(connection, begins, ends), habits_of(connection, begins, copied, known.control.copied)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Refused
-from kafka_rescale.core.processing.adjustments import clients_removed, clients_started
+from kafka_rescale.core.processing.adjustments import (
+    all_clients_started,
+    clients_removed,
+    clients_started,
+    with_declared,
+)
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.control.lease import update_despite_races
@@ -33,7 +38,7 @@ def remove_clients(
     if tag is not None:
         key, value = tag
         ids |= {c.client_id for c in application.members if c.tags.get(key) == value}
-    return _change(application, connection, lambda processing: clients_removed(processing, ids))
+    return _change(application, connection, lambda known: clients_removed(with_declared(known, ids), ids))
 
 
 def start_clients(
@@ -41,13 +46,15 @@ def start_clients(
 ) -> list[str]:
     """Let clients that have ended, or are absent, begin anew with the next run.
 
-    :param client_id: id of one client; None for all clients.
+    :param client_id: id of one client; None for all clients, if none of them is absent.
     :returns: ids of the clients that begin anew.
     :raises InvalidInput: the file has no such client.
-    :raises Refused: the pipeline has never run.
+    :raises Refused: the pipeline has never run; or no client is named, and one is absent.
     """
-    named = application.members if client_id is None else (application.member(client_id),)
-    ids: Collection[str] = {client.client_id for client in named}
+    if client_id is None:
+        every = application.client_ids
+        return _change(application, connection, lambda processing: all_clients_started(processing, every))
+    ids = {application.member(client_id).client_id}
     return _change(application, connection, lambda processing: clients_started(processing, ids))
 
 
@@ -68,8 +75,8 @@ def _change(
         after = event(before)
         changed[:] = [
             a.client_id
-            for b, a in zip(before.clients, after.clients, strict=True)
-            if (a.state, a.absent) != (b.state, b.absent)
+            for a in after.clients
+            if (b := before.client(a.client_id)) is None or (a.state, a.absent) != (b.state, b.absent)
         ]
         return {Concern.PROCESSING: after} if after != before else {}
 

@@ -117,7 +117,7 @@ def prepare(
     expansions = Expansions(processors)
     if before is None or before.run != run:
         if before is not None and asked.remove_from is not None:
-            leaving = thread_removed(with_declared(before, _declared(application)), asked.remove_from)[1]
+            leaving = thread_removed(with_declared(before, application.client_ids), asked.remove_from)[1]
             _wait_for_end(control, leaving, asked.timeout_seconds)
         expansions = hand_over(application, pipeline, connection, processors, run)
     known = known_state(
@@ -157,7 +157,7 @@ def _rebalance(
         if before is not None and before.run == run and before.tasks == known.counts and not before.revoked:
             return {}
         if asked != NOTHING_ASKED and (before is None or before.run != run):
-            done = adjusted(before or Processing(), run, asked, _declared(application))
+            done = adjusted(before or Processing(), run, asked, application.client_ids)
             before = done.processing
         members = members_of(application, before, known, at_ms)
         rack_assignor = _rack_assignor(application)
@@ -172,10 +172,6 @@ def _rebalance(
     processing = control.update(assigned).processing
     assert processing is not None
     return processing, tuple(done.told(processing))
-
-
-def _declared(application: PipelineApplication) -> list[str]:
-    return [client.client_id for client in application.members]
 
 
 def _rack_assignor(application: PipelineApplication) -> RackStandbyTaskAssignor | None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from kafka_rescale.core.assignment.thread_states import ThreadState
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.processing import Processing, ThreadRecord
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, TimedOut, UnsafeState
-from kafka_rescale.core.processing.adjustments import thread_added, thread_removed
+from kafka_rescale.core.processing.adjustments import thread_added, thread_removed, with_declared
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -36,18 +36,20 @@ def add_stream_thread(
     client_id: str | None = None,
     timeout_seconds: float | None = None,
     say: Say = log.info,
+    declared: Collection[str] = (),
 ) -> str | None:
     """Add a thread, and return its name; None if the pipeline has never run, or the client is not running.
 
     :param client_id: id of the client that gets the thread; None for the only client.
     :param timeout_seconds: how long to wait for its start, ``math.inf`` without a limit; None returns at once.
     :param say: called with a sentence about the wait.
+    :param declared: ids of the clients of the application file. The record may not know some of them yet.
     :raises InvalidInput: there is no such client, or no client was named and there are several.
     :raises Outage: the thread has not started in time, but it still will; or the brokers don't answer.
     :raises UnsafeState: the thread ended before it had started.
     """
     control = ControlTopic(connection, application_id)
-    name = _change(control, lambda processing: thread_added(processing, client_id))
+    name = _change(control, lambda known: thread_added(with_declared(known, declared), client_id))
     if name is None or timeout_seconds is None:
         return name
     what, tell = f"stream thread {name} to start", now_and_then(say)
@@ -77,17 +79,19 @@ def remove_stream_thread(
     timeout_seconds: float | None = None,
     client_id: str | None = None,
     say: Say = log.info,
+    declared: Collection[str] = (),
 ) -> str | None:
     """Ask a thread to end, and return its name; None if the client has no thread or can't lose any.
 
     :param timeout_seconds: how long to wait for its end, ``math.inf`` without a limit; None returns at once.
     :param client_id: id of the client that loses the thread; None for the only client.
     :param say: called with a sentence about the wait.
+    :param declared: ids of the clients of the application file. The record may not know some of them yet.
     :raises InvalidInput: there is no such client, or no client was named and there are several.
     :raises Outage: the thread has not ended in time, but it still will.
     """
     control = ControlTopic(connection, application_id)
-    name = _change(control, lambda processing: thread_removed(processing, client_id))
+    name = _change(control, lambda known: thread_removed(with_declared(known, declared), client_id))
     if name is None or timeout_seconds is None:
         return name
     what, tell = f"stream thread {name} to end", now_and_then(say)
@@ -140,7 +144,9 @@ def _change(control: ControlTopic, event: Event) -> str | None:
         if state.processing is None:
             return {}
         after, names[0] = event(state.processing)
-        return {} if names[0] is None else {Concern.PROCESSING: after}
+        # Only a client that the record knows has threads. A new one gets its record by the next run.
+        changed = state.processing.with_clients(*after.clients)
+        return {} if names[0] is None else {Concern.PROCESSING: changed}
 
     update_despite_races(control, change, lost=(Fenced,))
     return names[0]

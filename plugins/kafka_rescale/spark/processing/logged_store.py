@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 SIGN_RECORDS = 1_000
 """How many records a restore reads between two calls that say that it goes on."""
+SAVE_SECONDS, SAVING_SHARE = 60.0, 0.1
+"""A restore saves what it has about once a minute, but takes no more than this share of its time for it."""
 
 
 @dataclass(frozen=True)
@@ -67,21 +69,27 @@ class LoggedStore:
         :raises Outage: the changelog can't be read to its end.
         """
         began_ms, began = self._clock(), monotonic()
-        self._saved = self._loaded(began_ms)
+        begun_with = self._saved = self._loaded(began_ms)
+        # What is saved on the way lacks the deletions behind it, and may have entries of the state it began with.
+        self._as_of_ms = begun_with.as_of_ms if begun_with is not None else began_ms
         records = self._read(goes_on)
         read_ms = began_ms + int((monotonic() - began) * 1000)
         # While the rest was read, a deletion in it may have become old enough to be compacted away.
-        if self._saved is not None and (why := objection(self._saved, self._changelog, read_ms)):
+        if begun_with is not None and (why := objection(begun_with, self._changelog, read_ms)):
             log.warning("%s is restored from its changelog alone: %s", self._files.owner, why)
-            self._saved = None
+            begun_with = self._saved = None
+            self._as_of_ms = began_ms
             self.store.load(SCHEMA.empty_table(), [])
             records += self._read(goes_on)
         self._as_of_ms = began_ms
-        return Restored(records, is_full=self._saved is None)
+        return Restored(records, is_full=begun_with is None)
 
     def _read(self, goes_on: Callable[[], None]) -> int:
-        """Take over the changelog from the saved state's position on; return the number of records read."""
-        here, records = self._changelog, 0
+        """Take over the changelog from the saved state's position on; return the number of records read.
+
+        What has been read is saved on the way: a restore may take hours, and be killed.
+        """
+        here, records, save_at = self._changelog, 0, monotonic() + SAVE_SECONDS
         start = self._saved.position if self._saved else here.begin
         ranges = {here.partition: (max(start, here.begin), here.end)}
         for message in read_ranges(self._connection, here.topic, ranges, may_be_deleted=True):
@@ -89,6 +97,11 @@ class LoggedStore:
             records += 1
             if records % SIGN_RECORDS == 0:
                 goes_on()
+                if (began := monotonic()) >= save_at:
+                    self._restored_to = message.offset() + 1
+                    self.save()
+                    save_at = monotonic() + max(SAVE_SECONDS, (monotonic() - began) / SAVING_SHARE)
+        self._restored_to = here.end
         return records
 
     def save(self, *, anew: bool = False) -> None:
