@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOper
 from kafka_rescale.airflow.operators.watch import WatchOperator
 from kafka_rescale.airflow.page_path import page_path
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
+from kafka_rescale.airflow.told_before import note_failure
 from kafka_rescale.core.application.notifications import Notification
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.callables import named
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from airflow.sdk import DAG
 
 log = logging.getLogger(__name__)
+
+_EVERY_FEW_MINUTES = ("watch_", "bridge_")
+"""The DAGs whose schedule tries again within minutes, so that one failure would be told all night long."""
 
 NoticeOf = Callable[[str, Context], Notice | None]
 """Makes a notice from an application's name and the context of a task; None if there is nothing to tell."""
@@ -100,8 +105,10 @@ def attach(dag: DAG, application: Application) -> None:
         return
     for declared in application.notifications:
         notifier_of(declared)
+    failure: NoticeOf = _autoscaling_failed if dag.dag_id.startswith("watch_") else _failed
+    if dag.dag_id.startswith(_EVERY_FEW_MINUTES):
+        failure = partial(_unless_told, failure)
     for task in dag.tasks:
-        failure: NoticeOf = _autoscaling_failed if dag.dag_id.startswith("watch_") else _failed
         task.on_failure_callback = [RescaleNotifier(application=application, notice_of=failure)]
         if isinstance(task, OptionalApprovalOperator):
             task.notifiers = [RescaleNotifier(application=application, notice_of=_approval)]
@@ -121,6 +128,10 @@ def _failed(application: str, context: Context) -> Notice:
 
 def _autoscaling_failed(application: str, context: Context) -> Notice:
     return notices.autoscaling_failed(application, context["task"].task_id, context.get("exception"))
+
+
+def _unless_told(notice_of: NoticeOf, application: str, context: Context) -> Notice | None:
+    return notice_of(application, context) if note_failure(context) else None
 
 
 def _complete(application: str, context: Context) -> Notice:

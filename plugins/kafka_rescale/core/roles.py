@@ -8,8 +8,9 @@ from enum import StrEnum
 class Role(StrEnum):
     """A part of the work that can have a Kafka connection, hence a principal, of its own.
 
-    ``plan`` only reads. ``copy`` is for the long Spark jobs. ``admin`` makes, grows and deletes topics and
-    moves offsets. ``verify`` reads both generations and leaves its report.
+    ``plan`` only reads. ``copy`` is for the long Spark jobs, and for the gates, which keep their readings.
+    ``admin`` makes, grows and deletes topics and moves offsets. ``verify`` reads both generations and leaves its
+    report.
     """
 
     PLAN = "plan"

@@ -27,6 +27,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.control.lag_gate_record import GateRecord
 from kafka_rescale.kafka.copy import in_flight
 from kafka_rescale.kafka.copy.bridging import prepare
 from kafka_rescale.kafka.copy.fences import read_fences
@@ -217,7 +218,7 @@ def made(shop: Secured, plan: Plan) -> Journal:
 
 
 def copied(shop: Secured, plan: Plan) -> None:
-    """Do what ``restore``, ``warm_up``, ``catch_up`` and ``bridge`` do, and empty an old copy."""
+    """Do what ``restore``, ``warm_up``, ``catch_up``, ``bridge`` and the gates do, and empty an old copy."""
     connection = shop.connections[Role.COPY]
     job = Job("restore", Arguments("shop", OWNER, 1, stage=1), connection)
     assert job.journal().plan == plan
@@ -244,9 +245,15 @@ def copied(shop: Secured, plan: Plan) -> None:
     with JournalFollower(connection, "shop") as follower:
         assert follower.first() is not None
     job.put("done")
-    looked = shop.connections[Role.PLAN]
-    assert all(lag.position == lag.end for lag in lags(looked, plan, None))
-    assert ControlTopic(looked, "shop").read().results["restore/1"].state == "done"
+    assert all(lag.position == lag.end for lag in lags(connection, plan, None))
+    for gate in ("lag_gate/1", "gate_all"):
+        GateRecord(connection, "shop", gate, OWNER).add(lags(connection, plan, None), 0, "open")
+    results = ControlTopic(shop.connections[Role.PLAN], "shop").read().results
+    assert {job: results[job].state for job in ("restore/1", "lag_gate/1", "gate_all")} == {
+        "restore/1": "done",
+        "lag_gate/1": "open",
+        "gate_all": "open",
+    }
 
 
 def run(worker: CopyWorker, ends: dict[Any, int], starts: dict[Any, int] | None = None) -> None:

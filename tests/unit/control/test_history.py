@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.control.history import MOST, PastExpansion, newest_first, surplus
-from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.job_results import JobResult, Worked
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.records import ControlRecords
@@ -76,6 +76,21 @@ def test_an_attempt_keeps_who_how_long_how_much_and_what_was_predicted() -> None
     assert shown["pause (predicted)"] == "7.0 s (6.0 s)"
     assert shown["copy (predicted)"] == "4.5 s (3.0 s)"
     assert shown["took"] == "60.0 s"
+
+
+def test_a_job_that_was_killed_keeps_what_its_earlier_tries_have_copied() -> None:
+    tail = result("restore/1", 100_000, 60.0)
+    tail = tail.model_copy(update={"before": Worked(records=900_000, bytes=9_000_000, seconds=3_600.0)})
+    (found,) = ended(ending(results={tail.job: tail}), Phase.COMPLETE, 61_000).history.values()
+    assert found.restored == (1_000_000, 3_660.0)
+    assert found.copied == (1_000_000, 10_000_000)
+
+
+def test_what_is_moved_in_place_counts_once() -> None:
+    """The job leaves a result per stage, and one of all of them."""
+    moved = [result("move/1", 30, 1.0), result("move/2", 12, 1.0), result("move", 42, 2.0)]
+    (found,) = ended(ending(results={r.job: r for r in moved}), Phase.COMPLETE, 61_000).history.values()
+    assert found.copied == (42, 420)
 
 
 def test_an_approval_of_an_earlier_attempt_does_not_count() -> None:

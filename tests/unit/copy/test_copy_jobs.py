@@ -38,6 +38,15 @@ def test_a_lag_that_does_not_shrink_is_reported_with_both_rates() -> None:
         assert_converging("warm_up/1", rounds)
 
 
+def test_a_lag_that_a_pause_has_raised_converges_as_long_as_it_shrinks() -> None:
+    """The first of these rounds was paused for hours. The lag before it says nothing of the rounds behind it."""
+    lags = (2_000, 5_000_000, 250_000, 12_500)
+    rounds = [snapshot(10**6, 10**6 + lag, 10.0 * n) for n, lag in enumerate(lags)]
+    assert_converging("warm_up/1", rounds)
+    with pytest.raises(Outage, match="a lag of 12,500 that does not shrink"):
+        assert_converging("warm_up/1", [*rounds[:-2], rounds[-1], rounds[-1]])
+
+
 def test_a_lag_that_shrinks_for_ever_is_given_up_as_well() -> None:
     with pytest.raises(Outage, match="after 51 rounds"):
         assert_converging("warm_up/1", [snapshot(i, 10**6, i) for i in range(52)])

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets, Phase
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.verify.parts import Part
 from kafka_rescale.kafka.copy import bridging, progress
+from kafka_rescale.kafka.copy.deadline import Deadline
 from kafka_rescale.kafka.copy.progress import CopyProgress
 from kafka_rescale.operations.expansion import stages
 
@@ -83,3 +87,43 @@ def test_a_proof_reads_from_where_green_begins() -> None:
     part = Part(store=MOVE.store, number=0, count=1, modulus=1)
     read = list(part.progress(MOVE.target, begun, 0.5, is_ours=True))
     assert {(p.begin, p.position, p.whole, p.left) for p in read} == {(3, 4, 2, 1)}
+
+
+def test_the_time_in_which_a_copy_rests_is_not_working_time(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    readings = CopyProgress(CONNECTION, PLAN, [MOVE])
+
+    def seconds_at(moment: float, *, rests: bool) -> float:
+        now[0] = moment
+        found = readings.read().seconds
+        readings.note_rest(rests)
+        return found
+
+    assert seconds_at(3_600.0, rests=True) == 3_600.0
+    assert seconds_at(10_000.0, rests=True) == 3_600.0
+    assert seconds_at(25_200.0, rests=False) == 3_600.0
+    assert seconds_at(25_203.0, rests=False) == 3_603.0
+
+
+def test_a_pause_makes_no_copy_look_too_slow(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fifth per hour, and a pause of six hours after the first: the copies end four hours behind it."""
+    now = [0.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    readings = CopyProgress(CONNECTION, PLAN, [MOVE])
+    kept = {"cleanup.policy": "compact", "delete.retention.ms": str(24 * 3_600_000)}
+    described = {MOVE.source: TopicDescription(MOVE.source, MOVE.source_partitions, 1, kept)}
+    deadline = Deadline(described, {MOVE.source: {0: 0}}, clock=lambda: 1 + int(now[0] * 1000))
+
+    def told_at(hour: int, position: int, *, rests: bool) -> str:
+        now[0] = 3_600.0 * hour
+        part = PartitionProgress(topic=MOVE.source, partition=0, position=position, end=1_000_000)
+        said = deadline.told(replace(readings.read(), partitions=(part,), as_of_ms=0))
+        readings.note_rest(rests)
+        return said
+
+    assert told_at(0, 0, rests=False) == ""
+    assert told_at(1, 200_000, rests=True) == ""
+    assert told_at(7, 200_000, rests=False) == ""

@@ -102,6 +102,14 @@ class TestWhatIsNotKnown:
         assert rest(log_dir(10**6, broker=1), before=REST, broker_1="RequestTimedOutError") is None
         assert rest(log_dir(10**6, broker=1), before=REST) is None
 
+    def test_a_rest_goes_on_when_its_log_dir_fails_and_ends_when_the_log_dir_is_gone(self) -> None:
+        failed = LogDir(3, "/data", None, None, {}, takes_replicas=False)
+        other = log_dir(10**6, path="/data2")
+        assert rest(failed, other, before=REST) == REST
+        assert rest(other, before=REST) is None
+        assert rest(failed, other) is None
+        assert list(untold(Disks((failed, other)))) == ["log dir '/data' of broker 3 (it is offline)"]
+
     def test_each_reason_is_told_once(self) -> None:
         disks = Disks((log_dir(None, broker=4),), {2: "no right", 1: "no right"})
         assert list(untold(disks)) == [

@@ -13,7 +13,7 @@ from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.preflight.prediction import predicted, prediction_messages
 from kafka_rescale.core.preflight.situation import Situation
 
-from tests.support.situations import NAME, journal, situation, with_configs
+from tests.support.situations import INPUTS, NAME, journal, situation, with_configs
 
 TOPIC = f"{NAME}-customers-changelog"
 CHANGELOGS = sorted(move.source for move in situation().plan.changelogs)
@@ -120,6 +120,22 @@ def test_of_a_first_expansion_a_slow_pace_is_assumed() -> None:
         given = after(cluster_disks=Disks((LogDir(1, "/data", 2**50, 2**50, sizes),)))
         assert bool(found := deletions(given)) is is_told
     assert found[0].startswith("Deletions: at 10.0 MB/s, as their pace is unknown, the copies take some 43,600 s")
+
+
+def test_an_input_that_is_carried_over_is_no_part_of_the_copies() -> None:
+    """Its records were processed long ago. A bridge reads only what comes from then on."""
+    old = {(f"{NAME}-customers", p): 10**12 for p in range(4)}
+    inputs = [INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}, *INPUTS[2:]]
+    given = after(inputs=inputs, pacing={"bytes_per_second": 50_000_000})
+    (there,) = given.cluster.disks.log_dirs
+    disks = Disks((replace(there, usable=2**50, sizes={**there.sizes, **old}),))
+    ends = {**given.cluster.ends, **dict.fromkeys(old, 10**9)}
+    cluster = replace(given.cluster, disks=disks, ends=ends, committed=dict.fromkeys(old, 10**9))
+    given = replace(given, cluster=cluster)
+    assert [move.source for move in given.plan.bridges] == [f"{NAME}-customers"]
+    said = predicted(given)
+    assert (said.copied_bytes, said.copy_seconds) == (4 * 2**20, 0.1)
+    assert deletions(given) == []
 
 
 def test_topics_that_are_not_compacted_keep_deletions() -> None:

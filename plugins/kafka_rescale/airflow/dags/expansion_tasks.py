@@ -240,9 +240,11 @@ class ExpansionTasks:
         }
 
     def _gate(self) -> dict[str, Any]:
+        # A gate keeps its readings as a result of a job. `plan` may write nothing, and `copy` may read all that a
+        # gate reads.
         return {
             "application_id": self.application.application_id,
-            "kafka_config_id": self.application.kafka_conn_id_of(Role.PLAN),
+            "kafka_config_id": self.application.kafka_conn_id_of(Role.COPY),
             "acceptable_lag": self._acceptable_lag(),
         }
 

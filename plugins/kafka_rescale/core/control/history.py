@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import Field
 
+from kafka_rescale.core.control.job_results import COPYING
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.values import Value
 
@@ -17,7 +18,7 @@ class JobSpan(Value):
     """What one job of an attempt has done.
 
     :param job: as in ``JobResult``.
-    :param seconds: how long its last run took.
+    :param seconds: how long it has worked; like the other figures, over all tries of a job that copies.
     """
 
     job: str
@@ -105,7 +106,8 @@ class PastExpansion(Value):
     @property
     def copied(self) -> tuple[int, int]:
         """Records and bytes of all jobs that copy or move."""
-        of = [job for job in self.jobs if job.job.partition("/")[0] in {"restore", "warm_up", "catch_up", "move"}]
+        # The result `move` is the sum of those of the stages.
+        of = [job for job in self.jobs if job.job.partition("/")[0] in COPYING and job.job != "move"]
         return sum(job.records for job in of), sum(job.bytes for job in of)
 
 

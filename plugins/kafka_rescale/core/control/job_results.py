@@ -9,6 +9,26 @@ from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.values import Value
 
+COPYING = frozenset({"restore", "warm_up", "catch_up", "move"})
+"""The jobs that copy or move. Their results are deleted when another attempt at the expansion begins."""
+
+
+class Worked(Value):
+    """What one or several tries at a job have done.
+
+    :param bytes: bytes of keys and values.
+    :param seconds: working time.
+    """
+
+    records: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Worked) -> Worked:
+        """Return what both have done."""
+        seconds = round(self.seconds + other.seconds, 3)
+        return Worked(records=self.records + other.records, bytes=self.bytes + other.bytes, seconds=seconds)
+
 
 class JobResult(Value):
     """The result of a Spark job for the next task, or of a lag gate for the page and the commands.
@@ -25,6 +45,7 @@ class JobResult(Value):
         Spark has begun none of its tasks.
     :param marks: marks that a pipeline's tasks have committed beside their offsets, as JSON.
     :param seconds_left: of a proof, how long the comparison of the rest takes; None if that is not known.
+    :param before: of a job that copies, what its earlier tries have done; the other figures are those of this try.
     :param failure: why the job has failed, if the job itself has reported it.
     """
 
@@ -43,7 +64,13 @@ class JobResult(Value):
     progressed_ms: int = 0
     marks: dict[str, str] = Field(default_factory=dict)
     seconds_left: float | None = Field(default=None, exclude_if=lambda seconds: seconds is None)
+    before: Worked = Field(default_factory=Worked, exclude_if=lambda worked: worked == Worked())
     failure: JobFailure | None = None
+
+    @property
+    def worked(self) -> Worked:
+        """What all tries at the job have done."""
+        return self.before + Worked(records=self.records, bytes=self.bytes, seconds=self.seconds)
 
 
 class Sign(Value):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -10,6 +11,8 @@ from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.expansion.downtime import TOTAL, parts_of
 from kafka_rescale.core.plan.not_copied import told_not_copied
+
+_FIGURES = re.compile(r"\w*\d\w*")
 
 STATUS = "python -m kafka_rescale status FILE"
 
@@ -93,6 +96,17 @@ def failed(application: str, task: str, error: object) -> Notice:
     :param error: the exception; None if its process is gone without one.
     """
     return Notice(Event.FAILED, application, f"{application}: task {task} has failed", *_cause(application, error))
+
+
+def failure_kind(task: str, error: object) -> str:
+    """Return what failures have in common that need one notice, not one each: the task, the error but its figures.
+
+    Other errors than those of this project have no text that stays the same: they name files, or whole commands.
+
+    :param error: the exception; None if its process is gone without one.
+    """
+    text = _FIGURES.sub("#", str(error)) if isinstance(error, RescaleError) else ""
+    return f"{task}: {type(error).__name__ if error is not None else 'killed'}: {text}".removesuffix(": ")
 
 
 def rolled_back(application: str, done: str) -> Notice:

@@ -22,7 +22,8 @@ def rest_of(
 ) -> DiskRest | None:
     """Return why a copy has to rest; None if every log dir that is known has room.
 
-    What is not known changes nothing: it begins no rest, and a rest for a broker that tells nothing goes on.
+    What is not known changes nothing: it begins no rest, and a rest goes on while its broker or its log dir tells
+    nothing.
 
     :param disks: the newest reading.
     :param copies: topics that the expansion writes.
@@ -30,7 +31,7 @@ def rest_of(
     :param before: the present rest.
     :param at_ms: wall clock.
     """
-    if before is not None and before.broker in disks.untold:
+    if before is not None and (before.broker in disks.untold or _is_silent(before, disks)):
         return before
     found = [(each, _copied(each, copies)) for each in disks.log_dirs]
     full = [rest for each, copied in found if (rest := _rest(each, copied, percent, before, at_ms)) is not None]
@@ -38,7 +39,7 @@ def rest_of(
 
 
 def untold(disks: Disks) -> Iterator[str]:
-    """Yield the brokers whose free space is not known, with the reason, each reason once."""
+    """Yield the brokers and log dirs whose free space is not known, with the reason, each of brokers once."""
     reasons: dict[str, list[int]] = {}
     for broker, reason in disks.untold.items():
         reasons.setdefault(reason, []).append(broker)
@@ -47,6 +48,14 @@ def untold(disks: Disks) -> Iterator[str]:
     silent = sorted({d.broker for d in disks.log_dirs if d.takes_replicas and d.usable is None})
     if silent:
         yield f"{_brokers(silent)} (its version does not tell usable bytes: Kafka 3.3 does, KIP-827)"
+    for each in disks.log_dirs:
+        if each.usable is None and not each.takes_replicas:
+            yield f"log dir {each.path!r} of broker {each.broker} (it is offline)"
+
+
+def _is_silent(of: DiskRest, disks: Disks) -> bool:
+    """Return whether the log dir of a rest is there, and does not tell its space: most often it has failed."""
+    return any((d.broker, d.path) == (of.broker, of.path) and d.usable is None for d in disks.log_dirs)
 
 
 def _rest(log_dir: LogDir, copied: int, percent: int, before: DiskRest | None, at_ms: int) -> DiskRest | None:

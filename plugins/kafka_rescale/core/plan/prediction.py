@@ -11,7 +11,7 @@ class Prediction(Value):
     """A prediction, to be shown beside the outcome.
 
     :param written_bytes: bytes to be written on all brokers at most, replicas included.
-    :param copied_bytes: size on disk of what is copied, each partition counted once.
+    :param copied_bytes: size on disk of the changelogs that are copied, each partition counted once.
     :param records: how many records are copied at most: the offsets of the changelogs.
     :param records_per_second: the pace that is assumed.
     :param pace_of: where that pace comes from, in words; empty if it is unknown.

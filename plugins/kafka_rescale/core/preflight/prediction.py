@@ -7,11 +7,12 @@ cores of Spark, and on how long its program takes to start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kafka_rescale.core.control.history import PastExpansion, newest_first
 from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.core.expansion.downtime import TOTAL, parts_of
+from kafka_rescale.core.plan.disk_need import TopicNeed
 from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.preflight.counts import changes_anything
 from kafka_rescale.core.preflight.disk import needs
@@ -29,7 +30,7 @@ def predicted(situation: Situation) -> Prediction:
     needed = needs(situation)
     past = next(_complete(situation), None)
     records, (pace, pace_of) = _records(situation), _pace(situation)
-    copied = sum(need.source_bytes for need in needed) if needed else None
+    copied = _copied_bytes(situation, needed)
     limit = _limit(situation)
     known = [
         amount / speed for amount, speed in ((records, pace), (copied, limit)) if amount is not None and speed
@@ -96,6 +97,13 @@ def _pace(situation: Situation) -> tuple[float | None, str]:
         if records and seconds and records >= ENOUGH * (expected or 0):
             return records / seconds, _of(past)
     return None, ""
+
+
+def _copied_bytes(situation: Situation, needed: Sequence[TopicNeed]) -> int | None:
+    """Return the bytes of all changelogs. Of a bridge's old topic and of records in flight, most is never read."""
+    sources = {move.source for move in situation.plan.changelogs}
+    found = [need.source_bytes for need in needed if need.source in sources]
+    return sum(found) if found else None
 
 
 def _records(situation: Situation) -> int | None:

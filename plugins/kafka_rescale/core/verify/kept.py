@@ -58,7 +58,8 @@ def past_of(state: ControlState, journal: Journal, outcome: Phase, now_ms: int) 
 def _spans(results: Iterable[JobResult]) -> Iterable[JobSpan]:
     kept = [r for r in results if r.job.partition("/")[0] in KEPT_JOBS]
     for each in sorted(kept, key=_place):
-        yield JobSpan(job=each.job, state=each.state, seconds=each.seconds, records=each.records, bytes=each.bytes)
+        done = each.worked
+        yield JobSpan(job=each.job, state=each.state, seconds=done.seconds, records=done.records, bytes=done.bytes)
 
 
 def _place(result: JobResult) -> tuple[int, str]:

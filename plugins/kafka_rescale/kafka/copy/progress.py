@@ -47,7 +47,7 @@ class CopyProgress:
         self._opened = partial(copy_consumer, connection, group or plan.copy_group)
         self._consumer = self._opened()
         self._baseline: dict[TopicPartition, Mark] | None = None
-        self._began = time.monotonic()
+        self._at, self._worked, self._rests = time.monotonic(), 0.0, False
         self._asked: tuple[int, dict[TopicPartition, int]] | None = None
         self._as_of_ms = self._throttled_ms = 0
 
@@ -82,8 +82,23 @@ class CopyProgress:
         return Snapshot(
             tuple(self._progress(source, positions.get(source), end) for source, end in ends.items()),
             self._as_of_ms,
-            time.monotonic() - self._began,
+            self._seconds(),
         )
+
+    def note_rest(self, rests: bool) -> None:
+        """Note that the copies rest from now on, or work. The time in which they rest tells nothing of their pace.
+
+        :param rests: whether a person has paused them, or they rest for a disk.
+        """
+        self._seconds()
+        self._rests = rests
+
+    def _seconds(self) -> float:
+        """Return how long the copies have worked."""
+        before, self._at = self._at, time.monotonic()
+        if not self._rests:
+            self._worked += self._at - before
+        return self._worked
 
     @property
     def throttled_ms(self) -> int:

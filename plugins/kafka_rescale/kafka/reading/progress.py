@@ -14,7 +14,7 @@ class Snapshot:
     """One reading.
 
     :param as_of_ms: wall clock as of which the whole sources have been copied; 0 if that is not known.
-    :param seconds: time since the first reading.
+    :param seconds: working time since the first reading, without that in which a copy was paused, or rested.
     :param progressed_ms: wall clock of the last sign of progress; 0 if that is not known, or there was none.
     :param seconds_left: of a proof, how long the comparison of the rest takes; None if that is not known.
     """

@@ -160,6 +160,7 @@ class _Watch:
         snapshot = replace(self.progress.read(), as_of_ms=at_ms)
         say(f"{self.job.key}: {snapshot}")
         before, rate = self.known, self.pacer.adapted(snapshot)
+        self.progress.note_rest(self.pacer.is_paused)
         if journal.is_promoted:
             self.known = self._looked(snapshot, at_ms, last).noticed(journal.plan.bridges, last)
         state = self._state(journal)

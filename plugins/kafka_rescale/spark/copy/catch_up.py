@@ -171,6 +171,7 @@ class _Beside:
         """Return the changes to write with a report: the rate, and the comparison since the last call."""
         found = self._rolling.take() if self._rolling else None
         rate = self._pacer.adapted(snapshot)
+        self.progress.note_rest(self._pacer.is_paused)
         return {**rate, Concern.ROLLING_PROOF: found} if found else rate
 
     def is_paused(self) -> bool:

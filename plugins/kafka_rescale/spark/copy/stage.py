@@ -109,10 +109,12 @@ class StageCopy:
                 job, self.plan.fingerprint, follower, self.harm, at_once, lambda: running_tasks(spark), self.disks
             )
             paced = replace(task, paced=pacer.begin())
+            self.progress.note_rest(pacer.is_paused)
             ended = EndedCopies(self.connection, self.plan, lists, task.ends)
 
             def beat() -> None:
                 job.report(self.progress, lambda _: "running", pacer.adapted, self.deadline.told)
+                self.progress.note_rest(pacer.is_paused)
                 ended.keep()
 
             done: list[Begun] | None = job.run_beside(

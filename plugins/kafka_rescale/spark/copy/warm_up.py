@@ -39,6 +39,8 @@ def assert_converging(key: str, rounds: list[Snapshot]) -> None:
     """
     recent = rounds[-ROUNDS_WITHOUT_GAIN - 1 :]
     stuck = len(recent) > ROUNDS_WITHOUT_GAIN and min(r.lag for r in recent[1:]) >= recent[0].lag
+    # A round that was paused, or rested for a disk, leaves a lag that takes several rounds to shrink.
+    stuck = stuck and recent[-1].lag >= recent[-2].lag
     if not stuck and len(rounds) <= MAX_ROUNDS:
         return
     first, last = recent[0], recent[-1]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kafka_rescale.core.control.job_failure import JobFailure
-from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.job_results import COPYING, JobResult, Worked
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.records import Change
@@ -57,12 +57,15 @@ class Job:
         self.key = name if arguments.stage is None else f"{name}/{arguments.stage}"
         self.control = ControlTopic(connection, arguments.application)
         self._snapshot: Snapshot | None = None
+        self._results: Mapping[str, JobResult] | None = None
         self._lags = LagHistory()
         self._threshold = arguments.acceptable_lag if name in WAITED_FOR else None
 
     def part(self, stage: int) -> Job:
         """Return the part of this job for one stage; the part leaves results of its own."""
-        return Job(self.name, replace(self.arguments, stage=stage), self.connection)
+        part = Job(self.name, replace(self.arguments, stage=stage), self.connection)
+        part._results = self._results
+        return part
 
     def journal(self) -> Journal:
         """Return the journal as it is now.
@@ -83,6 +86,7 @@ class Job:
         """
         state = self.control.read()
         journal = self._journal(state)
+        self._results = state.results
         holder = state.lease.holder if state.lease is not None else ""
         if self.is_taken_over(holder) or (needs_lease and not holder and journal.in_progress):
             raise self.superseded(holder)
@@ -151,6 +155,7 @@ class Job:
             lags=self._lags,
             progressed_ms=known.progressed_ms,
             seconds_left=known.seconds_left,
+            before=self._before(),
         )
         self.control.put_result(found, records)
 
@@ -267,6 +272,16 @@ class Job:
                 remedy="Trigger the expansion; its plan task begins it.",
             )
         return state.journal
+
+    def _before(self) -> Worked:
+        """Return what earlier tries have done, by the results that were there when this try began."""
+        if self.name not in COPYING:
+            return Worked()
+        if self._results is None:
+            # The job has failed before it has read anything.
+            self._results = self.control.read().results
+        known = self._results.get(self.key)
+        return known.worked if known is not None else Worked()
 
     def _result(self, state: str, **fields: Any) -> JobResult:
         run, attempt = self.arguments.run, self.arguments.attempt
