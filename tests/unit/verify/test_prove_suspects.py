@@ -141,3 +141,17 @@ def test_a_deletion_that_blue_may_have_lost_explains_no_copy_in_a_wrong_partitio
     assert proves([misplaced], [misplaced], lost=True).failures == {Oracle.PLACEMENT: 1}
     with pytest.raises(Outage, match="longer than deletions are kept"):
         proves([invented], [invented], lost=True)
+
+
+def test_what_was_not_looked_at_is_not_taken_for_equal(proves: Proves, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More rows differ than come to the driver. Those that come are explained, or resolved when read again."""
+    monkeypatch.setattr(live, "SUSPECTS", 2)
+    hot, cold = suspect(b"hot", Oracle.TOMBSTONES), suspect(b"cold", Oracle.SEQUENCE)
+    twice = suspect(b"cold", Oracle.DUPLICATES)
+
+    for readings in ([[hot, cold], []], [[hot, twice], [twice]]):
+        with pytest.raises(Outage, match="more than 2 differences, and no mistake among the first of them"):
+            proves(*readings, later=lambda keys: keys & {b"hot"})
+    with pytest.raises(Outage, match="more than 2 differences"):
+        proves([hot, cold], later=every)
+    assert proves([hot, cold], [cold], later=lambda keys: keys & {b"hot"}).failures == {Oracle.SEQUENCE: 1}

@@ -68,6 +68,18 @@ class BesideBlue:
     lacks_deletions: Callable[[], bool]
 
 
+@dataclass(frozen=True)
+class Settled:
+    """What is left of the differences of a store when those that compaction has made are gone.
+
+    :param found: the differences.
+    :param is_cut: whether some were not looked at, because there were more than ``SUSPECTS``.
+    """
+
+    found: list[Found]
+    is_cut: bool
+
+
 def prove_stores(
     spark: SparkSession,
     kafka: Mapping[str, str],
@@ -100,11 +112,14 @@ def _certain(
     report, conditions = counts
     if report.passed:
         return report
-    found = _settled(spark, kafka, paced, pair, conditions, beside)
+    settled = _settled(spark, kafka, paced, pair, conditions, beside)
+    found = settled.found
     if any(oracle is Oracle.DUPLICATES for oracle, _ in found):
         complete = _complete(spark, kafka, paced, pair)
         found = [(o, row) for o, row in found if o is not Oracle.DUPLICATES or row["source"] in complete]
     found = _without_lost_deletions(pair, found, beside)
+    if settled.is_cut and not found:
+        raise _undecided(pair, is_cut=True)
     failures = dict(Counter(oracle for oracle, _ in found))
     return report.model_copy(update={"failures": failures, "findings": _first(pair, found)})
 
@@ -116,25 +131,35 @@ def _settled(
     pair: StorePair,
     conditions: Mapping[Oracle, Column],
     beside: BesideBlue,
-) -> list[Found]:
-    """Return the differences that compaction has not made."""
+) -> Settled:
+    """Look into the differences until two readings in a row agree.
+
+    :raises Outage: blue changes too fast.
+    """
     known: dict[bytes, int] = {}
     certain: list[Found] = []
+    is_cut = False
     for reading in range(READINGS):
         keys = spark.createDataFrame([(key,) for key in known], "key binary") if reading else None
         rows = _suspects(judge(align(spark, kafka, [pair], keys, paced), [pair]), conditions)
-        was_cut, later = len(rows) == SUSPECTS, beside.later({bytes(row["key"]) for row in rows})
+        # The readings behind a cut one look only at its keys.
+        is_cut = is_cut or len(rows) == SUSPECTS
+        later = beside.later({bytes(row["key"]) for row in rows})
         certain += [found for found in _found(rows, later) if _is_certain(*found)]
         rows = [row for row in rows if bytes(row["key"]) not in later]
         shapes = {bytes(row["key"]): int(row["shape"]) for row in rows}
-        if was_cut and not rows and not certain:
-            break
         if all(known.get(key) == shape for key, shape in shapes.items()):
-            return [*certain, *_found(rows, shapes.keys())]
+            return Settled([*certain, *_found(rows, shapes.keys())], is_cut)
         known = shapes
-    raise Outage(
+    raise _undecided(pair, is_cut=False)
+
+
+def _undecided(pair: StorePair, *, is_cut: bool) -> Outage:
+    return Outage(
         f"topic {pair.blue.topic!r}",
-        found=f"keys that were compacted during each of {READINGS} comparisons, or too many of them",
+        found=f"more than {SUSPECTS:,} differences, and no mistake among the first of them"
+        if is_cut
+        else f"keys that were compacted during each of {READINGS} comparisons",
         expected="a log that can be read between two compactions",
         remedy="Prove at a quieter time, or raise min.compaction.lag.ms of the topic until the expansion ends.",
     )
