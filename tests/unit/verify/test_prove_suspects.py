@@ -155,3 +155,14 @@ def test_what_was_not_looked_at_is_not_taken_for_equal(proves: Proves, monkeypat
     with pytest.raises(Outage, match="more than 2 differences"):
         proves([hot, cold], later=every)
     assert proves([hot, cold], [cold], later=lambda keys: keys & {b"hot"}).failures == {Oracle.SEQUENCE: 1}
+
+
+def test_a_key_that_a_later_record_explains_counts_as_left_out(proves: Proves) -> None:
+    """The counts and hashes of the first reading have it on both sides, with a difference."""
+    hot, warm = suspect(b"hot", Oracle.STATE), suspect(b"warm", Oracle.STATE)
+    left_out_before = suspect(b"misplaced", Oracle.PLACEMENT, touched=True)
+    written = iter([{b"hot", b"misplaced"}, {b"warm"}])
+
+    report = proves([hot, warm, left_out_before], [warm], later=lambda _: next(written))
+
+    assert (report.failures, report.excused) == ({Oracle.PLACEMENT: 1}, 4)

@@ -74,10 +74,13 @@ class Settled:
 
     :param found: the differences.
     :param is_cut: whether some were not looked at, because there were more than ``SUSPECTS``.
+    :param explained: keys below the fence that were not judged after all, because blue has written them since. The
+        counts of the first reading have them.
     """
 
     found: list[Found]
     is_cut: bool
+    explained: Set[bytes]
 
 
 def prove_stores(
@@ -121,7 +124,8 @@ def _certain(
     if settled.is_cut and not found:
         raise _undecided(pair, is_cut=True)
     failures = dict(Counter(oracle for oracle, _ in found))
-    return report.model_copy(update={"failures": failures, "findings": _first(pair, found)})
+    excused = (report.excused or 0) + len(settled.explained)
+    return report.model_copy(update={"excused": excused, "failures": failures, "findings": _first(pair, found)})
 
 
 def _settled(
@@ -138,6 +142,7 @@ def _settled(
     """
     known: dict[bytes, int] = {}
     certain: list[Found] = []
+    explained: set[bytes] = set()
     is_cut = False
     for reading in range(READINGS):
         keys = spark.createDataFrame([(key,) for key in known], "key binary") if reading else None
@@ -146,10 +151,11 @@ def _settled(
         is_cut = is_cut or len(rows) == SUSPECTS
         later = beside.later({bytes(row["key"]) for row in rows})
         certain += [found for found in _found(rows, later) if _is_certain(*found)]
+        explained |= {bytes(row["key"]) for row in rows if not row["touched"]} & later
         rows = [row for row in rows if bytes(row["key"]) not in later]
         shapes = {bytes(row["key"]): int(row["shape"]) for row in rows}
         if all(known.get(key) == shape for key, shape in shapes.items()):
-            return Settled([*certain, *_found(rows, shapes.keys())], is_cut)
+            return Settled([*certain, *_found(rows, shapes.keys())], is_cut, explained)
         known = shapes
     raise _undecided(pair, is_cut=False)
 
