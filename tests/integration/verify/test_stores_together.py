@@ -144,6 +144,18 @@ def test_beside_a_live_blue_it_is_the_same_and_each_store_has_its_own_fence(
             assert (report.failures, report.excused) == (alone.failures, 0), pair.store
 
 
+def test_when_every_key_is_written_again_only_what_lies_wrong_in_green_is_a_finding(
+    spark: SparkSession, client: Client, pairs: list[StorePair]
+) -> None:
+    some = [pair for pair in pairs if pair.store in {"wrong", "subscriptions"}]
+    fenced = [pair.model_copy(update={"fence": dict(enumerate(pair.blue.ends))}) for pair in some]
+
+    reports = prove_stores(spark, client, fenced, [BesideBlue(lambda keys: {*keys}, lambda: False)] * len(some))
+
+    assert [set(report.failures) for report in reports] == [set(), {Oracle.PLACEMENT}]
+    assert reports[0].excused == 1, "the one wrong key, which is not judged after all"
+
+
 # In `make test`, I/test_verify_in_place compares such stores one by one.
 @pytest.mark.slow
 def test_stores_that_grow_in_place_and_that_python_places_may_be_among_them(

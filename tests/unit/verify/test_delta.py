@@ -189,6 +189,16 @@ def test_a_version_that_compaction_had_to_keep_must_be_there() -> None:
         assert oracles(judge(one, other, DeltaRules(SINCE, versions_since_ms=0))) == {Oracle.VERSIONS}
 
 
+def test_a_version_may_be_in_no_stretch_if_its_key_is_written_on() -> None:
+    """So versioned stores are compared once more when blue is stopped."""
+    blue = [seen(b"key-1", 50 + n, b"%d" % n, time=n) for n in range(2)]
+    lost, since = copied(blue)[1:], {p: 51 for p in range(BLUE)}
+    first, last = DeltaRules(SINCE, until=since, versions_since_ms=0), DeltaRules(since, versions_since_ms=0)
+
+    assert judge(blue, lost, first).rows == judge(blue[1:], lost, last).rows == []
+    assert oracles(judge(blue, lost, DeltaRules(SINCE, versions_since_ms=0))) == {Oracle.VERSIONS}
+
+
 def test_a_key_in_two_partitions_is_found() -> None:
     blue = [seen(b"key-1", 50, b"v"), seen(b"key-1", 50, b"w")._replace(partition=0)]
 

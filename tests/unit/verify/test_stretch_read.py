@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.verify.fences import Fences
@@ -190,3 +191,15 @@ def test_stores_that_are_compared_at_once_share_the_disk(logs: Logs, monkeypatch
     assert logs.read == {topic: 4 * count for topic, count in once(logs).items()}
     logs.compared(stores_at_once=100)
     assert logs.read == {topic: 61 * count for topic, count in once(logs).items()}, "one part at a time"
+
+
+def test_a_lost_deletion_explains_no_record_that_lies_in_a_wrong_partition(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delta, "now_ms", lambda: now_ms() + 2 * 86_400_000)
+    logs.put("green", b"nobody's", None, 1_000, shift=1)
+    with pytest.raises(Outage, match="no longer than deletions are kept"):
+        logs.compared()
+    copied = logs.ends("blue")
+    logs.put("blue", b"nobody's", b"later", 1_001)
+    assert logs.compared(copied).failures == {Oracle.PLACEMENT: 1}

@@ -195,6 +195,16 @@ class TestReport:
         assert "state: 4,000 violations of" in text
         assert "totals key 0x6162 “ab”: value differs [blue 0@7, green 1@9]" in text
 
+    def test_hashes_of_a_store_that_has_passed_differ_only_by_what_is_not_compared(self) -> None:
+        other = PartitionContent(partition=0, blue_live=9, green_live=9, blue_hash="ab", green_hash="cd")
+        store = store_report(partitions=(other,), excused=3)
+        text = render(report(store))
+        assert "differs" not in text
+        assert text.endswith("cd             not all compared")
+        assert "3 keys that were written meanwhile are not compared" in text
+        for wrong in (store.model_copy(update={"failures": {Oracle.STATE: 1}}), store_report(partitions=(other,))):
+            assert "differs" in render(report(wrong))
+
     def test_findings_about_offsets_have_no_key(self) -> None:
         finding = KeyFinding(oracle=Oracle.START_OFFSETS, subject="orders-0", detail="3 offsets skipped")
         text = render(report(store_report(), start_offsets=(finding,)))

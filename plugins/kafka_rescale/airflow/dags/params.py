@@ -110,8 +110,8 @@ def _verify_whole() -> Param:
         type="boolean",
         title="Compare everything again",
         section=SAFETY,
-        description_md="The whole state is compared before the promotion, up to the last record. On: `verify` "
-        "compares it once more after the promotion, with another client.",
+        description_md="The whole state is compared before the promotion, up to the last record. After it, "
+        "`verify` compares versioned stores once more. On: it compares all stores once more, with another client.",
     )
 
 

@@ -20,7 +20,7 @@ from kafka_rescale.core.verify.oracles import Alignment, Entry, Oracle
 MALFORMED = -1
 """Takes the place of a home if the key can't be of the store type."""
 CERTAIN = frozenset({Oracle.PLACEMENT, Oracle.ONE_PARTITION})
-"""What no later record explains: it would not take away a record from where no record of the key may be."""
+"""What no later record or deletion explains: it takes no record away from where no record of the key may be."""
 
 
 class Seen(NamedTuple):

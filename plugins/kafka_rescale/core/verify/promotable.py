@@ -51,9 +51,10 @@ def compared_before(
 ) -> dict[str, StoreReport]:
     """Return the reports of the stores that were compared as a whole before the promotion, by name.
 
-    If blue has written a key since the proof's fence, the proof has not judged the key, and the rolling proof has
-    compared only the records since. In a versioned store, earlier versions of such a key count as well. So this
-    leaves out versioned stores that have such keys. If green has lost what was compared, it leaves out all stores.
+    If blue goes on writing a key, the proof and each stretch behind it leave the key to the next stretch, which
+    has only its records since. In a versioned store, earlier versions of such a key count as well, and nothing
+    tells whether there was such a key. So this leaves out versioned stores. If green has lost what was compared,
+    it leaves out all stores.
 
     :param present: ids of green's topics now.
     :param begins: log starts of green's topics now.
@@ -70,7 +71,7 @@ def compared_before(
         for m in journal.plan.changelogs
         if format_of(m.store_type, m.partitioning_key).has(Content.VERSIONS)
     }
-    return {s.store: s for s in proofs[0].stores if not (s.excused and s.store in versioned)}
+    return {s.store: s for s in proofs[0].stores if s.store not in versioned}
 
 
 def assert_proof(journal: Journal, state: ControlState) -> Proof:

@@ -63,7 +63,7 @@ class StoreReport(Value):
     :param expired: number of entries on one side only that retention may have deleted on the other.
     :param surplus: number of green's records that are older than all records that blue still has of the key: blue
         was compacted since.
-    :param partitions: by green's partitions.
+    :param partitions: by green's partitions. If keys are ``excused``, both sides may differ by some of them.
     :param blue_partitions: live entries of blue by its own partitions.
     :param excused: number of keys that blue has written since the fence of a proof, and that were not judged;
         None if blue was stopped.

@@ -101,6 +101,8 @@ def _acceptable(report: Report) -> list[str]:
 
 def _partitions(store: StoreReport) -> str:
     header = ("partition", "live in blue", "live in green", "hash of blue", "hash of green", "")
+    # Compaction may have taken from one side what is compared of a key that blue has written again.
+    unequal = "not all compared" if store.passed and store.excused else "differs"
     rows = [
         (
             str(p.partition),
@@ -108,11 +110,11 @@ def _partitions(store: StoreReport) -> str:
             p.green_live,
             p.blue_hash,
             p.green_hash,
-            "=" if p.blue_hash == p.green_hash else "differs",
+            "=" if p.blue_hash == p.green_hash else unequal,
         )
         for p in store.partitions
     ]
-    left_out = f", without {store.excused:,} keys that were written meanwhile" if store.excused else ""
+    left_out = f"; {store.excused:,} keys that were written meanwhile are not compared" if store.excused else ""
     return f"\n{store.green_topic}, entries by green's partition{left_out}\n{table(header, rows)}"
 
 

@@ -21,7 +21,7 @@ from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.plan.plan import Move, Plan
-from kafka_rescale.core.verify.delta import DeltaRules, Judged, judge
+from kafka_rescale.core.verify.delta import CERTAIN, DeltaRules, Judged, judge
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle, finding_of
 from kafka_rescale.core.verify.pairs import kept_since, residue_modulus
 from kafka_rescale.core.verify.report import MAX_FINDINGS, LogCount, StoreReport
@@ -204,7 +204,8 @@ class StoreDelta:
         source = self.move.source
         kept_ms = self._rules(source).tombstone_ms
         age_ms = now_ms() - self.stretch.before.copied_as_of_ms[source]
-        if kept_ms is None or age_ms <= kept_ms or all(at.blue is not None for _, at in found.rows):
+        lost = [at for oracle, at in found.rows if at.blue is None and oracle not in CERTAIN]
+        if kept_ms is None or age_ms <= kept_ms or not lost:
             return
         raise Outage(
             f"topic {source!r}",
