@@ -92,7 +92,7 @@ def _certain(
     counts: Counts,
     beside: BesideBlue,
 ) -> StoreReport:
-    report, conditions = counts
+    report, conditions, _ = counts
     if report.passed:
         return report
     rows = _settled(spark, kafka, paced, pair, conditions, beside)
