@@ -10,7 +10,7 @@ them all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import or_, xor
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.verify.oracles import Alignment, Entry, KeyFinding, Oracle, finding_of
 from kafka_rescale.core.verify.pairs import StorePair
 from kafka_rescale.core.verify.report import MAX_FINDINGS, LogCount, PartitionContent, StoreReport
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.spark.verify.alignment import SIDES, align
 from kafka_rescale.spark.verify.faults import judge
 from kafka_rescale.spark.verify.stores import STORE
@@ -47,22 +48,31 @@ class Counts(NamedTuple):
 
 
 def compare_stores(
-    spark: SparkSession, kafka: Mapping[str, str], pairs: Sequence[StorePair]
+    spark: SparkSession,
+    kafka: Mapping[str, str],
+    pairs: Sequence[StorePair],
+    clock_ms: Callable[[], int] = now_ms,
 ) -> tuple[StoreReport, ...]:
     """Compare some stores in one plan, and return their reports in this order.
 
     Only counts and at most ``MAX_FINDINGS`` findings per store and oracle come to the driver.
 
+    :param clock_ms: the clock by which the pairs were planned, in ms since the epoch.
     :raises Outage: compaction has changed a store during each of its readings.
     """
     counted = counts_of(judge(align(spark, kafka, pairs), pairs), pairs)
-    return tuple(_certain(spark, kafka, pair, counts) for pair, counts in zip(pairs, counted, strict=True))
+    return tuple(
+        _certain(spark, kafka, pair, counts, clock_ms) for pair, counts in zip(pairs, counted, strict=True)
+    )
 
 
-def _certain(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair, counts: Counts) -> StoreReport:
+def _certain(
+    spark: SparkSession, kafka: Mapping[str, str], pair: StorePair, counts: Counts, clock_ms: Callable[[], int]
+) -> StoreReport:
     """Return the report of a store. If it has violations, the store is read again until two counts agree.
 
-    The findings are listed between these two counts. So what they name was there in both.
+    The findings are listed between these two counts. So what they name was there in both. A version that is
+    missing had to be kept even when the first of the two readings had ended.
     """
     readings = 1
     while not counts.report.passed:
@@ -73,6 +83,7 @@ def _certain(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair, cou
                 expected="a log that can be read between two compactions",
                 remedy="Run it again later: nothing is written there any more, so its compaction comes to an end.",
             )
+        pair = pair.at(clock_ms())
         findings = _findings(spark, kafka, pair, counts.conditions)
         (again,) = counts_of(judge(align(spark, kafka, [pair]), [pair]), [pair])
         if (again.report.failures, again.violations) == (counts.report.failures, counts.violations):
