@@ -178,11 +178,11 @@ def test_retention_that_deletes_between_plan_and_read_makes_it_plan_again(
     green = expanded.topic(expanded.green, "sessions")
     planned: list[list[int]] = []
 
-    def deleting(session: SparkSession, kafka: dict[str, str], pairs: Sequence[StorePair]) -> Any:
+    def deleting(session: SparkSession, kafka: dict[str, str], pairs: Sequence[StorePair], *clock: Any) -> Any:
         planned.append(next(pair.green.begins for pair in pairs if pair.store == "sessions"))
         # The aborted records come first. Only the record after them counts.
         trim(expanded.client, green, partition, sum(p == partition for p, _ in records) + 2)
-        return compare_stores(session, kafka, pairs)
+        return compare_stores(session, kafka, pairs, *clock)
 
     monkeypatch.setattr(operation, "compare_stores", deleting)
     report = operation.verify(lambda: spark, expanded.connection, expanded.application)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -14,8 +14,11 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.verify.delta import compare_stretch, compared_topics
 from kafka_rescale.kafka.verify.stretch import Stretch
+from kafka_rescale.spark.verify import alignment
+from kafka_rescale.spark.verify.compare import compare_stores
 from kafka_rescale.spark.verify.live import BesideBlue, prove_stores
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from tests.integration.copy_helpers import changelog, plan_of
 from tests.support.changelogs import POSITION, Placed, Record, changelog_key, copied, history, placed, write_log
@@ -197,6 +200,39 @@ def test_without_a_mutation_everything_passes(spark: SparkSession, client: Clien
     green = write_log(client, f"{unique}-green", 8, placed(copied(records), STORE_TYPE, 8), transactional=True)
 
     assert compare_store(spark, client, pair_of(blue, green, STORE_TYPE)).findings == ()
+
+
+def test_what_the_log_cleaner_has_removed_while_blue_was_read_is_no_finding(
+    spark: SparkSession, client: Client, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader sees a key's oldest record, and comes to the next one too late. A mistake is found as well."""
+    second = [r.timestamp for r in RECORDS if r.key == KEY][1]
+    read, stores = alignment.read_logs, list[int]()
+
+    def read_too_late(spark: SparkSession, kafka: Client, pairs: Sequence[StorePair], paced: None) -> DataFrame:
+        stores.append(len(pairs))
+        is_seen = sf.col("is_green") | (sf.col("timestamp") != second)
+        return read(spark, kafka, pairs, paced).filter(is_seen if len(stores) == 1 else sf.lit(True))
+
+    monkeypatch.setattr(alignment, "read_logs", read_too_late)
+    copies = placed(copied(RECORDS), STORE_TYPE, 8)
+    wrong = changed(copies, of_key(copies, changelog_key(STORE_TYPE, 10))[-1], value=b"other")
+    pairs = [
+        pair_of(
+            write_log(client, f"{unique}-blue-{store}", 4, placed(RECORDS, STORE_TYPE, 4)),
+            write_log(client, f"{unique}-green-{store}", 8, green),
+            STORE_TYPE,
+            store=store,
+        )
+        for store, green in {"right": copies, "wrong": wrong}.items()
+    ]
+
+    reports = compare_stores(spark, client, pairs)
+
+    assert [report.failures for report in reports] == [{}, {Oracle.STATE: 1}]
+    assert [len(report.findings) for report in reports] == [0, 1]
+    assert all(report.blue.records == report.green.records for report in reports), "counts of the last reading"
+    assert stores == [2, *[1] * 6], "two more readings of the right store, and four of the other one"
 
 
 @pytest.fixture(scope="module")

@@ -57,6 +57,7 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(RescaleSparkSubmitOperator, "_package_zip", staticmethod(lambda directory: "package.zip"))
     module = "kafka_rescale.airflow.operators.spark_submit"
     monkeypatch.setattr(f"{module}.journal_of", lambda connection, application: Journal(plan=PLAN))
+    monkeypatch.setattr(f"{module}.report_as_of", lambda *_: 0)
     monkeypatch.setattr(f"{module}.result_of", lambda connection, application, key: {"job": key})
     return hooks
 

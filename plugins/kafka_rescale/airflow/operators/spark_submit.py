@@ -20,7 +20,7 @@ from kafka_rescale.airflow.lag_gate import journal_of
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.spark.connection import deploy_mode_of, names_resource_manager, require_spark_master
-from kafka_rescale.airflow.spark.job_results import failure_of, result_of
+from kafka_rescale.airflow.spark.job_results import failure_of, report_as_of, result_of
 from kafka_rescale.airflow.spark.kafka_for_spark import kafka_environment
 from kafka_rescale.core.application.config_files import KafkaOfJob
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Phase
@@ -185,11 +185,13 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         self._conn_id: str = client.spark_conn_id or self._conn_id
 
     def _submit(self, connection: KafkaConnection, context: Context) -> None:
+        job = connection, self.application_id, self.result_key
+        before_ms = report_as_of(*job)
         try:
             super().execute(context)
         except AirflowException as error:
             attempt = context["ti"].try_number
-            reason = failure_of(connection, self.application_id, self.result_key, owner_of(context), attempt)
+            reason = failure_of(*job, owner_of(context), attempt, before_ms=before_ms)
             raise reason or error from error
 
     def on_kill(self) -> None:

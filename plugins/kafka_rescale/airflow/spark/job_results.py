@@ -25,8 +25,17 @@ def result_of(connection: KafkaConnection, application_id: str, key: str) -> dic
     return result.model_dump(mode="json", exclude={"partitions", "lags"}) if result else {}
 
 
+def report_as_of(connection: KafkaConnection, application_id: str, key: str) -> int:
+    """Return when the last job ``verify`` began, in epoch milliseconds; 0 without a report, and for other jobs."""
+    from kafka_rescale.kafka.control.control_topic import ControlTopic
+
+    if key != REPORT:
+        return 0
+    return _as_of_ms(ControlTopic(connection, application_id).read())
+
+
 def failure_of(
-    connection: KafkaConnection, application_id: str, key: str, run: str, attempt: int
+    connection: KafkaConnection, application_id: str, key: str, run: str, attempt: int, *, before_ms: int
 ) -> RescaleError | None:
     """Return the error of a job that left a reason, if a retry can't help; None otherwise.
 
@@ -35,12 +44,15 @@ def failure_of(
 
     :param run: The run that holds the lease.
     :param attempt: The task's try number.
+    :param before_ms: What ``report_as_of`` returned before the job was submitted. A report names no attempt. If
+        the job has ended without a report, the control topic still has that of an earlier job, whose findings a
+        person may have accepted since.
     """
     from kafka_rescale.kafka.control.control_topic import ControlTopic
 
     state = ControlTopic(connection, application_id).read()
     if key == REPORT:
-        return _findings(application_id, state)
+        return _findings(application_id, state) if _as_of_ms(state) != before_ms else None
     result = state.results.get(key)
     if result is None or (result.run, result.attempt, result.state) != (run, attempt, "failed"):
         return None
@@ -49,6 +61,11 @@ def failure_of(
     if final is None:
         return None
     return final(f"job {key}", found=message, expected="no such error", remedy="See the task's log.")
+
+
+def _as_of_ms(state: ControlState) -> int:
+    as_of_ms = state.report.get("as_of_ms")
+    return as_of_ms if isinstance(as_of_ms, int) else 0
 
 
 def _findings(application_id: str, state: ControlState) -> RescaleError | None:

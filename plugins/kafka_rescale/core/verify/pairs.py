@@ -56,6 +56,8 @@ class StorePair(Value):
         time, so its absence proves nothing; ``None`` for logs that are only compacted.
     :param versions_since_ms: for a versioned store: compaction had to keep records from this timestamp on, so all
         of them must be on both sides; ``None`` for other stores, in which only the last record of a key counts.
+    :param planned_ms: wall clock as of which ``versions_since_ms`` is right, ms since the epoch; ``None`` if it
+        stays right.
     :param left: for foreign-key subscriptions, the table whose partitions their values name.
     :param left_behind: whether blue was grown in place before: keys that moved then have left records behind.
     :param fence: by partition of blue, the position of the copy up to which blue is judged while it still writes.
@@ -73,6 +75,7 @@ class StorePair(Value):
     green: ComparedLog
     expires_before_ms: int | None = None
     versions_since_ms: int | None = None
+    planned_ms: int | None = None
     left: LeftTable | None = None
     left_behind: bool = False
     fence: dict[int, int] | None = None
@@ -98,6 +101,16 @@ class StorePair(Value):
         begins = {p: begin for p, (begin, end) in self.blue.ranges.items() if begin < end}
         ranges = {p: LogRange(begins.get(p, begin), end) for p, (begin, end) in self.appended.ranges.items()}
         return (self.green.model_copy(update={"ranges": ranges}),)
+
+    def at(self, now_ms: int) -> StorePair:
+        """Return the pair with ``versions_since_ms`` of another time: compaction goes on while logs are read.
+
+        :param now_ms: by the clock of ``planned_ms``.
+        """
+        if self.versions_since_ms is None or self.planned_ms is None:
+            return self
+        since_ms = self.versions_since_ms + now_ms - self.planned_ms
+        return self.model_copy(update={"versions_since_ms": since_ms, "planned_ms": now_ms})
 
     @property
     def modulus(self) -> int:
@@ -133,6 +146,7 @@ def expansion_pair(
         key_topic=move.key_topic,
         left=move.left,
         versions_since_ms=versions_since_ms,
+        planned_ms=now_ms,
         blue=ComparedLog.of(move.source, begins[move.source], blue_ends[move.source]),
         green=ComparedLog.of(move.target, begins[move.target], green_ends[move.target]),
         left_behind=bool(move.grown_from),

@@ -106,7 +106,7 @@ def compare_expansion(
         def compare(pairs: Sequence[StorePair]) -> Sequence[StoreReport]:
             spark = session()
             readings.begin(spark.sparkContext, [part.name for part in batch], pairs)
-            return compare_stores(spark, connection.java(), pairs)
+            return compare_stores(spark, connection.java(), pairs, clock_ms)
 
         reports = compare_as_planned(
             admin,

@@ -4,7 +4,7 @@ The comparison reads blue from its log start to positions B of the copy, and gre
 g. Everything that blue had below the fence f is in green below g. Green may also have copies of later records. B
 was read after g, so blue's originals of these copies lie below B. A key is excused if blue shows a record of it at
 or behind f: the copy of that record may not be there yet, and the next proof covers it. For every other key, a
-difference is only a suspicion, for four reasons:
+difference is only a suspicion, for five reasons:
 
 1. Compaction may have removed blue's record because of a newer record behind B, or green's record because of the
    copy of that newer record. Then blue has a record of the key behind B. The log is asked for such records *after*
@@ -19,7 +19,9 @@ difference is only a suspicion, for four reasons:
 3. A tombstone is itself removed some time after it was first compacted (``delete.retention.ms``). If the
    comparison takes that long, it can't see what blue has deleted behind f. Then only differences count in which
    blue has a record. If there is no such difference, the comparison gives up, and is tried again.
-4. ``DUPLICATES`` needs a log of blue from which nothing was removed. That is checked last: a log that is complete
+4. While logs are read, versions become so old that compaction need not keep them any longer. So the limit of
+   ``VERSIONS`` is taken behind the last reading.
+5. ``DUPLICATES`` needs a log of blue from which nothing was removed. That is checked last: a log that is complete
    then was complete before.
 
 Where a record of green lies needs none of this. If that is wrong, no later record and no deletion explains it.
@@ -40,6 +42,7 @@ from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle, finding_of
 from kafka_rescale.core.verify.pairs import StorePair
 from kafka_rescale.core.verify.report import MAX_FINDINGS, StoreReport
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.spark.verify.alignment import align
 from kafka_rescale.spark.verify.compare import Counts, alignment, counts_of, violated
 from kafka_rescale.spark.verify.faults import judge
@@ -112,7 +115,7 @@ def _certain(
     counts: Counts,
     beside: BesideBlue,
 ) -> StoreReport:
-    report, conditions = counts
+    report, conditions, _ = counts
     if report.passed:
         return report
     settled = _settled(spark, kafka, paced, pair, conditions, beside)
@@ -120,6 +123,7 @@ def _certain(
     if any(oracle is Oracle.DUPLICATES for oracle, _ in found):
         complete = _complete(spark, kafka, paced, pair)
         found = [(o, row) for o, row in found if o is not Oracle.DUPLICATES or row["source"] in complete]
+    found = _still_kept(found, pair.at(now_ms()).versions_since_ms)
     found = _without_lost_deletions(pair, found, beside)
     if settled.is_cut and not found:
         raise _undecided(pair, is_cut=True)
@@ -228,3 +232,18 @@ def _first(pair: StorePair, found: Sequence[Found]) -> tuple[KeyFinding, ...]:
         for oracle, rows in listed.items()
         for row in rows[:MAX_FINDINGS]
     )
+
+
+def _still_kept(found: Sequence[tuple[Oracle, Row]], since_ms: int | None) -> list[tuple[Oracle, Row]]:
+    """Leave out missing versions that compaction may have removed by now.
+
+    :param since_ms: ``StorePair.versions_since_ms`` behind the last reading.
+    """
+
+    def is_kept(oracle: Oracle, row: Row) -> bool:
+        if since_ms is None or oracle is not Oracle.VERSIONS:
+            return True
+        timestamp = row["green_timestamp"] if row["blue_timestamp"] is None else row["blue_timestamp"]
+        return bool(timestamp >= since_ms)
+
+    return [each for each in found if is_kept(*each)]
