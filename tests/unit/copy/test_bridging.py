@@ -37,10 +37,13 @@ class Group:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.positions: dict[TopicPartition, Position] = {}
         self.killed_after: int | None = None
-        monkeypatch.setattr(bridging, "closing_consumer", lambda *_: nullcontext(self))
+        monkeypatch.setattr(bridging, "closing_consumer", self.consumer)
         monkeypatch.setattr(bridging, "fence", lambda *_: None)
         monkeypatch.setattr(bridging, "Bucket", self.bucket)
         monkeypatch.setattr(bridging, "read_positions", self.read)
+
+    def consumer(self, *_: object, **__: object) -> Any:
+        return nullcontext(self)
 
     def read(self, _: object, sources: Iterable[TopicPartition]) -> dict[TopicPartition, Position]:
         return {source: self.positions[source] for source in sources if source in self.positions}
@@ -77,6 +80,7 @@ class Job:
 @contextmanager
 def old_topic(monkeypatch: pytest.MonkeyPatch, ends: dict[int, int]) -> Iterator[Job]:
     monkeypatch.setattr(bridge_job, "ClusterAdmin", lambda _: None)
+    monkeypatch.setattr(bridge_job, "ids_of_bridged", lambda *_: {})
     monkeypatch.setattr(bridge_job, "ends_of_bridged", lambda *_: {"orders": ends})
     yield Job()
 
