@@ -35,14 +35,14 @@ from kafka_rescale.kafka.copy.commits import Commits
 from kafka_rescale.kafka.copy.freshness import Freshness
 from kafka_rescale.kafka.copy.look import Look
 from kafka_rescale.kafka.copy.marks import EMPTIED, Mark, Position, read_positions
-from kafka_rescale.kafka.copy.seeding import Seeding, seed_with
+from kafka_rescale.kafka.copy.seeding import Flow, Seeding, seed_with
 from kafka_rescale.kafka.copy.settings import BULK, CopySettings, rules_of
 from kafka_rescale.kafka.copy.silence import Silence
 from kafka_rescale.kafka.copy.start import checked_offset, start_of, truncated
 from kafka_rescale.kafka.copy.throttle import Share, Throttle, unlimited
 from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.kafka.copy.watch import Watch
-from kafka_rescale.kafka.copy.window import Window
+from kafka_rescale.kafka.copy.window import ANSWER_SECONDS, Window
 from kafka_rescale.kafka.copy.writer import UnitWriter
 from kafka_rescale.kafka.reading.log_range import log_range
 
@@ -50,8 +50,6 @@ log = logging.getLogger(__name__)
 
 ANNOUNCED_SECONDS, TRIED_SECONDS = 3_600.0, 60.0
 """How long a worker that only waits lets pass until it announces itself again, and until it tries that again."""
-ANSWER_SECONDS = 0.01
-"""A producer does not report records that have arrived. So a wait for answers always takes its full time."""
 
 
 class CopyWorker:
@@ -117,6 +115,7 @@ class CopyWorker:
         """
         committed = read_positions(self._consumer, self.writers)
         seeded: dict[TopicPartition, int] = {}
+        flow = Flow(self._throttle, self._window, self._on_way, self._hear_answers, lambda: None)
         for source, writer in self.writers.items():
             found, log = committed.get(source), log_range(self._consumer, source)
             if seeding is not None and seeding.fits(source, found, log):
@@ -126,7 +125,7 @@ class CopyWorker:
                     seeding,
                     self._settings,
                     self.commits.explain,
-                    self._throttle,
+                    flow,
                     found.mark.restarted_ms if found is not None else 0,
                 )
                 continue
@@ -266,9 +265,12 @@ class CopyWorker:
 
     def _await_answers(self, seconds: float) -> None:
         """Give brokers time to answer what is on its way. Then commit the transactions that are old enough."""
+        self._hear_answers(seconds)
+        self._commit(self.commits.due(self.writers.values()))
+
+    def _hear_answers(self, seconds: float) -> None:
         if (waiting := next((b for b in self._clients.buckets if b.unanswered), None)) is not None:
             waiting.await_answers(seconds)
-        self._commit(self.commits.due(self.writers.values()))
 
     def _announce(self, session: str) -> None:
         found = read_positions(self._consumer, self.writers)
