@@ -81,7 +81,7 @@ class CopyWorker:
         self._opened = partial(
             CopyClients, connection, plan, units, settings, group or plan.copy_group, rules.batch_bytes
         )
-        self._clients = self._opened()
+        self._clients, self._are_abandoned = self._opened(), False
         self._session, self._announce_at = "", time.monotonic() + ANNOUNCED_SECONDS
         self._limits: Mapping[TopicPartition, int] = {}
         self._silence = Silence(self.writers, settings.stall_seconds)
@@ -113,6 +113,7 @@ class CopyWorker:
         :raises UnsafeState: a source has been truncated or recreated.
         :raises StaleCopy: tombstones may have been missed.
         """
+        self._ensure_clients()
         committed = read_positions(self._consumer, self.writers)
         seeded: dict[TopicPartition, int] = {}
         flow = Flow(self._throttle, self._window, self._on_way, self._hear_answers, lambda: None)
@@ -152,6 +153,7 @@ class CopyWorker:
 
         :param session: a name that no other process uses.
         """
+        self._ensure_clients()
         try:
             self._announce(session)
         except StuckCall as stuck:
@@ -193,10 +195,12 @@ class CopyWorker:
         seconds = self._settings.step_seconds if seconds is None else seconds
         if (rest := self._throttle.rest_seconds()) > 0:
             # Nothing stays open meanwhile: a transaction would run into its time-out.
-            self._commit([writer for writer in self.writers.values() if writer.is_dirty])
+            if not self._are_abandoned:
+                self._commit([writer for writer in self.writers.values() if writer.is_dirty])
             self.announce_again()
             time.sleep(min(rest, seconds))
             return 0
+        self._ensure_clients()
         if self._window.is_full(on_way := self._on_way()):
             self._await_answers(min(seconds, ANSWER_SECONDS))
             return 0
@@ -227,6 +231,7 @@ class CopyWorker:
         :param is_last: whether the copy ends here, within the pause. Then no mark is committed only to date it,
             because thousands of marks take long.
         """
+        self._ensure_clients()
         self._limits = ends if exactly else {}
         self._freshness.aim(ends, asked_ms)
         self._silence.heard()
@@ -324,33 +329,39 @@ class CopyWorker:
         stalled = self._clients.with_records(still)
         self._watch.heard(set(still) - set(stalled))
         if stalled:
-            self._renew(self._stall(stalled), stalled)
-
-    def _stall(self, sources: Sequence[TopicPartition]) -> ClusterOutage:
-        ends, seconds = self._freshness.ends, self._settings.still_seconds
-        at = [f"{t}-{p} at {self.writers[t, p].restart.offset} of {ends[t, p]}" for t, p in sources]
-        return ClusterOutage(
-            f"copy of {', '.join(at)}",
-            found=f"nothing committed for {seconds:.0f} s, although another client finds records there",
-            expected="a copy that goes on",
-            remedy="Run again. If it comes again, look at the brokers that lead these partitions.",
-        )
+            stall = self._watch.stall(stalled, self._clients.committed(), self._freshness.ends)
+            self._renew(stall, stalled)
 
     def _renew(self, reason: ClusterOutage, sources: Collection[TopicPartition]) -> None:
         """Go on from the last commits with new clients, which abort the transactions of the previous clients.
 
         :param reason: the error to raise if new clients have already been tried and have not helped.
         """
-        before = self._clients
         if not self._watch.tell(sources):
             raise reason
         log.warning("%s The clients are replaced, and go on from the last commit.", reason)
-        before.await_answer(reason)
-        before.assert_newest(self._session)
-        before.abandon()
-        self._clients = self._opened()
+        self._clients.await_answer(reason)
+        self._clients.abandon()
+        self._are_abandoned = True
+        self._ensure_clients()
         self.commits.has_rewound = True
-        self._clients.go_on_from(before)
+
+    def _ensure_clients(self) -> None:
+        """Go on from the last commits with new clients, if the present ones are abandoned.
+
+        If no new ones can be opened, the abandoned ones stay, because they know where to go on. They can't be
+        used any more. So whoever survives that outage has to come here first.
+        """
+        if not self._are_abandoned:
+            return
+        self._clients.assert_newest(self._session)
+        opened = self._opened()
+        try:
+            opened.go_on_from(self._clients)
+        except Outage:
+            opened.abandon()
+            raise
+        self._clients, self._are_abandoned = opened, False
         self._silence.heard()
         self._read_from_positions()
         log.warning("The clients are replaced: the copy goes on.")
