@@ -10,6 +10,7 @@ from kafka_rescale.core.control.bridge import Bridge, Reading, bridging
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.records import Change
+from kafka_rescale.core.errors import Outage
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
@@ -26,6 +27,7 @@ BEAT_SECONDS = 2.0
 CARRYING = "carrying"
 RECORD_MS = 30_000
 """How often a bridge writes its record if only offsets have changed. A bridge runs for weeks."""
+NOTHING = Snapshot((), 0, 0.0)
 SETTLED = ("begun", "ended_at_ms", "added")
 """Fields whose changes are recorded at once."""
 
@@ -146,10 +148,23 @@ class _Watch:
     pacer: Pacer
     replaced: Journal | None
     recorded_ms: int = 0
+    state: str = "running"
+    snapshot: Snapshot = NOTHING
     deleted: Sequence[str] = ()
 
     def beat(self) -> None:
-        """Read the state, report it, and decide whether the old topics are silent."""
+        """Read the state, report it, and decide whether the old topics are silent.
+
+        :raises Outage: the state could not be read, or not be reported.
+        """
+        try:
+            self._look()
+        except Outage:
+            # The tasks learn of a person's pause or limit by this record alone.
+            self.job.put(self.state, records=self.pacer.adapted(self.snapshot))
+            raise
+
+    def _look(self) -> None:
         journal = bridging(self.follower.first(), self.replaced)
         if journal is None or journal.plan.fingerprint != self.known.plan:
             return  # another expansion has begun; the tasks end by themselves
@@ -161,12 +176,12 @@ class _Watch:
             return
         # The cutover waits for this heartbeat, so its time is now. The age of the copy means nothing before the
         # promotion.
-        snapshot = replace(self.progress.read(), as_of_ms=at_ms)
+        self.snapshot = snapshot = replace(self.progress.read(), as_of_ms=at_ms)
         say(f"{self.job.key}: {snapshot}")
         before, rate = self.known, self.pacer.adapted(snapshot)
         if journal.is_promoted:
             self.known = self._looked(snapshot, at_ms, last, ids).noticed(journal.plan.bridges, last)
-        state = self._state(journal)
+        self.state = state = self._state(journal)
         settled = all(getattr(before, name) == getattr(self.known, name) for name in SETTLED)
         settled = settled and not self.pacer.has_news
         if state == CARRYING and settled and at_ms - self.recorded_ms < RECORD_MS:
