@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from kafka_rescale.core.control.journal import Journal, Phase
@@ -12,8 +12,9 @@ from kafka_rescale.core.errors import ClusterOutage, Fenced
 from kafka_rescale.kafka.client.bounded_call import StuckCall
 from kafka_rescale.kafka.copy import loop as copy_loop
 from kafka_rescale.kafka.copy.loop import ANNOUNCED_SECONDS, TRIED_SECONDS, CopyWorker
-from kafka_rescale.kafka.copy.marks import EMPTIED, Mark, Position
-from kafka_rescale.kafka.copy.settings import LIVE, Rules
+from kafka_rescale.kafka.copy.marks import EMPTIED, SEEDING, Mark, Position
+from kafka_rescale.kafka.copy.seeding import Flow
+from kafka_rescale.kafka.copy.settings import BULK, LIVE, Rules
 from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading.source_rules import SourceRules
 from kafka_rescale.spark.copy import bridge_tasks, tasks
@@ -60,7 +61,7 @@ class Brokers:
             writers=bucket.writers,
             buckets=[bucket],
             pool=SimpleNamespace(map=map),
-            commits=SimpleNamespace(has_rewound=False, commit=lambda _: True),
+            commits=SimpleNamespace(has_rewound=False, commit=lambda _: True, explain=None),
             consumer=consumer,
         )
 
@@ -220,6 +221,53 @@ def test_a_newer_attempt_ends_it(brokers: Brokers, worker: CopyWorker) -> None:
     brokers.failures = [Fenced("copy", found="another", expected="to be the newest", remedy="Nothing.")]
     with pytest.raises(Fenced):
         wait(brokers, worker, ANNOUNCED_SECONDS)
+
+
+class TestSeeding:
+    """A worker that rests for hours between the rows of a snapshot."""
+
+    POSITION: ClassVar = Position(7, Mark(as_of_ms=5, state=SEEDING, records=3))
+
+    def begin(self, brokers: Brokers, rests: Sequence[float], *, is_known: bool = True) -> None:
+        nobody: Any = SimpleNamespace(copy_group="group", green="green")
+        worker = CopyWorker(nobody, nobody, units_of(PLAN.bridges)[:1], BULK)
+        brokers.position = self.POSITION
+
+        def seed_with(*given: object) -> int:
+            (flow,) = (each for each in given if isinstance(each, Flow))
+            for rest in rests:
+                brokers.seconds += rest
+                flow.renew()
+            return 5
+
+        seeding: Any = SimpleNamespace(fits=lambda *_: True)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(copy_loop, "seed_with", seed_with)
+            patched.setattr(copy_loop, "log_range", lambda *_: None)
+            if not is_known:
+                patched.setattr(copy_loop, "read_positions", lambda *_: {})
+                for writer in worker.writers.values():
+                    writer.has_begun = False
+            assert worker.begin(seeding=seeding) == {SOURCE: 5}
+
+    def test_its_mark_is_renewed_once_an_hour(self, brokers: Brokers) -> None:
+        self.begin(brokers, [ANNOUNCED_SECONDS / 2] * 48)
+        assert (brokers.commits, brokers.position, brokers.opened) == (24, self.POSITION, 1)
+
+    def test_an_outage_is_survived(self, brokers: Brokers) -> None:
+        brokers.failures = [away()]
+        self.begin(brokers, [ANNOUNCED_SECONDS, 1.0, TRIED_SECONDS])
+        assert (brokers.commits, brokers.opened) == (1, 1)
+
+    def test_its_clients_are_not_replaced(self, brokers: Brokers) -> None:
+        brokers.failures = [stuck()]
+        with pytest.raises(StuckCall):
+            self.begin(brokers, [ANNOUNCED_SECONDS])
+        assert brokers.opened == 1
+
+    def test_a_copy_that_has_not_begun_gets_no_position(self, brokers: Brokers) -> None:
+        self.begin(brokers, [ANNOUNCED_SECONDS], is_known=False)
+        assert brokers.commits == 0
 
 
 class Waiting:

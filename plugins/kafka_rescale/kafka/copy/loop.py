@@ -116,19 +116,14 @@ class CopyWorker:
         self._ensure_clients()
         committed = read_positions(self._consumer, self.writers)
         seeded: dict[TopicPartition, int] = {}
-        flow = Flow(self._throttle, self._window, self._on_way, self._hear_answers, lambda: None)
+        renew = partial(self.announce_again, is_seeding=True)
+        flow = Flow(self._throttle, self._window, self._on_way, self._hear_answers, renew)
         for source, writer in self.writers.items():
             found, log = committed.get(source), log_range(self._consumer, source)
             if seeding is not None and seeding.fits(source, found, log):
-                seeded[source] = seed_with(
-                    writer,
-                    self._consumer,
-                    seeding,
-                    self._settings,
-                    self.commits.explain,
-                    flow,
-                    found.mark.restarted_ms if found is not None else 0,
-                )
+                restarted_ms = found.mark.restarted_ms if found is not None else 0
+                given = writer, self._consumer, seeding, self._settings, self.commits.explain, flow
+                seeded[source] = seed_with(*given, restarted_ms)
                 continue
             if found is None and writer.unit.move.is_in_place and source in (starts or {}):
                 found = Position((starts or {})[source], Mark())
@@ -161,23 +156,27 @@ class CopyWorker:
             # The old clients had no records in their transactions.
             self.commits.has_rewound = False
             self._announce(session)
-        self._session, self._announce_at = session, time.monotonic() + ANNOUNCED_SECONDS
+        self._session = session
         self._watch.moved(self.writers)
 
-    def announce_again(self) -> None:
+    def announce_again(self, *, is_seeding: bool = False) -> None:
         """Announce this worker once an hour, while it has nothing to write, or rests.
 
         By default, brokers forget after seven days what a group without members has committed, and also the
         transactional id of a producer that commits nothing. Approvals, windows and a person's pause may take
         longer. If the brokers don't answer, this is tried again a minute later.
 
+        :param is_seeding: whether rows of a snapshot are written with these clients: no others take their place.
         :raises Fenced: a newer attempt has taken over.
+        :raises StuckCall: only while a copy is being seeded.
         """
         if time.monotonic() < self._announce_at:
             return
         try:
-            self.announce(self._session)
+            (self._announce if is_seeding else self.announce)(self._session)
         except Outage as outage:
+            if is_seeding and isinstance(outage, StuckCall):
+                raise
             log.warning("that this worker is up could not be noted again; trying again: %s", outage)
             # The next try may take new clients, although the last ones have not helped.
             self._watch.moved(self.writers)
@@ -285,9 +284,12 @@ class CopyWorker:
             return replace(position, mark=replace(position.mark, session=session))
 
         def leave(bucket: Bucket) -> None:
-            bucket.commit_at(self._consumer, {s: left(s, writer) for s, writer in bucket.writers.items()})
+            # A unit that has neither begun nor a position gets none: the position would be 0.
+            if known := {s: left(s, w) for s, w in bucket.writers.items() if s in found or w.has_begun}:
+                bucket.commit_at(self._consumer, known)
 
         list(self._clients.pool.map(leave, self._clients.buckets))
+        self._announce_at = time.monotonic() + ANNOUNCED_SECONDS
 
     def _take(self, messages: Iterable[Message], listened: float) -> int:
         batches = Batches.of(messages, self._limits)
