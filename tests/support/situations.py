@@ -107,6 +107,7 @@ def situation_of(
         "green_records": {},
         "emptied": frozenset(),
         "bridged_ends": {},
+        "bridged_ids": {},
         "green_group": GroupDescription(f"{declared.application_id}-g2", "Dead"),
         "compression": "",
         "expected": ExpectedState.EITHER,

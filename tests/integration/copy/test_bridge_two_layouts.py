@@ -140,7 +140,7 @@ def test_what_was_written_before_a_growth_was_noticed_comes_before_all_that_lies
     advance(control, Phase.PROMOTED, captured=fence)
     known = Bridge(plan=plan.fingerprint)
     prepare(connection, plan, known)
-    known = known.with_positions()
+    known = known.with_positions({})
     version = 0
     for count in (BEFORE, GROWN, 2 * GROWN):
         if count > BEFORE:

@@ -90,7 +90,7 @@ class TestGrowth:
     def test_only_positions_that_were_there_can_be_lost(self) -> None:
         seen = self.begun().noticed(PLAN.bridges, self.GROWN)
         assert seen.lost(PLAN.bridges, ALL) == []
-        assert seen.with_positions().lost(PLAN.bridges, ALL) == [("orders", 2), ("orders", 3)]
+        assert seen.with_positions({}).lost(PLAN.bridges, ALL) == [("orders", 2), ("orders", 3)]
         assert Bridge(plan="p").lost(PLAN.bridges, ()) == []
 
     def test_every_growth_has_what_lay_before_it_carried_on_first_by_the_counts_known_then(self) -> None:

@@ -14,7 +14,7 @@ from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import ClusterOutage, UnsafeState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.copy import bridging
 from kafka_rescale.kafka.copy.marks import EMPTIED, Mark, Position
@@ -37,10 +37,13 @@ class Group:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.positions: dict[TopicPartition, Position] = {}
         self.killed_after: int | None = None
-        monkeypatch.setattr(bridging, "closing_consumer", lambda *_: nullcontext(self))
+        monkeypatch.setattr(bridging, "closing_consumer", self.consumer)
         monkeypatch.setattr(bridging, "fence", lambda *_: None)
         monkeypatch.setattr(bridging, "Bucket", self.bucket)
         monkeypatch.setattr(bridging, "read_positions", self.read)
+
+    def consumer(self, *_: object, **__: object) -> Any:
+        return nullcontext(self)
 
     def read(self, _: object, sources: Iterable[TopicPartition]) -> dict[TopicPartition, Position]:
         return {source: self.positions[source] for source in sources if source in self.positions}
@@ -77,6 +80,7 @@ class Job:
 @contextmanager
 def old_topic(monkeypatch: pytest.MonkeyPatch, ends: dict[int, int]) -> Iterator[Job]:
     monkeypatch.setattr(bridge_job, "ClusterAdmin", lambda _: None)
+    monkeypatch.setattr(bridge_job, "ids_of_bridged", lambda *_: {})
     monkeypatch.setattr(bridge_job, "ends_of_bridged", lambda *_: {"orders": ends})
     yield Job()
 
@@ -191,3 +195,21 @@ class TestDeleted:
         )
         watch.beat()
         assert (watch.deleted, watch.is_over(), watch.has_ended()) == (["orders"], True, False)
+
+
+def test_a_bridge_at_work_writes_its_rate_although_brokers_hide_its_ends() -> None:
+    """Tasks learn of a person's pause by that record alone."""
+    journal, written = Journal(plan=PLAN, phase=Phase.COMPLETE), list[Any]()
+
+    def away(*_: object) -> Any:
+        raise ClusterOutage("topic 'orders'", found="no leader", expected="one", remedy="Run again.")
+
+    absent: Any = None
+    job: Any = SimpleNamespace(put=lambda *given, **records: written.append((*given, records)))
+    given: Any = SimpleNamespace(first=lambda: journal)
+    pacer: Any = SimpleNamespace(adapted=lambda _: {"rate/bridge": 0})
+    admin: Any = SimpleNamespace(topic_ids=away)
+    watch = bridge_job._Watch(job, admin, absent, "s", units_of(PLAN.bridges), AT_WORK, given, pacer, None)
+    with pytest.raises(ClusterOutage):
+        watch.beat()
+    assert written == [("running", {"records": {"rate/bridge": 0}})]

@@ -72,6 +72,7 @@ def test_a_bridge_begins_where_the_application_has_stopped(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bridging, "closing_consumer", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(bridging, "ids_of_bridged", lambda *_: {})
     monkeypatch.setattr(bridging, "ends_of_bridged", lambda *_: {"orders": {0: 9, 1: 9, 2: 9}})
     captured = Captured(committed={"orders": {0: 3, 1: 4}})
     journal = Journal(plan=repartitioned(2, 4), phase=Phase.STARTED, captured=captured)

@@ -115,6 +115,9 @@ class TestBridged:
             found = bridge.model_copy(update={"ended_at_ms": ended_at_ms})
             state = ControlState(generations=running, journal=journal, bridge=found)
             assert source_at(state, NAME, DAY).carried == carried
+            made_anew = found.model_copy(update={"ids": dict.fromkeys(ends, "first")})
+            state = state.model_copy(update={"bridge": made_anew})
+            assert source_at(state, NAME, DAY, dict.fromkeys(ends, "second")).carried == {}
 
     def test_there_is_none_without_such_an_input(self) -> None:
         plan = in_place_plan(4, 8)

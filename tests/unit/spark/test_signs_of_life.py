@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Event
 from typing import Any
 
@@ -62,6 +64,63 @@ def job_with(control: Control) -> Job:
 
 def asks_nothing() -> None:
     pytest.fail("within the pause nothing is asked that could take long")
+
+
+def fails() -> None:
+    raise AWAY
+
+
+@contextmanager
+def work() -> Iterator[Event]:
+    """An action that would go on for minutes."""
+    over = Event()
+    yield over
+    over.set()
+
+
+def test_a_report_that_fails_does_not_keep_a_job_from_ending() -> None:
+    """A person who rolls back, perhaps to spare the brokers, has taken the lease meanwhile."""
+    with work() as over:
+        assert (
+            job_with(Control(0)).run_beside(lambda: over.wait(30), fails, until=lambda: True, seconds=0.0) is None
+        )
+
+
+class Progress:
+    """A copy whose progress can't be read any more after the first time."""
+
+    def __init__(self, *found: Snapshot) -> None:
+        self.found = list(found)
+
+    def read(self) -> Snapshot:
+        if not self.found:
+            raise AWAY
+        return self.found.pop(0)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_rate_is_written_although_the_progress_can_t_be_read(known: bool) -> None:
+    """Tasks learn of a person's pause or limit by that record alone."""
+    control, written = Control(0), list[Any]()
+    job: Any = job_with(control)
+    job.control.put_result = lambda result, records: written.append(
+        (result.state, result.as_of_ms, result.detail, records)
+    )
+    progress = Progress(*[Snapshot((), 7, 1.0)] * known)
+
+    def report(**rate: int) -> None:
+        job.report(progress, lambda _: "ready", lambda _: rate, lambda _: "told")
+
+    if known:
+        report(rate=1)
+    with pytest.raises(ClusterOutage):
+        report(rate=0)
+    # How near the copy is was never known: it is not ready.
+    at_last = ("ready", 7, "told", {"rate": 0}) if known else ("running", 0, "", {"rate": 0})
+    assert written[-1] == at_last
+    with pytest.raises(ClusterOutage):
+        report()
+    assert written[-1] == at_last, "there is no rate to tell"
 
 
 @pytest.mark.parametrize("outages", [0, 2])

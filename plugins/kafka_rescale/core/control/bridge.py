@@ -47,6 +47,8 @@ class Bridge(Value):
     :param plan: fingerprint of the expansion's plan.
     :param begun: whether positions have been committed: from then on a missing position is a lost one.
     :param ends: ends of the old topics at the last look, open transactions included.
+    :param ids: ids of the old topics whose records are carried on. A topic that was deleted and made anew has
+        another id, and other offsets. Empty in a record of an earlier version.
     :param quiet_since_ms: since when the ends have not moved.
     :param ended_at_ms: when the silence of the old topics was proven; 0 before.
     :param added: growths of the old topics since the plan, in the order in which they were noticed.
@@ -55,15 +57,30 @@ class Bridge(Value):
     plan: str
     begun: bool = False
     ends: PartitionOffsets = Field(default_factory=dict)
+    ids: dict[str, str] = Field(default_factory=dict, exclude_if=lambda ids: not ids)
     quiet_since_ms: int = 0
     ended_at_ms: int = 0
     added: tuple[Added, ...] = ()
 
     @classmethod
-    def of(cls, plan: Plan, found: Bridge | None) -> Bridge:
-        """Return the record of an expansion's bridges; a record of an earlier expansion doesn't count."""
+    def of(cls, plan: Plan, found: Bridge | None, ids: Mapping[str, str] | None = None) -> Bridge:
+        """Return the record of an expansion's bridges; a record of an earlier expansion doesn't count.
+
+        :param ids: ids of the old topics now. The ends of a topic that was made anew since are left out: all its
+            records are late, and nothing of them is proven.
+        """
         fingerprint = plan.fingerprint
-        return found if found and found.plan == fingerprint else cls(plan=fingerprint)
+        known = found if found and found.plan == fingerprint else cls(plan=fingerprint)
+        anew = known.made_anew(ids or {})
+        kept = {topic: ends for topic, ends in known.ends.items() if topic not in anew}
+        return known.model_copy(update={"ends": kept}) if anew else known
+
+    def made_anew(self, ids: Mapping[str, str]) -> frozenset[str]:
+        """Return the old topics that were deleted and made anew since their records were carried on.
+
+        :param ids: ids of the old topics now.
+        """
+        return frozenset(topic for topic, found in ids.items() if self.ids.get(topic, found) != found)
 
     @property
     def proven(self) -> PartitionOffsets:
@@ -91,10 +108,13 @@ class Bridge(Value):
         )
         return self.model_copy(update={"added": (*self.added, *grown), "ended_at_ms": 0}) if grown else self
 
-    def with_positions(self) -> Bridge:
-        """Return the record after every known partition has got a position."""
+    def with_positions(self, ids: Mapping[str, str]) -> Bridge:
+        """Return the record after every known partition has got a position.
+
+        :param ids: ids of the old topics that the positions are of.
+        """
         added = tuple(a.model_copy(update={"begun": True}) for a in self.added)
-        return self.model_copy(update={"begun": True, "added": added})
+        return self.model_copy(update={"begun": True, "added": added, "ids": {**self.ids, **ids}})
 
     def lost(self, moves: Iterable[Move], found: Collection[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions that had a position and have lost it.
@@ -192,7 +212,12 @@ class Verdict:
 
 
 def verdict(
-    journal: Journal | None, bridge: Bridge | None, *, last: PartitionOffsets, topics: Collection[str]
+    journal: Journal | None,
+    bridge: Bridge | None,
+    *,
+    last: PartitionOffsets,
+    topics: Collection[str],
+    ids: Mapping[str, str] | None = None,
 ) -> Verdict:
     """Return whether a run of the bridge has anything to do now.
 
@@ -200,13 +225,14 @@ def verdict(
 
     :param last: ends of the old topics now, open transactions included.
     :param topics: the existing topics.
+    :param ids: ids of the old topics now; see ``Bridge.of``.
     """
     if journal is None or not journal.plan.bridges:
         return Verdict(False, "no expansion with a repartitioned input")
     named = ", ".join(f"{m.source} -> {m.target}" for m in journal.plan.bridges)
     if not journal.is_promoted:
         return _before_promotion(journal, named, topics)
-    known = Bridge.of(journal.plan, bridge)
+    known = Bridge.of(journal.plan, bridge, ids)
     if not known.ended_at_ms:
         return Verdict(True, f"{named}: carries on")
     if known.late(last):
@@ -254,13 +280,16 @@ def _before_promotion(journal: Journal, named: str, topics: Collection[str]) -> 
     return Verdict(False, f"{named}: {journal.plan.blue} owns the input (phase {journal.phase})")
 
 
-def unfinished(journal: Journal, bridge: Bridge | None, *, last: PartitionOffsets) -> Iterator[Finding]:
+def unfinished(
+    journal: Journal, bridge: Bridge | None, *, last: PartitionOffsets, ids: Mapping[str, str] | None = None
+) -> Iterator[Finding]:
     """Yield what a promoted expansion has left to copy: the next expansion does not continue its bridge.
 
     :param last: ends of the old topics now, open transactions included.
+    :param ids: ids of the old topics now; see ``Bridge.of``.
     """
     dag = f"`bridge_{journal.plan.application}`"
-    known = Bridge.of(journal.plan, bridge)
+    known = Bridge.of(journal.plan, bridge, ids)
     ended = known.ended_at_ms != 0
     late = known.late(last) if ended else {}
     for move in journal.plan.bridges:

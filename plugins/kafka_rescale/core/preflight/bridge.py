@@ -73,4 +73,5 @@ def unfinished_bridge(situation: Situation) -> Iterator[Finding]:
     """Yield a bridge of the last expansion that still copies records, or that has left records behind."""
     journal = situation.control.bridging
     if journal is not None and journal.is_promoted and changes_anything(situation):
-        yield from unfinished(journal, situation.control.bridge_of(journal), last=situation.bridged_ends)
+        known, last = situation.control.bridge_of(journal), situation.bridged_ends
+        yield from unfinished(journal, known, last=last, ids=situation.bridged_ids)

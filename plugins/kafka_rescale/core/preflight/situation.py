@@ -29,6 +29,7 @@ class Situation(Described):
     :param green_records: number of records in each topic whose name green will need.
     :param emptied: those of these topics that have no record any more, but had some.
     :param bridged_ends: ends of the topics that bridges of the last expansion read, open transactions included.
+    :param bridged_ids: ids of these topics.
     :param green_group: the group of the generation to build.
     :param compression: ``compression.type`` of the connection, which replaces the topics' codecs; empty if it is
         not set.
@@ -46,6 +47,7 @@ class Situation(Described):
     green_records: Mapping[str, int]
     emptied: frozenset[str]
     bridged_ends: PartitionOffsets
+    bridged_ids: Mapping[str, str]
     green_group: GroupDescription
     compression: str
     expected: ExpectedState

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kafka_rescale.core.control.bridge import Bridge
@@ -43,13 +44,16 @@ class SnapshotSource:
     carried: PartitionOffsets = field(default_factory=dict)
 
 
-def source_at(state: ControlState, application: str, day: SnapshotDay) -> SnapshotSource:
+def source_at(
+    state: ControlState, application: str, day: SnapshotDay, ids: Mapping[str, str] | None = None
+) -> SnapshotSource:
     """Return the generation that was at work at the end of a day.
 
     The running generation has taken over only records that are older than the moment at which its predecessor was
     asked to stop. So its changelogs give every state from this moment on, also the states within the pause.
 
     :param application: base name of the application.
+    :param ids: ids that the topics of its bridges have now; see ``Bridge.of``.
     :raises Refused: the control topic does not tell which generation was at work then.
     """
     known = state.generations
@@ -58,7 +62,7 @@ def source_at(state: ControlState, application: str, day: SnapshotDay) -> Snapsh
     since = known.since_ms or _promoted_since(state.journal, known.running)
     is_first = known.generation == 1
     if day.end_ms >= since and (since or is_first):
-        return _running(known, state)
+        return _running(known, state, ids)
     for past in known.past:
         if past.since_ms <= day.end_ms < past.until_ms and (past.since_ms or past.generation == 1):
             return SnapshotSource(
@@ -72,13 +76,13 @@ def source_at(state: ControlState, application: str, day: SnapshotDay) -> Snapsh
     raise _unknown(application, day, known.running, since)
 
 
-def _running(known: Generations, state: ControlState) -> SnapshotSource:
+def _running(known: Generations, state: ControlState, ids: Mapping[str, str] | None) -> SnapshotSource:
     journal = state.bridging
     source = SnapshotSource(known.running, begins=known.begins, inputs=dict(known.inputs))
     if journal is None or journal.plan.green != known.running or not journal.plan.bridges:
         return source
     bridged = tuple(move.source for move in journal.plan.bridges)
-    carried = Bridge.of(journal.plan, state.bridge_of(journal)).proven
+    carried = Bridge.of(journal.plan, state.bridge_of(journal), ids).proven
     return replace(source, bridged=bridged, bridge_group=journal.plan.bridge_group, carried=carried)
 
 

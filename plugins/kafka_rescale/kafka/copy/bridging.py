@@ -18,6 +18,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, wait_until
 from kafka_rescale.kafka.copy.bucket import Bucket
+from kafka_rescale.kafka.copy.fences import topic_ids
 from kafka_rescale.kafka.copy.marks import EMPTIED, Mark, Position, read_positions
 from kafka_rescale.kafka.copy.reset import FENCING_THREADS, fence
 from kafka_rescale.kafka.copy.units import buckets_of, units_of
@@ -29,8 +30,9 @@ OLD_PARTITIONS_SECONDS = 24 * 3600.0
 def verdict_now(connection: KafkaConnection, state: ControlState) -> Verdict:
     """Return whether a bridge of this application has records to copy."""
     admin = ClusterAdmin(connection)
-    last = ends_of_bridged(admin, state.bridging)
-    return verdict(state.bridging, state.bridge_of(state.bridging), last=last, topics=admin.list_topics())
+    ids, last = ids_of_bridged(admin, state.bridging), ends_of_bridged(admin, state.bridging)
+    known = state.bridge_of(state.bridging)
+    return verdict(state.bridging, known, last=last, topics=admin.list_topics(), ids=ids)
 
 
 def ends_of_bridged(admin: ClusterAdmin, journal: Journal | None) -> PartitionOffsets:
@@ -43,6 +45,17 @@ def ends_of_bridged(admin: ClusterAdmin, journal: Journal | None) -> PartitionOf
     """
     sources = {m.source for m in journal.plan.bridges} if journal else set()
     return admin.end_offsets(sources - admin.absent_of(sources), read_committed=False)
+
+
+def ids_of_bridged(admin: ClusterAdmin, journal: Journal | None) -> dict[str, str]:
+    """Return the ids of the old topics of an expansion's bridges, without topics that were deleted.
+
+    Ask for them before the ends. If a topic is made anew in between, the ends are those of a log with another id,
+    and the next look finds that.
+
+    :raises ClusterOutage: brokers don't know a topic that exists.
+    """
+    return topic_ids(admin, {m.source for m in journal.plan.bridges} if journal else ())
 
 
 def with_live_bridge(connection: KafkaConnection, control: ControlState) -> ControlState:
@@ -59,11 +72,13 @@ def live_progress(connection: KafkaConnection, control: ControlState) -> list[Pa
     journal = control.bridging
     if journal is None or not journal.is_promoted or not journal.plan.bridges:
         return []
-    ends = ends_of_bridged(ClusterAdmin(connection), journal)
+    admin = ClusterAdmin(connection)
+    ids, ends = ids_of_bridged(admin, journal), ends_of_bridged(admin, journal)
     sources = [(topic, partition) for topic, of in ends.items() for partition in of]
     with closing_consumer(connection, journal.plan.bridge_group, **AT_ONCE) as consumer:
         found = read_positions(consumer, sources)
-    known = Bridge.of(journal.plan, control.bridge_of(journal))
+    known = Bridge.of(journal.plan, control.bridge_of(journal), ids)
+    found = _of_present_logs(found, known.made_anew(ids))
     # The group of a bridge that has ended may be gone; its proof says how far it had come.
     positions = {(t, p): known.proven.get(t, {}).get(p, NO_POSITION) for t, p in sources}
     positions |= {source: position.offset for source, position in found.items() if not position.mark.state}
@@ -102,8 +117,9 @@ def assert_none_late(connection: KafkaConnection, state: ControlState) -> None:
 
 
 def _assert_all_carried_on(connection: KafkaConnection, state: ControlState, journal: Journal) -> None:
-    last = ends_of_bridged(ClusterAdmin(connection), journal)
-    if found := list(unfinished(journal, state.bridge_of(journal), last=last)):
+    admin = ClusterAdmin(connection)
+    ids, last = ids_of_bridged(admin, journal), ends_of_bridged(admin, journal)
+    if found := list(unfinished(journal, state.bridge_of(journal), last=last, ids=ids)):
         raise PreflightRefused(found)
 
 
@@ -114,12 +130,14 @@ def prepare(
     ended: Bridge | None = None,
     *,
     gone: Collection[str] = (),
+    anew: Collection[str] = (),
 ) -> None:
     """Give every old partition without a position one that waits for the fence, or the proven one.
 
     :param known: tells for which partitions a missing position means that it was lost.
     :param ended: the record as it was found. If that bridge had ended, its proof replaces lost positions.
     :param gone: old topics that were deleted; nothing of them can be carried on.
+    :param anew: old topics that were made anew; see ``Bridge.made_anew``.
     :raises UnsafeState: a position has been lost.
     :raises Fenced: a newer attempt has taken over.
     """
@@ -127,7 +145,7 @@ def prepare(
         moves = [move for move in known.widened(plan.bridges) if move.source not in gone]
         units = units_of(moves)
         fence(connection, plan, moves)
-        found = read_positions(consumer, [unit.source for unit in units])
+        found = _of_present_logs(read_positions(consumer, [unit.source for unit in units]), anew)
         missing = [unit for unit in units if unit.source not in found]
         proven = _proven(ended) if ended is not None else {}
         if lost := [at for at in known.lost(plan.bridges, {*found, *proven}) if at[0] not in gone]:
@@ -147,6 +165,23 @@ def prepare(
             taken = read_positions(consumer, [unit.source for unit in missing])
             left = [(b, {s: proven.get(s, waiting) for s in b.writers if s not in taken}) for b in buckets]
             list(pool.map(lambda each: each[0].commit_at(consumer, each[1]), [each for each in left if each[1]]))
+
+
+def is_by_hand(position: Position) -> bool:
+    """Return whether a person has committed a position: what a bridge commits has a mark."""
+    return position.mark == Mark()
+
+
+def _of_present_logs(
+    found: Mapping[TopicPartition, Position], anew: Collection[str]
+) -> dict[TopicPartition, Position]:
+    """Return positions without those that a bridge has committed for the deleted log of a topic.
+
+    Brokers delete these together with the topic. A coordinator that was away at that moment may have kept them.
+
+    :param anew: topics that were made anew.
+    """
+    return {source: at for source, at in found.items() if source[0] not in anew or is_by_hand(at)}
 
 
 def _proven(ended: Bridge) -> dict[TopicPartition, Position]:

@@ -35,14 +35,14 @@ from kafka_rescale.kafka.copy.commits import Commits
 from kafka_rescale.kafka.copy.freshness import Freshness
 from kafka_rescale.kafka.copy.look import Look
 from kafka_rescale.kafka.copy.marks import EMPTIED, Mark, Position, read_positions
-from kafka_rescale.kafka.copy.seeding import Seeding, seed_with
+from kafka_rescale.kafka.copy.seeding import Flow, Seeding, seed_with
 from kafka_rescale.kafka.copy.settings import BULK, CopySettings, rules_of
 from kafka_rescale.kafka.copy.silence import Silence
 from kafka_rescale.kafka.copy.start import checked_offset, start_of, truncated
 from kafka_rescale.kafka.copy.throttle import Share, Throttle, unlimited
 from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.kafka.copy.watch import Watch
-from kafka_rescale.kafka.copy.window import Window
+from kafka_rescale.kafka.copy.window import ANSWER_SECONDS, Window
 from kafka_rescale.kafka.copy.writer import UnitWriter
 from kafka_rescale.kafka.reading.log_range import log_range
 
@@ -50,8 +50,6 @@ log = logging.getLogger(__name__)
 
 ANNOUNCED_SECONDS, TRIED_SECONDS = 3_600.0, 60.0
 """How long a worker that only waits lets pass until it announces itself again, and until it tries that again."""
-ANSWER_SECONDS = 0.01
-"""A producer does not report records that have arrived. So a wait for answers always takes its full time."""
 
 
 class CopyWorker:
@@ -83,7 +81,7 @@ class CopyWorker:
         self._opened = partial(
             CopyClients, connection, plan, units, settings, group or plan.copy_group, rules.batch_bytes
         )
-        self._clients = self._opened()
+        self._clients, self._are_abandoned = self._opened(), False
         self._session, self._announce_at = "", time.monotonic() + ANNOUNCED_SECONDS
         self._limits: Mapping[TopicPartition, int] = {}
         self._silence = Silence(self.writers, settings.stall_seconds)
@@ -115,20 +113,17 @@ class CopyWorker:
         :raises UnsafeState: a source has been truncated or recreated.
         :raises StaleCopy: tombstones may have been missed.
         """
+        self._ensure_clients()
         committed = read_positions(self._consumer, self.writers)
         seeded: dict[TopicPartition, int] = {}
+        renew = partial(self.announce_again, is_seeding=True)
+        flow = Flow(self._throttle, self._window, self._on_way, self._hear_answers, renew)
         for source, writer in self.writers.items():
             found, log = committed.get(source), log_range(self._consumer, source)
             if seeding is not None and seeding.fits(source, found, log):
-                seeded[source] = seed_with(
-                    writer,
-                    self._consumer,
-                    seeding,
-                    self._settings,
-                    self.commits.explain,
-                    self._throttle,
-                    found.mark.restarted_ms if found is not None else 0,
-                )
+                restarted_ms = found.mark.restarted_ms if found is not None else 0
+                given = writer, self._consumer, seeding, self._settings, self.commits.explain, flow
+                seeded[source] = seed_with(*given, restarted_ms)
                 continue
             if found is None and writer.unit.move.is_in_place and source in (starts or {}):
                 found = Position((starts or {})[source], Mark())
@@ -153,6 +148,7 @@ class CopyWorker:
 
         :param session: a name that no other process uses.
         """
+        self._ensure_clients()
         try:
             self._announce(session)
         except StuckCall as stuck:
@@ -160,23 +156,27 @@ class CopyWorker:
             # The old clients had no records in their transactions.
             self.commits.has_rewound = False
             self._announce(session)
-        self._session, self._announce_at = session, time.monotonic() + ANNOUNCED_SECONDS
+        self._session = session
         self._watch.moved(self.writers)
 
-    def announce_again(self) -> None:
+    def announce_again(self, *, is_seeding: bool = False) -> None:
         """Announce this worker once an hour, while it has nothing to write, or rests.
 
         By default, brokers forget after seven days what a group without members has committed, and also the
         transactional id of a producer that commits nothing. Approvals, windows and a person's pause may take
         longer. If the brokers don't answer, this is tried again a minute later.
 
+        :param is_seeding: whether rows of a snapshot are written with these clients: no others take their place.
         :raises Fenced: a newer attempt has taken over.
+        :raises StuckCall: only while a copy is being seeded.
         """
         if time.monotonic() < self._announce_at:
             return
         try:
-            self.announce(self._session)
+            (self._announce if is_seeding else self.announce)(self._session)
         except Outage as outage:
+            if is_seeding and isinstance(outage, StuckCall):
+                raise
             log.warning("that this worker is up could not be noted again; trying again: %s", outage)
             # The next try may take new clients, although the last ones have not helped.
             self._watch.moved(self.writers)
@@ -194,10 +194,12 @@ class CopyWorker:
         seconds = self._settings.step_seconds if seconds is None else seconds
         if (rest := self._throttle.rest_seconds()) > 0:
             # Nothing stays open meanwhile: a transaction would run into its time-out.
-            self._commit([writer for writer in self.writers.values() if writer.is_dirty])
+            if not self._are_abandoned:
+                self._commit([writer for writer in self.writers.values() if writer.is_dirty])
             self.announce_again()
             time.sleep(min(rest, seconds))
             return 0
+        self._ensure_clients()
         if self._window.is_full(on_way := self._on_way()):
             self._await_answers(min(seconds, ANSWER_SECONDS))
             return 0
@@ -228,6 +230,7 @@ class CopyWorker:
         :param is_last: whether the copy ends here, within the pause. Then no mark is committed only to date it,
             because thousands of marks take long.
         """
+        self._ensure_clients()
         self._limits = ends if exactly else {}
         self._freshness.aim(ends, asked_ms)
         self._silence.heard()
@@ -266,9 +269,12 @@ class CopyWorker:
 
     def _await_answers(self, seconds: float) -> None:
         """Give brokers time to answer what is on its way. Then commit the transactions that are old enough."""
+        self._hear_answers(seconds)
+        self._commit(self.commits.due(self.writers.values()))
+
+    def _hear_answers(self, seconds: float) -> None:
         if (waiting := next((b for b in self._clients.buckets if b.unanswered), None)) is not None:
             waiting.await_answers(seconds)
-        self._commit(self.commits.due(self.writers.values()))
 
     def _announce(self, session: str) -> None:
         found = read_positions(self._consumer, self.writers)
@@ -278,9 +284,12 @@ class CopyWorker:
             return replace(position, mark=replace(position.mark, session=session))
 
         def leave(bucket: Bucket) -> None:
-            bucket.commit_at(self._consumer, {s: left(s, writer) for s, writer in bucket.writers.items()})
+            # A unit that has neither begun nor a position gets none: the position would be 0.
+            if known := {s: left(s, w) for s, w in bucket.writers.items() if s in found or w.has_begun}:
+                bucket.commit_at(self._consumer, known)
 
         list(self._clients.pool.map(leave, self._clients.buckets))
+        self._announce_at = time.monotonic() + ANNOUNCED_SECONDS
 
     def _take(self, messages: Iterable[Message], listened: float) -> int:
         batches = Batches.of(messages, self._limits)
@@ -322,33 +331,39 @@ class CopyWorker:
         stalled = self._clients.with_records(still)
         self._watch.heard(set(still) - set(stalled))
         if stalled:
-            self._renew(self._stall(stalled), stalled)
-
-    def _stall(self, sources: Sequence[TopicPartition]) -> ClusterOutage:
-        ends, seconds = self._freshness.ends, self._settings.still_seconds
-        at = [f"{t}-{p} at {self.writers[t, p].restart.offset} of {ends[t, p]}" for t, p in sources]
-        return ClusterOutage(
-            f"copy of {', '.join(at)}",
-            found=f"nothing committed for {seconds:.0f} s, although another client finds records there",
-            expected="a copy that goes on",
-            remedy="Run again. If it comes again, look at the brokers that lead these partitions.",
-        )
+            stall = self._watch.stall(stalled, self._clients.committed(), self._freshness.ends)
+            self._renew(stall, stalled)
 
     def _renew(self, reason: ClusterOutage, sources: Collection[TopicPartition]) -> None:
         """Go on from the last commits with new clients, which abort the transactions of the previous clients.
 
         :param reason: the error to raise if new clients have already been tried and have not helped.
         """
-        before = self._clients
         if not self._watch.tell(sources):
             raise reason
         log.warning("%s The clients are replaced, and go on from the last commit.", reason)
-        before.await_answer(reason)
-        before.assert_newest(self._session)
-        before.abandon()
-        self._clients = self._opened()
+        self._clients.await_answer(reason)
+        self._clients.abandon()
+        self._are_abandoned = True
+        self._ensure_clients()
         self.commits.has_rewound = True
-        self._clients.go_on_from(before)
+
+    def _ensure_clients(self) -> None:
+        """Go on from the last commits with new clients, if the present ones are abandoned.
+
+        If no new ones can be opened, the abandoned ones stay, because they know where to go on. They can't be
+        used any more. So whoever survives that outage has to come here first.
+        """
+        if not self._are_abandoned:
+            return
+        self._clients.assert_newest(self._session)
+        opened = self._opened()
+        try:
+            opened.go_on_from(self._clients)
+        except Outage:
+            opened.abandon()
+            raise
+        self._clients, self._are_abandoned = opened, False
         self._silence.heard()
         self._read_from_positions()
         log.warning("The clients are replaced: the copy goes on.")

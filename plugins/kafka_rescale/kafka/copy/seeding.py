@@ -8,7 +8,8 @@ id fences it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -20,6 +21,7 @@ from kafka_rescale.kafka.copy.commits import Explain
 from kafka_rescale.kafka.copy.marks import SEEDING, Mark, Position
 from kafka_rescale.kafka.copy.settings import CopySettings
 from kafka_rescale.kafka.copy.throttle import Throttle
+from kafka_rescale.kafka.copy.window import ANSWER_SECONDS, Window
 from kafka_rescale.kafka.copy.writer import UnitWriter
 
 REST_SECONDS = 0.5
@@ -108,13 +110,31 @@ def is_fresh(committed: Position | None, log: LogRange) -> bool:
     return committed.offset <= log.begin and not (committed.mark.records or committed.mark.state)
 
 
+@dataclass(frozen=True)
+class Flow:
+    """What bounds the rows that a worker writes, as it bounds the records that the worker copies.
+
+    :param throttle: the worker's share.
+    :param window: how much it has on its way at most.
+    :param on_way: returns how many of its records the brokers have not answered.
+    :param await_answers: waits for so many seconds for answers.
+    :param renew: called while the worker rests; nothing is open then.
+    """
+
+    throttle: Throttle
+    window: Window
+    on_way: Callable[[], int]
+    await_answers: Callable[[float], None]
+    renew: Callable[[], None]
+
+
 def seed_with(
     writer: UnitWriter,
     consumer: Consumer,
     seeding: Seeding,
     settings: CopySettings,
     explain: Explain,
-    throttle: Throttle,
+    flow: Flow,
     restarted_ms: int = 0,
 ) -> int:
     """Write a snapshot's rows, set the writer to its position, and return the number of rows.
@@ -130,24 +150,69 @@ def seed_with(
     mark = Mark(as_of_ms=seeding.as_of_ms, state=SEEDING, restarted_ms=restarted_ms)
     try:
         writer.commit_at(consumer, Position(seed.position, mark))
+        sower = _Sower(writer, consumer, seed.position, settings, flow)
         for rows in seed.batches():
-            before = writer.pending_bytes
-            writer.write(_as_messages(rows))
-            throttle.spent(writer.pending_bytes - before)
-            is_large = writer.pending_bytes >= settings.commit_bytes
-            if is_large or writer.pending_records >= settings.commit_records or throttle.rest_seconds() > 0:
-                mark = replace(
-                    mark,
-                    records=mark.records + writer.pending_records,
-                    bytes=mark.bytes + writer.pending_bytes,
-                )
-                writer.commit_at(consumer, Position(seed.position, mark))
-            throttle.wait(REST_SECONDS)
+            sower.write(rows)
         writer.commit(consumer)
     except Rewound as rewound:
         # The rows are the entries that remained of the log before the snapshot's position.
         raise explain(writer.unit, rewound.reason, 0, seed.position) from None
     return writer.mark.records
+
+
+class _Sower:
+    """Writes rows in transactions that are no larger and no older than those of a copy.
+
+    :param position: the snapshot's position.
+    """
+
+    def __init__(
+        self, writer: UnitWriter, consumer: Consumer, position: int, settings: CopySettings, flow: Flow
+    ) -> None:
+        self._writer, self._consumer, self._position = writer, consumer, position
+        self._settings, self._flow = settings, flow
+        self._committed = time.monotonic()
+
+    def write(self, rows: Sequence[SeedRow]) -> None:
+        """Write some rows, in parts that the brokers can answer in time; rest if the share is used up."""
+        flow, written = self._flow, 0
+        while written < len(rows):
+            wanted = flow.window.poll_records(flow.on_way(), flow.throttle.most_bytes)
+            part = rows[written : written + wanted]
+            before = self._writer.pending_bytes
+            self._writer.write(_as_messages(part))
+            size = self._writer.pending_bytes - before
+            flow.throttle.spent(size)
+            flow.window.wrote(len(part), size)
+            written += len(part)
+            self._commit_if_due()
+            flow.throttle.wait(REST_SECONDS, self._rest)
+            while flow.window.is_full(flow.on_way()):
+                flow.await_answers(ANSWER_SECONDS)
+                self._commit_if_due()
+
+    def _rest(self) -> None:
+        if self._writer.pending_records:
+            self._commit()
+        self._flow.renew()
+
+    def _commit_if_due(self) -> None:
+        writer, settings = self._writer, self._settings
+        is_large = writer.pending_bytes >= settings.commit_bytes
+        is_old = time.monotonic() - self._committed >= settings.commit_seconds
+        if is_large or is_old or writer.pending_records >= settings.commit_records:
+            self._commit()
+
+    def _commit(self) -> None:
+        """Commit what is written; the mark still says that the target is being seeded."""
+        writer, began = self._writer, time.monotonic()
+        size = writer.pending_bytes
+        mark = replace(
+            writer.mark, records=writer.mark.records + writer.pending_records, bytes=writer.mark.bytes + size
+        )
+        writer.commit_at(self._consumer, Position(self._position, mark))
+        self._committed = time.monotonic()
+        self._flow.window.committed(size, self._committed - began)
 
 
 def _as_messages(rows: Iterable[SeedRow]) -> Any:

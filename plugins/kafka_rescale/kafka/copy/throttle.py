@@ -52,12 +52,14 @@ class Throttle:
         self._rests = self._debt > (0 if self._rests else share * BURST_SECONDS)
         return self._debt / share if self._rests else 0.0
 
-    def wait(self, look_seconds: float) -> None:
+    def wait(self, look_seconds: float, before_sleep: Callable[[], None] = lambda: None) -> None:
         """Sleep until the worker may go on.
 
         :param look_seconds: how often to look whether the share has changed meanwhile.
+        :param before_sleep: called before each sleep.
         """
         while (rest := self.rest_seconds()) > 0:
+            before_sleep()
             time.sleep(min(rest, look_seconds))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.errors import ClusterOutage
 
 
 class Watch:
@@ -39,6 +40,21 @@ class Watch:
             if seen is None or seen[0] != at or source not in ends:
                 self._seen[source] = at, self._clock
         return [s for s in ends if s in self._seen and self._clock - self._seen[s][1] > self.seconds]
+
+    def stall(
+        self,
+        sources: Collection[TopicPartition],
+        committed: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int],
+    ) -> ClusterOutage:
+        """Return the error about partitions that stand still; see ``still``."""
+        at = [f"{t}-{p} at {committed[t, p]} of {ends[t, p]}" for t, p in sources]
+        return ClusterOutage(
+            f"copy of {', '.join(at)}",
+            found=f"nothing committed for {self.seconds:.0f} s, although another client finds records there",
+            expected="a copy that goes on",
+            remedy="Run again. If it comes again, look at the brokers that lead these partitions.",
+        )
 
     def heard(self, sources: Iterable[TopicPartition]) -> None:
         """Note that some partitions have no records to read: their count begins anew."""

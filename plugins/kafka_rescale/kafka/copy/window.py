@@ -22,6 +22,8 @@ LONG = 0.25
 """The part of ``still_seconds`` (which bounds a commit) that a commit may take before the window shrinks."""
 QUICK = 0.05
 """The part of ``still_seconds`` within which a commit has to end for the window to grow again."""
+ANSWER_SECONDS = 0.01
+"""A producer does not report records that have arrived. So a wait for answers always takes its full time."""
 USUAL_RECORD = 256.0
 """Bytes of a record, before the first is seen."""
 

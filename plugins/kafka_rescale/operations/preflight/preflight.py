@@ -29,7 +29,7 @@ from kafka_rescale.kafka.admin.describe import describe
 from kafka_rescale.kafka.admin.log_dirs import read_disks
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.lease import refuse_if_held
-from kafka_rescale.kafka.copy.bridging import ends_of_bridged
+from kafka_rescale.kafka.copy.bridging import ends_of_bridged, ids_of_bridged
 from kafka_rescale.kafka.reading.habits import habits_of
 from kafka_rescale.kafka.reading.sampling import Sampled, record_counts, sample
 from kafka_rescale.operations.expansion import producers
@@ -186,6 +186,7 @@ def look_around(
         visible=frozenset(admin.list_topics()),
         green_records=records,
         emptied=frozenset(topic for topic, of in ends.items() if any(of.values()) and not records[topic]),
+        bridged_ids=ids_of_bridged(admin, known.control.bridging),
         bridged_ends=ends_of_bridged(admin, known.control.bridging),
         green_group=admin.describe_group(known.green),
         expected=expected,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -10,10 +10,11 @@ from kafka_rescale.core.control.bridge import Bridge, Reading, bridging
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.records import Change
+from kafka_rescale.core.errors import Outage
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
-from kafka_rescale.kafka.copy.bridging import ends_of_bridged, prepare, verdict_now
+from kafka_rescale.kafka.copy.bridging import ends_of_bridged, ids_of_bridged, prepare, verdict_now
 from kafka_rescale.kafka.copy.harm import Harm
 from kafka_rescale.kafka.copy.progress import CopyProgress
 from kafka_rescale.kafka.copy.units import CopyUnit, divided, units_of
@@ -26,6 +27,7 @@ BEAT_SECONDS = 2.0
 CARRYING = "carrying"
 RECORD_MS = 30_000
 """How often a bridge writes its record if only offsets have changed. A bridge runs for weeks."""
+NOTHING = Snapshot((), 0, 0.0)
 SETTLED = ("begun", "ended_at_ms", "added")
 """Fields whose changes are recorded at once."""
 
@@ -57,7 +59,8 @@ def bridge(job: Job) -> None:
         job.put("done", detail="the old topic is silent, and every record of it carried on", records=records)
         say(f"{job.key}: ended; the old topic has been silent for {job.arguments.silent_seconds} s")
     elif watch.deleted:
-        detail = f"somebody has deleted {', '.join(watch.deleted)}; the next run goes on without it"
+        names = ", ".join(watch.deleted)
+        detail = f"somebody has deleted {names}; the next run goes on without it, unless it was made anew"
         job.put("stopped", detail=detail, records=records)
         say(f"{job.key}: {detail}")
     elif watch.has_grown():
@@ -82,15 +85,17 @@ def _deleted(job: Job, journal: Journal) -> frozenset[str]:
 def _prepare(job: Job, journal: Journal, found: Bridge | None, gone: frozenset[str] = frozenset()) -> Bridge:
     """Give every partition of the old topics a position, and return the record of the bridge."""
     plan = journal.plan
-    ended = Bridge.of(plan, found)
+    admin = ClusterAdmin(job.connection)
+    ids = ids_of_bridged(admin, journal) if journal.is_promoted else {}
+    ended = Bridge.of(plan, found, ids)
     # A bridge that had ended works again, because records have come since.
     known = ended.model_copy(update={"ended_at_ms": 0})
     if not journal.is_promoted:
         prepare(job.connection, plan, known)
         return known
-    known = known.noticed(plan.bridges, ends_of_bridged(ClusterAdmin(job.connection), journal))
-    prepare(job.connection, plan, known, ended, gone=gone)
-    known = known.with_positions()
+    known = known.noticed(plan.bridges, ends_of_bridged(admin, journal))
+    prepare(job.connection, plan, known, ended, gone=gone, anew=known.made_anew(ids))
+    known = known.with_positions(ids)
     # Write this before any record is copied, because a later run must find the growth at the same ends. Write it
     # after all positions are committed, because it drops the proof that stands for lost ones.
     job.put("running", records={Concern.BRIDGE: known})
@@ -143,27 +148,41 @@ class _Watch:
     pacer: Pacer
     replaced: Journal | None
     recorded_ms: int = 0
+    state: str = "running"
+    snapshot: Snapshot = NOTHING
     deleted: Sequence[str] = ()
 
     def beat(self) -> None:
-        """Read the state, report it, and decide whether the old topics are silent."""
+        """Read the state, report it, and decide whether the old topics are silent.
+
+        :raises Outage: the state could not be read, or not be reported.
+        """
+        try:
+            self._look()
+        except Outage:
+            # The tasks learn of a person's pause or limit by this record alone.
+            self.job.put(self.state, records=self.pacer.adapted(self.snapshot))
+            raise
+
+    def _look(self) -> None:
         journal = bridging(self.follower.first(), self.replaced)
         if journal is None or journal.plan.fingerprint != self.known.plan:
             return  # another expansion has begun; the tasks end by themselves
         at_ms = now_ms()
-        last = ends_of_bridged(self.admin, journal)
-        if journal.is_promoted and (deleted := {unit.source[0] for unit in self.units} - last.keys()):
+        ids, last = ids_of_bridged(self.admin, journal), ends_of_bridged(self.admin, journal)
+        deleted = ({unit.source[0] for unit in self.units} - last.keys()) | self.known.made_anew(ids)
+        if journal.is_promoted and deleted:
             self.deleted = sorted(deleted)
             return
         # The cutover waits for this heartbeat, so its time is now. The age of the copy means nothing before the
         # promotion.
-        snapshot = replace(self.progress.read(), as_of_ms=at_ms)
+        self.snapshot = snapshot = replace(self.progress.read(), as_of_ms=at_ms)
         say(f"{self.job.key}: {snapshot}")
         before, rate = self.known, self.pacer.adapted(snapshot)
         self.progress.note_rest(self.pacer.is_paused)
         if journal.is_promoted:
-            self.known = self._looked(snapshot, at_ms, last).noticed(journal.plan.bridges, last)
-        state = self._state(journal)
+            self.known = self._looked(snapshot, at_ms, last, ids).noticed(journal.plan.bridges, last)
+        self.state = state = self._state(journal)
         settled = all(getattr(before, name) == getattr(self.known, name) for name in SETTLED)
         settled = settled and not self.pacer.has_news
         if state == CARRYING and settled and at_ms - self.recorded_ms < RECORD_MS:
@@ -188,10 +207,10 @@ class _Watch:
             return CARRYING
         return "ready" if self.progress.all_follow(self.session, self.units) else "running"
 
-    def _looked(self, snapshot: Snapshot, at_ms: int, last: PartitionOffsets) -> Bridge:
+    def _looked(self, snapshot: Snapshot, at_ms: int, last: PartitionOffsets, ids: Mapping[str, str]) -> Bridge:
         ends: PartitionOffsets = {}
         for p in snapshot.partitions:
             ends.setdefault(p.topic, {})[p.partition] = p.end
         reading = Reading(at_ms, ends, last, {(p.topic, p.partition): p.position for p in snapshot.partitions})
-        begun = self.known.model_copy(update={"begun": True})
+        begun = self.known.model_copy(update={"begun": True, "ids": {**ids, **self.known.ids}})
         return begun.looked(reading, self.job.arguments.silent_seconds * 1000)

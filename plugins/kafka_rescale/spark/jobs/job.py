@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -218,8 +219,8 @@ class Job:
         """Run a Spark action and call ``beat`` beside it, until the action ends or need not go on.
 
         :param beat: called again and again; a short outage in it is only logged.
-        :param until: asked after every beat. If the answer is true, this returns None, and the action ends with
-            the process.
+        :param until: asked after every beat, also after one that failed: a person may have rolled back to spare
+            the brokers. If the answer is true, this returns None, and the action ends with the process.
         :param seconds: time between two beats.
         :param is_paused: whether the application is stopped. Then signs of life take the place of the beats: they
             come more often, and don't ask brokers questions that could take long.
@@ -229,18 +230,17 @@ class Job:
         running = with_action.submit(action)
         beaten = time.monotonic()
         while not wait([running], timeout=min(seconds, SIGN_SECONDS)).done:
-            try:
+            with _outages_logged():
                 if is_paused():
                     self.sign()
                     continue
                 if time.monotonic() - beaten < seconds:
                     continue
                 beaten = time.monotonic()
-                beat()
+                with _outages_logged():
+                    beat()
                 if until():
                     return None
-            except Outage as outage:
-                log.warning("no report: %s", outage)
         try:
             return running.result()
         except Exception as failure:
@@ -254,14 +254,31 @@ class Job:
         records: Callable[[Snapshot], Change] = lambda _: {},
         detail: Callable[[Snapshot], str] = lambda _: "",
     ) -> None:
-        """Print and publish how far the job is.
+        """Print and publish how far the job is. If that can't be read, publish only the records.
 
         :param records: returns the records to write with the report; see ``put``.
         :param detail: returns what a person should know besides.
+        :raises Outage: how far the job is could not be read, or not be published.
         """
-        snapshot = progress.read()
+        try:
+            snapshot = progress.read()
+        except Outage:
+            self._put_records(state_of, records, detail)
+            raise
         say(f"{self.key}: {snapshot}")
         self.put(state_of(snapshot), snapshot, detail(snapshot), records(snapshot))
+
+    def _put_records(
+        self,
+        state_of: Callable[[Snapshot], str],
+        records: Callable[[Snapshot], Change],
+        detail: Callable[[Snapshot], str],
+    ) -> None:
+        """Publish records with the last snapshot: tasks learn of a person's pause or limit by a record alone."""
+        known = self._snapshot
+        if changes := records(known or Snapshot((), 0, 0.0)):
+            state, told = (state_of(known), detail(known)) if known is not None else ("running", "")
+            self.put(state, detail=told, records=changes)
 
     def _journal(self, state: ControlState) -> Journal:
         if state.journal is None:
@@ -286,6 +303,14 @@ class Job:
     def _result(self, state: str, **fields: Any) -> JobResult:
         run, attempt = self.arguments.run, self.arguments.attempt
         return JobResult(job=self.key, run=run, attempt=attempt, state=state, **fields)
+
+
+@contextmanager
+def _outages_logged() -> Iterator[None]:
+    try:
+        yield
+    except Outage as outage:
+        log.warning("no report: %s", outage)
 
 
 def say(line: str) -> None:

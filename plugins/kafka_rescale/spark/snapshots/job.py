@@ -11,7 +11,9 @@ import time
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.snapshots.request import SnapshotRequest
 from kafka_rescale.core.snapshots.source import source_at
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.copy.bridging import ids_of_bridged
 from kafka_rescale.spark.jobs.job import Job, say
 from kafka_rescale.spark.snapshots.build import SnapshotBuild
 from kafka_rescale.spark.snapshots.refusals import not_over
@@ -32,7 +34,8 @@ def snapshot(job: Job) -> None:
     if day.end_ms > now_ms():
         raise not_over(request)
     state = job.control.read()
-    source = source_at(state, request.application, day)
+    ids = ids_of_bridged(ClusterAdmin(job.connection), state.bridging)
+    source = source_at(state, request.application, day, ids)
     say(f"{job.key}: reading generation {source.generation}")
     build = SnapshotBuild(job, request, source, state.generations)
     manifests, read = build.run(job.spark())
