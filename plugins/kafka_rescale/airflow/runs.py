@@ -29,6 +29,7 @@ PLAN_TABLE_KEY = "table"
 PLAN_BRIEF_KEY = "brief"
 PLAN_STEPS_KEY = "steps"
 AIRFLOW_KEY = "airflow"
+LATE_TOLD_KEY = "late_told_at"
 ID_VARIABLE = "kafka_rescale_airflow_id"
 SCHEDULED = "scheduled"
 CHAINED = "__chained"
@@ -56,16 +57,21 @@ def is_begun_by_schedule(context: Context) -> bool:
     return run.run_type == SCHEDULED and not run.clear_number and context["ti"].try_number <= 1
 
 
-def result_before(context: Context) -> Any:
-    """Return what this task has returned in the run before; None if Airflow doesn't answer.
+def noted_before(context: Context, key: str = "return_value") -> list[Any]:
+    """Return what this task has noted in earlier runs, in no order; nothing if Airflow doesn't answer.
 
-    To be called before the task has returned anything itself.
+    To be called before the task notes anything itself.
+
+    :param key: The key of the XCom.
     """
     try:
-        return context["ti"].xcom_pull(task_ids=context["task"].task_id, include_prior_dates=True)
+        found = context["ti"].xcom_pull(task_ids=context["task"].task_id, key=key, include_prior_dates=True)
     except Exception as error:
-        log.warning("What the run before has returned is unknown: %s", error)
-        return None
+        log.warning("What earlier runs have noted is unknown: %s", error)
+        return []
+    # Airflow returns a single value by itself. Several are those of all earlier runs; it does not sort them, and
+    # databases place runs without a date first or last.
+    return found if isinstance(found, list) else [] if found is None else [found]
 
 
 def airflow_id() -> str:

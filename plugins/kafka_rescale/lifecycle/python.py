@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from inspect import signature
 from typing import Any
@@ -104,7 +105,9 @@ def load(spec: PythonLifecycle, prefix_of: Callable[[str], str] = str) -> OwnCla
 def _made(name: str) -> Any:
     made_by = named("lifecycle", name, "an importable class without constructor arguments")
     try:
-        signature(made_by).bind()
+        # Python knows no signature of some classes that have a base in C.
+        with suppress(ValueError):
+            signature(made_by).bind()
     except TypeError as error:
         raise InvalidInput(
             f"lifecycle {name!r}",

@@ -350,5 +350,13 @@ def test_an_absent_client_can_be_given_up_and_does_not_come_back_by_itself() -> 
         assert (record(after, "b").state, record(after, "b").absent) == (State.NOT_RUNNING, "")
         assert places(after)["b"] == ("", "")
     assert record(rebalanced(clients_started(after, {"b"}), a, having(B, "0_1")), "b").running
-    with pytest.raises(Refused, match="found a, which are all that are left"):
+    with pytest.raises(Refused, match="found a, b, which are all that are left"):
         clients_removed(away, {"a", "b"})
+
+
+def test_the_last_client_that_can_come_back_is_not_given_up() -> None:
+    """Nobody would process any more, not even when the disk of that client is mounted again."""
+    away = rebalanced(FIRST, having(A, "0_0 0_1 0_2 0_3"), gone(B))
+    ended = away.with_clients(record(away, "a").with_client(record(away, "a").client.close()))
+    with pytest.raises(Refused, match="found b, which are all that are left"):
+        clients_removed(ended, {"b"})

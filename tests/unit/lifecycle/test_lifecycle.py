@@ -67,6 +67,10 @@ class Exiting(Plain):
         sys.exit(0)
 
 
+class OfC(Plain, dict[str, str]):
+    """Python knows no signature of its constructor."""
+
+
 class Gated(Plain):
     gated: ClassVar[list[Instance]] = []
 
@@ -81,7 +85,7 @@ class Gated(Plain):
 def deployments(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("deployments")
     module.__dict__.update(Plain=Plain, Gated=Gated, Faulty=Faulty, Unmakeable=Unmakeable, Half=object)
-    module.__dict__.update(Away=Away, Demanding=Demanding, Exiting=Exiting)
+    module.__dict__.update(Away=Away, Demanding=Demanding, Exiting=Exiting, OfC=OfC)
     monkeypatch.setitem(sys.modules, "deployments", module)
 
 
@@ -187,6 +191,11 @@ def test_a_constructor_that_fails_is_tried_again(deployments: None, name: str, s
     """It may log in somewhere. A moment's outage there must not end an expansion for good."""
     with pytest.raises(Outage, match=f"{said}; expected a constructor that returns"):
         made(type="python", callable=f"deployments:{name}")
+
+
+def test_a_class_without_a_known_signature_can_be_used(deployments: None) -> None:
+    _, lifecycle = made(type="python", callable="deployments:OfC")
+    assert not lifecycle.is_running(GREEN)
 
 
 def test_a_method_that_ends_its_process_has_failed(deployments: None) -> None:

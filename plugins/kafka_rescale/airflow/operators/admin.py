@@ -15,21 +15,22 @@ from kafka_rescale.airflow.markdown import plan_brief, plan_markdown, remarks_ma
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.runs import (
     AIRFLOW_KEY,
+    LATE_TOLD_KEY,
     PLAN_BRIEF_KEY,
     PLAN_STEPS_KEY,
     PLAN_TABLE_KEY,
     PREFLIGHT_TASK,
     airflow_id,
     is_begun_by_schedule,
+    noted_before,
     owner_is_finished,
     owner_of,
-    result_before,
     triggered_by,
 )
 from kafka_rescale.airflow.spark.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.core.application.config_files import SPARK_ROLES
 from kafka_rescale.core.expansion.cutover_steps import cutover_steps
-from kafka_rescale.core.expansion.late_run import last_told, remark_on_late_run
+from kafka_rescale.core.expansion.late_run import is_news, remark_on_late_run
 from kafka_rescale.core.plan.chain import ChainRun
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.prediction import Prediction
@@ -114,10 +115,11 @@ class PreflightOperator(RescaleOperator, SkipMixin):
         told = remark_on_late_run(schedule, context["dag_run"].run_after, now)
         if told:
             self.log.warning("%s", told)
-            at = last_told(now, result_before(context))
-            found = {"plan": None, "noop": True, "messages": [told], "predicted": None}
-            late = {"is_told": at == now, "told_at": at.isoformat()}
-            context["ti"].xcom_push(key="return_value", value={**found, **late})  # skip() leaves by an exception
+            is_told = is_news(now, noted_before(context, LATE_TOLD_KEY))
+            if is_told:
+                context["ti"].xcom_push(key=LATE_TOLD_KEY, value=now.isoformat())
+            found = {"plan": None, "noop": True, "messages": [told], "predicted": None, "is_told": is_told}
+            context["ti"].xcom_push(key="return_value", value=found)  # skip() leaves by an exception
             # All tasks behind this one: Airflow's rules would begin `ensure_running`, which takes a run without
             # `callback` for one that a person has marked.
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))

@@ -10,7 +10,7 @@ from airflow.sdk.bases.skipmixin import SkipMixin
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.operators.client_job import ClientJobOperator
-from kafka_rescale.airflow.runs import is_queued, result_before
+from kafka_rescale.airflow.runs import is_queued, noted_before
 
 if TYPE_CHECKING:
     from kafka_rescale.core.processing.request import ClientRequest
@@ -64,8 +64,8 @@ class ProbeOperator(RescaleOperator, SkipMixin):
         found = probe(application, self.connection(application))
         self.log.info("%s", found.reason)
         run_id = found.run_id
-        # A task that skips returns nothing, so this is the last run that was triggered.
-        last = result_before(context) if run_id else None
+        # A task that skips returns nothing, and the ids have times of one length: this is the last run triggered.
+        last = max(noted_before(context), default="") if run_id else ""
         if last and is_queued(f"process_{application.application_id}/{last}"):
             self.log.info("Run %s of process_%s is queued, and will rebalance.", last, application.application_id)
             run_id = ""

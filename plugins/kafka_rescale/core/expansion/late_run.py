@@ -6,6 +6,7 @@ changed, or Airflow is back. Such a run asks no person, and could stop the appli
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 LATE = timedelta(hours=1)
@@ -14,14 +15,12 @@ TOLD_AGAIN = timedelta(days=1)
 """If one run after another is late, as while workers are short, the cause is one: people are told once in it."""
 
 
-def last_told(now: datetime, before: object) -> datetime:
-    """Return when people are told of a late run: now, or when they were told of the late runs right before it.
+def is_news(now: datetime, told: Sequence[str]) -> bool:
+    """Return whether people are told of a late run: they were told of none within the last day.
 
-    :param before: what the first task of the run before has returned.
+    :param told: when they were told of earlier runs, in ISO 8601 with the time zone, in any order.
     """
-    at = before.get("told_at") if isinstance(before, dict) else None
-    told = datetime.fromisoformat(at) if at else now
-    return told if now - told < TOLD_AGAIN else now
+    return all(now - datetime.fromisoformat(at) >= TOLD_AGAIN for at in told)
 
 
 def remark_on_late_run(schedule: str | None, due: datetime, now: datetime) -> str:

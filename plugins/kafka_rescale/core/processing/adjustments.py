@@ -164,16 +164,17 @@ def clients_removed(processing: Processing, ids: Collection[str]) -> Processing:
 
     :raises Refused: no client would be left.
     """
-    going_on = {c.client_id for c in processing.clients if c.state in CAN_JOIN and not c.absent}
-    ended = going_on & set(ids)
-    if ended and ended == going_on:
+    can_join = [c for c in processing.clients if c.state in CAN_JOIN]
+    removed = {c.client_id for c in can_join} & set(ids)
+    at_work = {c.client_id for c in can_join if not c.absent}
+    # An absent client may be the last one that can come back.
+    if (at_work and at_work <= removed) or (removed and len(removed) == len(can_join)):
         raise Refused(
             "clients of the pipeline",
-            found=f"{', '.join(sorted(ended))}, which are all that are left",
+            found=f"{', '.join(sorted(removed))}, which are all that are left",
             expected="another client that is running",
             remedy="Start another client first. Or pause the DAG, if the pipeline shall stop.",
         )
-    can_join = (c for c in processing.clients if c.state in CAN_JOIN)
     closed = (c.with_client(c.client.close()) for c in can_join if c.client_id in ids)
     return processing.with_clients(*closed)
 
