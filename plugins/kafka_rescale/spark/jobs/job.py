@@ -16,12 +16,14 @@ from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError, UnsafeState
+from kafka_rescale.core.expansion.bridge_progress import AT_WORK
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark.jobs.arguments import Arguments
-from kafka_rescale.spark.jobs.session import copy_session, slots
+from kafka_rescale.spark.jobs.executors import missing_executor
+from kafka_rescale.spark.jobs.session import copy_session, require_packages, slots
 from kafka_rescale.spark.jobs.task_errors import from_text
 
 if TYPE_CHECKING:
@@ -109,9 +111,14 @@ class Job:
         )
 
     def spark(self) -> SparkSession:
-        """Return the session of this attempt."""
+        """Return the session of this attempt, once an executor has run a task.
+
+        :raises InvalidInput: an executor lacks a package.
+        """
         a = self.arguments
-        return copy_session(self.key, a.application, a.run, a.attempt)
+        session = copy_session(self.key, a.application, a.run, a.attempt)
+        self.run_beside(lambda: require_packages(session.sparkContext), self._tell_wait)
+        return session
 
     def parallelism(self, spark: SparkSession) -> int:
         """Return how many tasks may run at a time."""
@@ -148,6 +155,7 @@ class Job:
             as_of_ms=known.as_of_ms,
             partitions=known.partitions,
             detail=detail,
+            waits=missing_executor() if state in AT_WORK else "",
             lags=self._lags,
             progressed_ms=known.progressed_ms,
             seconds_left=known.seconds_left,
@@ -257,6 +265,11 @@ class Job:
         snapshot = progress.read()
         say(f"{self.key}: {snapshot}")
         self.put(state_of(snapshot), snapshot, detail(snapshot), records(snapshot))
+
+    def _tell_wait(self) -> None:
+        """Leave a result only if there is no executor, so that the page says so."""
+        if missing_executor():
+            self.put("running")
 
     def _journal(self, state: ControlState) -> Journal:
         if state.journal is None:
