@@ -64,7 +64,7 @@ def test_it_says_after_minutes_what_was_asked_of_which_master_and_what_to_do(
     assert (watch.waits, caplog.text) == ("", "")
     clock.now += 1
     watch.look()
-    for part in ("no executor for 3 min", "spark://m:7077", "cores: 2 (spark.cores.max)", "3g", "`copy_cores`"):
+    for part in ("no executor for 3 min", "spark://m:7077", "spark.cores.max: 2", "3g of memory", "`copy_cores`"):
         assert part in watch.waits
         assert part in caplog.text
 

@@ -72,12 +72,12 @@ class ExecutorWatch:
 
     def _asked(self) -> str:
         conf, master = self._context.getConf(), str(self._context.master)
-        cores = conf.get("spark.cores.max", "") or "all that are free"
         size = conf.get("spark.executor.cores", "") or "any number of"
         memory = conf.get("spark.executor.memory", "") or "1g"
-        most = f"cores: {cores} (spark.cores.max), " if master.startswith(STANDALONE) else ""
+        most = conf.get("spark.cores.max", "") or "not set"
+        limit = f" (spark.cores.max: {most})" if master.startswith(STANDALONE) else ""
         remedy = next(text for prefix, text in REMEDIES.items() if master.startswith(prefix))
-        return f"expected one from {master} with {size} cores and {memory} of memory; {most}{remedy}"
+        return f"expected one from {master}, with {size} cores{limit} and {memory} of memory. {remedy}"
 
 
 _watches: list[ExecutorWatch] = []
