@@ -33,8 +33,8 @@ def fitting(conf: Mapping[str, Any], master: str) -> dict[str, Any]:
 
     A standalone master launches only whole executors: within a smaller limit it would never launch one.
     """
-    most, size = conf.get(MOST), conf.get(OF_AN_EXECUTOR)
-    if not master.startswith(STANDALONE) or most is None or size is None or int(size) <= int(most):
+    most, size = _whole(conf.get(MOST)), _whole(conf.get(OF_AN_EXECUTOR))
+    if not master.startswith(STANDALONE) or not most or size <= most:
         return dict(conf)
     return {**conf, OF_AN_EXECUTOR: str(most)}
 
@@ -53,8 +53,14 @@ def room_needed(application: Application) -> str:
     kept = {job: conf_of(application, job)[MOST] for job in ("catch_up", *["bridge"] * has_bridge)}
     said = ", ".join(f"{job} {cores}" for job, cores in kept.items())
     memory = application.spark_conf.get("spark.executor.memory", "1g")
+    least = sum(map(_whole, kept.values())) + 1
     return (
         f"Beside `prove`, these jobs keep cores of {master}: {said}. So it needs "
-        f"{sum(map(int, kept.values())) + 1} cores or more, and memory for up to as many executors of {memory}. "
+        f"{least} cores or more, and memory for up to as many executors of {memory}. "
         "With less, `prove` waits until there is room."
     )
+
+
+def _whole(text: str | None) -> int:
+    """Return a number of cores; 0 if there is none, or what Spark itself will refuse."""
+    return int(text) if text and text.isdecimal() else 0

@@ -48,7 +48,8 @@ class ExecutorWatch:
             return
         if now - self._since < PATIENCE_SECONDS:
             return
-        self.waits = f"found no executor for {(now - self._since) / 60:.0f} min; {self._asked()}"
+        minutes = (now - self._since) / 60
+        self.waits = f"found no executor for {minutes:.0f} min; expected one from {self._asked()}"
         if self._logged is None or now - self._logged >= AGAIN_SECONDS:
             self._logged = now
             log.warning("%s", self.waits)
@@ -77,7 +78,7 @@ class ExecutorWatch:
         most = conf.get("spark.cores.max", "") or "not set"
         limit = f" (spark.cores.max: {most})" if master.startswith(STANDALONE) else ""
         remedy = next(text for prefix, text in REMEDIES.items() if master.startswith(prefix))
-        return f"expected one from {master}, with {size} cores{limit} and {memory} of memory. {remedy}"
+        return f"{master}, with {size} cores{limit} and {memory} of memory. {remedy}"
 
 
 _watches: list[ExecutorWatch] = []
