@@ -7,6 +7,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from kafka_rescale.core.errors import Complaint
+
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
@@ -48,8 +50,8 @@ class ExecutorWatch:
             return
         if now - self._since < PATIENCE_SECONDS:
             return
-        minutes = (now - self._since) / 60
-        self.waits = f"found no executor for {minutes:.0f} min; expected one from {self._asked()}"
+        found, expected = f"no executor for {(now - self._since) / 60:.0f} min", f"one from {self._asked()}"
+        self.waits = str(Complaint("", found, expected, self._remedy()))
         if self._logged is None or now - self._logged >= AGAIN_SECONDS:
             self._logged = now
             log.warning("%s", self.waits)
@@ -77,8 +79,10 @@ class ExecutorWatch:
         memory = conf.get("spark.executor.memory", "") or "1g"
         most = conf.get("spark.cores.max", "") or "not set"
         limit = f" (spark.cores.max: {most})" if master.startswith(STANDALONE) else ""
-        remedy = next(text for prefix, text in REMEDIES.items() if master.startswith(prefix))
-        return f"{master}, with {size} cores{limit} and {memory} of memory. {remedy}"
+        return f"{master}, with {size} cores{limit} and {memory} of memory"
+
+    def _remedy(self) -> str:
+        return next(text for prefix, text in REMEDIES.items() if str(self._context.master).startswith(prefix))
 
 
 _watches: list[ExecutorWatch] = []
