@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,18 @@ def test_a_live_application_is_expanded_by_the_workers_of_a_cluster(tmp_path: Pa
         stack.finish_replay()
         stack.await_equal(GREEN)
         assert expansion.state().report["passed"]
-        finished = sorted((tmp_path / "spark").glob("work-*/app-*"))
-        # restore and warm_up of two stages with state, and catch_up, prove and verify.
-        assert len({directory.name for directory in finished}) >= 7
-        assert {directory.parent.name for directory in finished} == {"work-0", "work-1"}
+        executors = executors_of(tmp_path / "spark")
+        # All that was copied is proven before the promotion, so verify has nothing to ask Spark.
+        copied = {f"{job}/{stage}" for job in ("restore", "warm_up") for stage in (1, 2)}
+        assert executors.keys() == copied | {"catch_up", "prove"}
+        assert executors["restore/1"] == {"work-0", "work-1"}
+        # catch_up is at work until the promotion, and leaves the other worker to prove.
+        assert len(executors["catch_up"]) == len(executors["prove"]) == 1
+        assert executors["catch_up"] != executors["prove"]
+
+
+def executors_of(cluster: Path) -> dict[str, set[str]]:
+    """The workers that had an executor of a job, by the name of the job."""
+    log = (cluster / "master.log").read_text()
+    jobs = re.findall(r"Registered app kafka-rescale (\S+) .* with ID (\S+)", log)
+    return {job: {found.parent.name for found in cluster.glob(f"work-*/{each}")} for job, each in jobs}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from kafka_rescale.core.expansion.notices import failure_kind
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+LONG = timedelta(hours=1)
+"""A run that fails so long behind the failure before has worked meanwhile, so its failure is news, whatever it is:
+a bridge works for weeks before it succeeds."""
 TOLD_KEY = "told"
 """The XCom of a failed task: the kinds of failure of which people were told since a run that did not fail."""
 
@@ -39,6 +43,8 @@ def _known(context: Context) -> set[str]:
     previous = ti.get_previous_dagrun()
     state = getattr(previous, "state", None)
     if previous is None or getattr(state, "value", state) != "failed":  # an Enum here, not a StrEnum
+        return set()
+    if previous.end_date is not None and datetime.now(UTC) - previous.end_date > LONG:
         return set()
     tasks: Any = context["dag"].task_ids
     notes = ti.xcom_pull(task_ids=tasks, key=TOLD_KEY, run_id=previous.run_id) or ()

@@ -20,6 +20,7 @@ from kafka_rescale.core.expansion.cutover_steps import CutoverStep
 from kafka_rescale.core.expansion.pacing_words import told_pace
 from kafka_rescale.core.expansion.prewarming import remark_on
 from kafka_rescale.core.expansion.switch_wait import switch_to_come
+from kafka_rescale.core.expansion.waiting_jobs import told_waiting
 from kafka_rescale.core.plan.not_copied import NOT_COPIED, told_not_copied
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.plan.prediction import Prediction
@@ -193,7 +194,7 @@ def _summary(application: Application, control: ControlState, switch: str, group
         *(group.lines() if group else ()),
         f"lease: {lease.owner}, for {lease.target} partitions" if lease and not lease.released else "lease: free",
     ]
-    lines += filter(None, [switch, told_pace(control)])
+    lines += filter(None, [switch, told_pace(control), *told_waiting(control)])
     if journal and journal.rollback_reason:
         lines.append(f"rolled back because: {journal.rollback_reason}")
     if journal and "total" in journal.timings:

@@ -112,7 +112,7 @@ def _xcom_keys() -> Iterator[str]:
                 key = next((k.value for k in node.keywords if k.arg == "key"), None)
                 if isinstance(key, ast.Constant):
                     yield str(key.value)
-                elif isinstance(key, ast.Name):
+                elif isinstance(key, ast.Name) and key.id.isupper():  # a parameter is no name
                     yield str(constants[key.id])
     for text in _texts():
         yield from re.findall(r"xcom_pull\([^)]*key='(\w+)'", text)

@@ -249,7 +249,7 @@ def test_preflight_tells_of_a_bridge_only_if_it_is_paused(
     found = Preflight(plan_for("orders-app").model_copy(update={"stages": (stage,)}), False, ("one.",))
     monkeypatch.setattr("kafka_rescale.operations.preflight.preflight.preflight", lambda *_, **__: found)
     monkeypatch.setattr(admin.PreflightOperator, "connection", lambda *_: connection)
-    for name in ("require_kafka_for_spark", "require_spark_files"):
+    for name in ("require_kafka_for_spark", "require_spark_files", "room_needed"):
         monkeypatch.setattr(admin, name, lambda *_: "")
     ti = SimpleNamespace(get_dag={"bridge_orders-app": SimpleNamespace(is_paused=is_paused)}.__getitem__)
     run = SimpleNamespace(dag_id="expand_orders-app", run_id="r", run_type="manual")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from kafka_rescale.airflow.dags.bridge import bridge_dag
 from kafka_rescale.airflow.dags.expansion import expansion_dag
 from kafka_rescale.airflow.dags.factory import build_dags
 from kafka_rescale.airflow.dags.watch import watch_dag
-from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.core.errors import Outage, Refused, UnsafeState
 
 from tests.support.airflow.recorded_notices import declared, told
 from tests.support.application_files import write_application
@@ -34,7 +35,8 @@ class Runs:
 
     def fail(self, task_id: str, error: Exception | None) -> None:
         """Let one more run fail. Without an error its worker was killed, and nothing can be stored."""
-        run = SimpleNamespace(dag_id=self.dag.dag_id, run_id=f"scheduled__{len(self.ended)}", state="failed")
+        run_id, ended_at = f"scheduled__{len(self.ended)}", datetime.now(UTC)
+        run = SimpleNamespace(dag_id=self.dag.dag_id, run_id=run_id, state="failed", end_date=ended_at)
         ti = SimpleNamespace(
             get_previous_dagrun=self._previous,
             xcom_pull=lambda task_ids, key, run_id: [self.stored.get((run_id, each)) for each in task_ids],
@@ -91,6 +93,23 @@ def test_brokers_that_are_away_for_a_night_are_told_once(runs: Runs, task: str, 
     runs.succeed()
     runs.fail(task, outage())
     assert len(told(file)) == 2
+
+
+def test_a_bridge_that_has_worked_for_hours_is_told_whatever_was_told_before(runs: Runs, file: Path) -> None:
+    """It succeeds only at its end, weeks later."""
+    for _ in range(2):
+        runs.fail("bridge", RuntimeError("driver lost"))
+    runs.ended[-1].end_date -= timedelta(days=6)
+    for _ in range(2):
+        runs.fail("bridge", RuntimeError("no Spark master any more"))
+    assert len(told(file)) == 2
+
+
+@pytest.mark.parametrize("runs", ["watch"], indirect=True)
+def test_what_is_refused_with_another_figure_is_told(runs: Runs, file: Path) -> None:
+    for partitions in (8, 8, 16):
+        runs.fail("watch", Refused("t1", found=f"{partitions} partitions", expected="4", remedy="Trigger it."))
+    assert ["16 partitions" in notice["text"] for notice in told(file)] == [False, True]
 
 
 def test_another_failure_is_told_also_in_between(runs: Runs, file: Path) -> None:

@@ -192,3 +192,10 @@ def test_one_broker_asks_for_one_replica(compose: Compose) -> None:
     replicas = {key: value for key, value in broker.items() if key.endswith(("REPLICATION_FACTOR", "MIN_ISR"))}
     assert len(replicas) == 5
     assert set(replicas.values()) == {"1"}
+
+
+def test_the_worker_has_room_for_the_jobs_that_run_side_by_side(compose: Compose) -> None:
+    """A bridge and ``catch_up`` keep a core each beside ``prove``, and an executor takes 1 GB by default."""
+    worker = compose["services"]["spark-worker"]["environment"]
+    assert int(worker["SPARK_WORKER_CORES"]) > 1 + 1
+    assert int(worker["SPARK_WORKER_MEMORY"].removesuffix("g")) >= 3

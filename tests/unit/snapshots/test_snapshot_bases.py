@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -168,3 +169,27 @@ def test_where_neither_a_day_nor_the_log_tells_the_state_the_error_is_about_the_
     with pytest.raises(InvalidInput, match=f"date={BASES[0]}.*again, without `from_scratch`") as refused:
         build(directory, bases, [e for e in LOG if e.offset != 3], newest=19)
     assert type(refused.value) is kind
+
+
+def test_days_of_a_versioned_store_by_the_earlier_rule_are_not_built_on_and_the_next_day_ends_the_chain(
+    tmp_path: Path,
+) -> None:
+    """Each of them has the wrong versions of the first: the log has to be read once."""
+    location, rule = str(tmp_path), SnapshotRule(DAY.end_ms, versions_ms=DAY_MS)
+    store = STORE.model_copy(update={"store_type": "versioned"})
+    directory = StoreDirectory(location, "orders-app", store.name)
+    for day in BASES:
+        earlier = manifest_of(day, store=store).model_copy(update={"versions_ms": DAY_MS})
+        directory.publish(directory.begin(day, "x"), earlier)
+
+    def of(day: SnapshotDay) -> SnapshotBuild:
+        asked = SnapshotRequest(
+            application="orders-app", date=str(day), location=location, grace_ms=0, stores=(store,)
+        )
+        return SnapshotBuild(cast(Any, None), asked, SnapshotSource("orders-app-g2"), None)
+
+    assert of(DAY)._bases(directory, store, TOPIC, rule, None) == ()
+    work = replace(of(DAY)._work(store, TOPIC, {0: 0}, {0: 0}), rule=rule)
+    of(DAY)._publish(work, [])
+    following = SnapshotDay.named("2026-01-06")
+    assert [base.day for base in of(following)._bases(directory, store, TOPIC, rule, None)] == [DAY]

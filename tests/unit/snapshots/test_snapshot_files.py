@@ -222,9 +222,23 @@ class TestBase:
     def test_a_day_with_less_history_than_is_wanted_now_is_no_base(
         self, name: str, then: int | None, now: int | None, has_all: bool
     ) -> None:
-        manifest = self.day(0, 1).model_copy(update={name: then})
+        manifest = self.day(0, 1).model_copy(update={name: then, "keeps_deletions": name == "versions_ms"})
         rule = replace(SnapshotRule(0), **{name: now})
         assert manifest.describes(manifest.topic, "x", STORE, rule) is has_all
+
+    def test_a_day_of_a_versioned_store_by_the_earlier_rule_is_no_base(self) -> None:
+        """It may lack a deletion, or have a version that had come back, and each later day would have the same."""
+        rule = SnapshotRule(0, versions_ms=5)
+        earlier = Manifest.model_validate_json(
+            self.day(0, 1).model_copy(update={"versions_ms": 5}).model_dump_json()
+        )
+        assert not earlier.describes(earlier.topic, "x", STORE, rule)
+        now = earlier.model_copy(update={"keeps_deletions": True})
+        assert now.describes(now.topic, "x", STORE, rule)
+        assert Manifest.model_validate_json(now.model_dump_json()) == now
+
+    def test_other_days_are_written_as_before(self) -> None:
+        assert "keeps_deletions" not in self.day(0, 1).model_dump(mode="json")
 
 
 class TestDay:

@@ -55,7 +55,9 @@ class Beside:
         since = pairs[0].versions_since_ms
         assert since is not None
         at = {"blue_offset": None, "blue_timestamp": None, "green_offset": 3, "green_timestamp": self.missing}
-        row = Row(key=bytearray(b"k"), rank=2, source=0, shape=7, oracles=[Oracle.VERSIONS.value], **at)
+        row = Row(
+            key=bytearray(b"k"), rank=2, source=0, shape=7, touched=False, oracles=[Oracle.VERSIONS.value], **at
+        )
         return [row] if self.missing >= since else []
 
     def compared(self, in_plan: Any) -> StoreReport:
@@ -116,3 +118,31 @@ def test_only_the_limit_of_a_planned_comparison_moves_on() -> None:
     assert others.at(PLANNED).versions_since_ms is None
     fixed = planned.model_copy(update={"planned_ms": None})
     assert fixed.at(PLANNED) == fixed
+
+
+class Dense(Beside):
+    """A store that has lost a version each minute. A reading takes as long as several of them."""
+
+    MINUTE = 60_000
+
+    def rows(self, pairs: Sequence[StorePair]) -> list[Row]:
+        """Return the rows of a reading with violations."""
+        self.now, self.readings = self.now + 20 * self.MINUTE, self.readings + 1
+        since = pairs[0].versions_since_ms
+        assert since is not None
+        lost = range(PLANNED - DAY, PLANNED, self.MINUTE)
+        return [Row(offset=at) for at in lost if at >= since]
+
+    def counts_of(self, _: Any, pairs: Sequence[StorePair]) -> list[Counts]:
+        """Return the counts of a reading, and what tells them from those of other rows."""
+        rows = self.rows(pairs)
+        failures = {Oracle.VERSIONS: len(rows)} if rows else {}
+        violations = rows[0].offset if rows else 0
+        return [Counts(store_report(failures=failures), dict.fromkeys(failures, NOBODY), violations)]
+
+
+def test_versions_that_age_between_two_readings_hide_no_loss_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = Dense(monkeypatch, KEPT)
+    report = lost.verified()
+    assert (lost.readings, set(report.failures)) == (3, {Oracle.VERSIONS})
+    assert report.failures[Oracle.VERSIONS] > 1000

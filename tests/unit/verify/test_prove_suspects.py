@@ -12,6 +12,7 @@ from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
 from kafka_rescale.core.verify.report import LogCount, PartitionContent, StoreReport
 from kafka_rescale.spark.verify import live
+from kafka_rescale.spark.verify.compare import Counts
 from kafka_rescale.spark.verify.live import BesideBlue
 
 PAIR = StorePair(
@@ -80,7 +81,7 @@ def proves(monkeypatch: pytest.MonkeyPatch) -> Proves:
         monkeypatch.setattr(live, "_complete", lambda *_: set())
         spark: Any = SimpleNamespace(createDataFrame=lambda *_: None)
         beside = BesideBlue(later=later or (lambda _: NO_KEY), lacks_deletions=lambda: lost)
-        return live._certain(spark, {}, None, PAIR, (SEEN, {}), beside)
+        return live._certain(spark, {}, None, PAIR, Counts(SEEN, {}, 0), beside)
 
     return report_of
 

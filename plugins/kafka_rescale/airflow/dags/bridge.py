@@ -58,13 +58,5 @@ def bridge_dag(application: Application, file: Path) -> DAG:
         tags=["kafka-rescale", "bridge", *application.tags],
     ) as dag:
         due = BridgeDueOperator(task_id="due", application_file=str(file))
-        due >> spark_job(application, "bridge", silent_seconds=silent_seconds, conf=_conf(application))
+        due >> spark_job(application, "bridge", silent_seconds=silent_seconds)
     return dag
-
-
-def _conf(application: Application) -> dict[str, str]:
-    """Return the Spark settings with a limit on cores.
-
-    A standalone master gives a job every free core, and a bridge would keep them for weeks.
-    """
-    return {**application.spark_conf, "spark.cores.max": str(application.bridge_cores)}

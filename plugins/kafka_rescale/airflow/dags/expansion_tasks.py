@@ -25,6 +25,7 @@ from kafka_rescale.airflow.runs import CHAINED
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
 from kafka_rescale.airflow.sensors.switch import SwitchSensor
+from kafka_rescale.airflow.spark.cores import conf_of
 from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
 from kafka_rescale.core.application.streams import Application, Mode
 from kafka_rescale.core.application.topics import InputPolicy
@@ -165,7 +166,7 @@ class ExpansionTasks:
         awaits_bridge = self._has_bridge() and stage == len(self.topology.subtopologies)
         return LagGateSensor(
             warmed_by=f"warm_up/{stage}",
-            # The bridge must have its cores before catch_up, which may take all that are free.
+            # The bridge must have its cores before prove, which may take all that are free.
             ready_job="bridge" if awaits_bridge else None,
             # Nothing copies behind warm_up: a second reading could only be worse than the first.
             consecutive=1,
@@ -262,7 +263,7 @@ def spark_job(application: Application, job: str, **arguments: Any) -> RescaleSp
         "task_id": job,
         "application_id": application.application_id,
         "conn_id": application.spark_conn_id,
-        "conf": dict(application.spark_conf),
+        "conf": conf_of(application, job),
     }
     kafka = kafka_arguments(application, Role.VERIFY if job in {"verify", "prove"} else Role.COPY)
     return RescaleSparkSubmitOperator(job=job, **kafka, **{**of_application, **arguments})

@@ -27,6 +27,7 @@ from kafka_rescale.airflow.runs import (
     owner_of,
     triggered_by,
 )
+from kafka_rescale.airflow.spark.cores import room_needed
 from kafka_rescale.airflow.spark.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.core.application.config_files import SPARK_ROLES
 from kafka_rescale.core.expansion.cutover_steps import cutover_steps
@@ -84,6 +85,8 @@ class PreflightOperator(RescaleOperator, SkipMixin):
         of_jobs = {role: connections[role] for role in SPARK_ROLES}
         network = require_kafka_for_spark(application, of_jobs, [(application.spark_conn_id, {})])
         handler = connections[Role.VERIFY].java().get("sasl.login.callback.handler.class")
+        if room := room_needed(application):
+            self.log.info("%s", room)
         for hint in filter(None, (network, require_spark_files(handler))):
             self.log.warning("%s", hint)
         target = int(self.target) if self.target else None

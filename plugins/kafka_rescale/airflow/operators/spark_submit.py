@@ -20,6 +20,7 @@ from kafka_rescale.airflow.lag_gate import journal_of
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.spark.connection import deploy_mode_of, names_resource_manager, require_spark_master
+from kafka_rescale.airflow.spark.cores import fitting
 from kafka_rescale.airflow.spark.job_results import failure_of, report_as_of, result_of
 from kafka_rescale.airflow.spark.kafka_for_spark import kafka_environment
 from kafka_rescale.core.application.config_files import KafkaOfJob
@@ -126,6 +127,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
             self.log.info("In this phase of the expansion there is nothing to copy, so no driver is started.")
             return {}
         self.env_vars = {**(self.env_vars or {}), **self._environment(master, connection)}
+        self.conf = fitting(self.conf or {}, master)
         self.application_args = self._arguments(context)
         self._add_connector()
         self._follow_yarn(master)

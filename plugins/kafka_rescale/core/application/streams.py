@@ -76,6 +76,8 @@ class Application(ApplicationFile):
     :param free_disk_percent: the part of what a broker can still write that the copies must leave free. Preflight
         refuses an expansion that would leave less, and the copy rests as long as there is less. With `null`,
         preflight only tells the figures, and the copy never rests for it.
+    :param copy_cores: cores of a standalone Spark cluster that ``catch_up`` keeps until the switch, perhaps for
+        days. Without this field it takes ``spark.cores.max`` of ``spark_conf``, or else 1.
     :param bridge_cores: cores of a standalone Spark cluster that the bridge of a repartitioned input keeps for
         weeks.
     :param autoscaling_enabled: whether ``watch_<application>`` expands it when an input has grown (KIP-878).
@@ -111,6 +113,7 @@ class Application(ApplicationFile):
     max_wait_seconds: WholeNumber = Field(default=7 * 24 * 3600, ge=60)
     free_disk_percent: WholeNumber | None = Field(default=FREE_DISK_PERCENT, ge=0, le=99)
     pacing: Pacing | None = None
+    copy_cores: WholeNumber | None = Field(default=None, ge=1)
     bridge_cores: WholeNumber = Field(default=1, ge=1)
     chain: ChainName | None = None
     autoscaling_bounds: Bounds = Bounds()

@@ -244,7 +244,7 @@ def when_restored(found: Verdict, journal: Journal | None, results: Mapping[str,
     """Return the verdict on starting a driver: no driver for the hours in which this run restores its stages.
 
     The driver comes up during ``warm_up``, and the last stage's gate waits for it. It must not come up later: if a
-    cluster gives each job all of its cores, none is left for a bridge that is submitted beside ``catch_up``.
+    cluster gives each job all of its cores, none is left for a bridge that is submitted beside ``prove``.
 
     :param found: whether a bridge has anything to do.
     :param results: results of the jobs, by their names.

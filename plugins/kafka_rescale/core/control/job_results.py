@@ -40,6 +40,7 @@ class JobResult(Value):
         gate's answer, for a look of the watch the look's outcome.
     :param seeded: how many of ``records`` were rows of a snapshot; the others were read from the log.
     :param as_of_ms: wall clock as of which the whole source has been copied (for tombstone safety), or proven.
+    :param waits: that the job has waited for an executor for minutes, and the remedy; empty if it does not wait.
     :param lags: how the lags have changed over this attempt.
     :param progressed_ms: of a stream thread, the driver's wall clock at the last sign of progress; 0 as long as
         Spark has begun none of its tasks.
@@ -60,6 +61,7 @@ class JobResult(Value):
     as_of_ms: int = 0
     partitions: tuple[PartitionProgress, ...] = Field(default_factory=tuple)
     detail: str = ""
+    waits: str = Field(default="", exclude_if=lambda waits: not waits)
     lags: LagHistory = Field(default_factory=LagHistory)
     progressed_ms: int = 0
     marks: dict[str, str] = Field(default_factory=dict)

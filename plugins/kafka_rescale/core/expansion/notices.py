@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from kafka_rescale.core.application.notifications import Event
 from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.core.errors import RescaleError
+from kafka_rescale.core.errors import Outage, RescaleError
 from kafka_rescale.core.expansion.downtime import TOTAL, parts_of
 from kafka_rescale.core.plan.not_copied import told_not_copied
 
@@ -99,13 +99,17 @@ def failed(application: str, task: str, error: object) -> Notice:
 
 
 def failure_kind(task: str, error: object) -> str:
-    """Return what failures have in common that need one notice, not one each: the task, the error but its figures.
+    """Return what failures have in common that need one notice, not one each: the task, and the error.
 
-    Other errors than those of this project have no text that stays the same: they name files, or whole commands.
+    Of an outage, figures don't count: they say how long it was waited for. What is refused is another thing with
+    another figure. Other errors than those of this project have no text that stays the same: they name files, or
+    whole commands.
 
     :param error: the exception; None if its process is gone without one.
     """
-    text = _FIGURES.sub("#", str(error)) if isinstance(error, RescaleError) else ""
+    text = str(error) if isinstance(error, RescaleError) else ""
+    if isinstance(error, Outage):
+        text = _FIGURES.sub("#", text)
     return f"{task}: {type(error).__name__ if error is not None else 'killed'}: {text}".removesuffix(": ")
 
 

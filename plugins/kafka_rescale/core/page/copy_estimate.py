@@ -119,7 +119,7 @@ def job_progress(result: JobResult, plan: Plan, *, is_promoted: bool = True) -> 
         share=_share(result.state, copied, total),
         eta_seconds=_seconds_left(result) if result.state in AT_WORK and not waits and is_paced else None,
         has_pace=result.lags.has_pace and not waits and step != PROVE,
-        detail="waits for the promotion" if waits and result.state in AT_WORK else result.detail,
+        detail=result.waits or ("waits for the promotion" if waits and result.state in AT_WORK else result.detail),
     )
 
 

@@ -13,6 +13,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB
 from kafka_rescale.core.expansion.pause_alert import is_still_down
 from kafka_rescale.core.expansion.silent_jobs import told_silent
+from kafka_rescale.core.expansion.waiting_jobs import told_waiting
 from kafka_rescale.core.values import Value
 from kafka_rescale.core.verify.report import is_about, remedy_beside_copies
 
@@ -126,6 +127,7 @@ def _needed(control: ControlState, journal: Journal, group: GroupDescription, la
     if bridge := _bridge_away(control):
         yield bridge
     yield from told_silent(control)
+    yield from told_waiting(control)
     if journal.phase is Phase.ROLLED_BACK:
         text = "The last expansion was rolled back; trigger it again to go on with its copies."
         yield f"{text}{_why(journal)}"

@@ -85,6 +85,8 @@ class Manifest(Value):
         ``versions_ms`` are further parts of it.
     :param by_age: whether the topic deleted by age then, or on an earlier day. The rows may have entries that the
         topic does not have any more.
+    :param keeps_deletions: of a versioned store, whether a deletion is kept as long as an older version may still
+        come. A day of before 29 November 2026 has dropped such deletions, or has a version that had come back.
     """
 
     format: int = FORMAT
@@ -96,6 +98,7 @@ class Manifest(Value):
     kept_ms: int | None = None
     versions_ms: int | None = None
     by_age: bool = Field(default=False, exclude_if=lambda deleted: not deleted)
+    keeps_deletions: bool = Field(default=False, exclude_if=lambda kept: not kept)
     store: StoreRequest
     topic: str
     topic_id: str
@@ -118,6 +121,7 @@ class Manifest(Value):
     def describes(self, topic: str, topic_id: str, store: StoreRequest, rule: SnapshotRule) -> bool:
         """Return whether its offsets and rows mean the same as those of a new snapshot, with as much history."""
         same = (self.topic, self.topic_id, self.grace_ms, self.format) == (topic, topic_id, rule.grace_ms, FORMAT)
+        same = same and (self.versions_ms is None or self.keeps_deletions)
         has_all = _reaches(self.kept_ms, rule.kept_ms) and _reaches(self.versions_ms, rule.versions_ms)
         return same and has_all and self.store.same_rows(store)
 

@@ -17,12 +17,14 @@ from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError, UnsafeState
+from kafka_rescale.core.expansion.bridge_progress import AT_WORK
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark.jobs.arguments import Arguments
-from kafka_rescale.spark.jobs.session import copy_session, slots
+from kafka_rescale.spark.jobs.executors import missing_executor
+from kafka_rescale.spark.jobs.session import copy_session, require_packages, slots
 from kafka_rescale.spark.jobs.task_errors import from_text
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ class Job:
         self.key = name if arguments.stage is None else f"{name}/{arguments.stage}"
         self.control = ControlTopic(connection, arguments.application)
         self._snapshot: Snapshot | None = None
+        self._state, self._detail = "running", ""
         self._results: Mapping[str, JobResult] | None = None
         self._lags = LagHistory()
         self._threshold = arguments.acceptable_lag if name in WAITED_FOR else None
@@ -114,9 +117,14 @@ class Job:
         )
 
     def spark(self) -> SparkSession:
-        """Return the session of this attempt."""
+        """Return the session of this attempt, once an executor has run a task.
+
+        :raises InvalidInput: an executor lacks a package.
+        """
         a = self.arguments
-        return copy_session(self.key, a.application, a.run, a.attempt)
+        session = copy_session(self.key, a.application, a.run, a.attempt)
+        self.run_beside(lambda: require_packages(session.sparkContext), self._tell_wait)
+        return session
 
     def parallelism(self, spark: SparkSession) -> int:
         """Return how many tasks may run at a time."""
@@ -139,6 +147,7 @@ class Job:
         :param failure: the error that has ended the job.
         :raises Fenced: a newer attempt has begun.
         """
+        self._state, self._detail = state, detail
         self._snapshot = snapshot or self._snapshot
         if snapshot is not None and snapshot.partitions:
             self._lags = self._lags.observed(snapshot.partitions, now_ms(), self._threshold)
@@ -153,6 +162,7 @@ class Job:
             as_of_ms=known.as_of_ms,
             partitions=known.partitions,
             detail=detail,
+            waits=missing_executor() if state in AT_WORK else "",
             lags=self._lags,
             progressed_ms=known.progressed_ms,
             seconds_left=known.seconds_left,
@@ -263,22 +273,23 @@ class Job:
         try:
             snapshot = progress.read()
         except Outage:
-            self._put_records(state_of, records, detail)
+            self._put_records(records)
             raise
         say(f"{self.key}: {snapshot}")
         self.put(state_of(snapshot), snapshot, detail(snapshot), records(snapshot))
 
-    def _put_records(
-        self,
-        state_of: Callable[[Snapshot], str],
-        records: Callable[[Snapshot], Change],
-        detail: Callable[[Snapshot], str],
-    ) -> None:
-        """Publish records with the last snapshot: tasks learn of a person's pause or limit by a record alone."""
-        known = self._snapshot
-        if changes := records(known or Snapshot((), 0, 0.0)):
-            state, told = (state_of(known), detail(known)) if known is not None else ("running", "")
-            self.put(state, detail=told, records=changes)
+    def _put_records(self, records: Callable[[Snapshot], Change]) -> None:
+        """Publish records with the last result: tasks learn of a person's pause or limit by a record alone.
+
+        What the state and its detail are now may need the brokers that don't answer.
+        """
+        if changes := records(self._snapshot or Snapshot((), 0, 0.0)):
+            self.put(self._state, detail=self._detail, records=changes)
+
+    def _tell_wait(self) -> None:
+        """Leave a result only if there is no executor, so that the page says so."""
+        if missing_executor():
+            self.put("running")
 
     def _journal(self, state: ControlState) -> Journal:
         if state.journal is None:

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.spark.jobs.executors import watch_executors
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -45,7 +46,6 @@ def copy_session(job: str, application: str, run: str, attempt: int) -> SparkSes
     attempt at the whole job goes on from the committed positions.
 
     :param attempt: number of the attempt at the run's task, for readers of Spark's UI.
-    :raises InvalidInput: an executor lacks a package.
     """
     from pyspark.sql import SparkSession
 
@@ -57,8 +57,7 @@ def copy_session(job: str, application: str, run: str, attempt: int) -> SparkSes
         .config("spark.log.level", "WARN")
         .getOrCreate()
     )
-    if not session.sparkContext._jsc.sc().isLocal():
-        require_packages(session.sparkContext)
+    watch_executors(session.sparkContext)
     return session
 
 
@@ -70,7 +69,9 @@ def reading_session(job: str, application: str, run: str, attempt: int) -> Spark
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(f"kafka-rescale {job} {application} ({run}, attempt {attempt})")
-    return builder.config(map=dict(READING)).getOrCreate()
+    session = builder.config(map=dict(READING)).getOrCreate()
+    watch_executors(session.sparkContext)
+    return session
 
 
 def slots(context: SparkContext) -> int:
@@ -98,9 +99,13 @@ def slots(context: SparkContext) -> int:
 def require_packages(context: SparkContext) -> None:
     """Run a task, which needs an executor, and check that it has the packages that our tasks import.
 
+    With a local master there is nothing to check: the tasks have the driver's packages.
+
     :raises InvalidInput: a package is missing. Without this check, only a stack trace of the job's first task
         would tell that.
     """
+    if context._jsc.sc().isLocal():
+        return
     missing = context.parallelize([PACKAGES], 1).flatMap(_missing).collect()
     if missing:
         raise InvalidInput(

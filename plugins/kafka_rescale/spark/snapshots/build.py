@@ -199,6 +199,7 @@ class SnapshotBuild:
             kept_ms=work.rule.kept_ms,
             versions_ms=work.rule.versions_ms,
             by_age=work.by_age or any(day.by_age for day in work.bases),
+            keeps_deletions=work.rule.versions_ms is not None,
             store=work.store,
             topic=work.topic,
             topic_id=work.topic_id,

@@ -32,6 +32,9 @@ HASH_MASK = 0x7FFFFFFF
 
 READINGS = 8
 """How often a store is counted at most, until two readings in a row agree."""
+AHEAD = 5
+"""How many readings the limit of versions lies ahead: two counts that agree, each behind a listing of findings,
+take four."""
 
 
 class Counts(NamedTuple):
@@ -71,25 +74,32 @@ def _certain(
 ) -> StoreReport:
     """Return the report of a store. If it has violations, the store is read again until two counts agree.
 
-    The findings are listed between these two counts. So what they name was there in both. A version that is
-    missing had to be kept even when the first of the two readings had ended.
+    The findings are listed between these two counts. So what they name was there in both. Versions that blue may
+    have removed by now are not asked for. Both counts need one limit for that, which lies ahead of them, or else
+    versions that age between the readings would let no two of them agree.
     """
-    readings = 1
-    while not counts.report.passed:
-        if readings == READINGS:
-            raise Outage(
-                f"topic {pair.blue.topic!r}",
-                found=f"differences that compaction changed during each of {READINGS} comparisons",
-                expected="a log that can be read between two compactions",
-                remedy="Run it again later: nothing is written there any more, so its compaction comes to an end.",
-            )
-        pair = pair.at(clock_ms())
+    began_ms, limit_ms, readings = pair.planned_ms, 0, 1
+    for _ in range(READINGS - 1):
+        if counts.report.passed:
+            return counts.report
+        at_ms = clock_ms()
+        if at_ms >= limit_ms:
+            limit_ms = at_ms + AHEAD * max(1, (at_ms - (began_ms or at_ms)) // readings)
+            pair = pair.at(limit_ms)
         findings = _findings(spark, kafka, pair, counts.conditions)
         (again,) = counts_of(judge(align(spark, kafka, [pair]), [pair]), [pair])
-        if (again.report.failures, again.violations) == (counts.report.failures, counts.violations):
+        is_same = (again.report.failures, again.violations) == (counts.report.failures, counts.violations)
+        if is_same and (pair.versions_since_ms is None or clock_ms() < limit_ms):
             return again.report.model_copy(update={"findings": findings})
-        counts, readings = again, readings + 1
-    return counts.report
+        counts, began_ms, readings = again, at_ms, 2
+    if counts.report.passed:
+        return counts.report
+    raise Outage(
+        f"topic {pair.blue.topic!r}",
+        found=f"differences that compaction changed during each of {READINGS} comparisons",
+        expected="a log that can be read between two compactions",
+        remedy="Run it again later: nothing is written there any more, so its compaction comes to an end.",
+    )
 
 
 def counts_of(judged: DataFrame, pairs: Sequence[StorePair]) -> list[Counts]:
