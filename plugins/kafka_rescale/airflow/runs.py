@@ -52,9 +52,12 @@ def triggered_by(context: Context) -> str:
 
 
 def is_begun_by_schedule(context: Context) -> bool:
-    """Return whether nobody but the schedule has begun this run; False once a person or Airflow tries it again."""
+    """Return whether nobody but the schedule has begun this run; False once a person has cleared it.
+
+    A retry by Airflow is no person's decision: its worker may have been away for hours.
+    """
     run = context["dag_run"]
-    return run.run_type == SCHEDULED and not run.clear_number and context["ti"].try_number <= 1
+    return run.run_type == SCHEDULED and not run.clear_number
 
 
 def noted_before(context: Context, key: str = "return_value") -> list[Any]:

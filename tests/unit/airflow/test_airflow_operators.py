@@ -280,7 +280,7 @@ def test_preflight_is_told_of_the_chain_that_expands_the_readers_first(
     monkeypatch.setattr("kafka_rescale.operations.preflight.preflight.preflight", preflight)
     connection = KafkaConnection({"bootstrap.servers": "kafka:9092"})
     monkeypatch.setattr(admin.PreflightOperator, "connection", lambda *_: connection)
-    for name in ("require_kafka_for_spark", "require_spark_files"):
+    for name in ("require_kafka_for_spark", "require_spark_files", "room_needed"):
         monkeypatch.setattr(admin, name, lambda *_: "")
     run = SimpleNamespace(dag_id="expand_orders-app", run_id="r", run_type="manual")
     told = admin.PreflightOperator(

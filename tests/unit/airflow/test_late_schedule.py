@@ -66,8 +66,11 @@ def execute(
 
 
 @pytest.mark.parametrize("late", [FOUR_DAYS, AN_HOUR + timedelta(minutes=1)])
-def test_it_ends_before_anything_is_looked_at_and_says_why(tmp_path: Path, late: timedelta) -> None:
-    ti = Pushed(1)
+@pytest.mark.parametrize("try_number", [1, 2], ids=["", "tried again by Airflow"])
+def test_it_ends_before_anything_is_looked_at_and_says_why(
+    tmp_path: Path, late: timedelta, try_number: int
+) -> None:
+    ti = Pushed(try_number)
     assert execute(tmp_path, late, ti=ti) == ("ensure_running", "plan")
     (told,) = ti.values["return_value"]["messages"]
     assert f"{late / AN_HOUR:.1f} h ago" in told
@@ -103,11 +106,10 @@ def test_it_is_told_if_it_is_not_known_what_was_told(tmp_path: Path) -> None:
         {"late": FOUR_DAYS, "run_type": "operator_triggered"},
         {"late": FOUR_DAYS, "run_type": "backfill"},
         {"late": FOUR_DAYS, "clear_number": 1},
-        {"late": FOUR_DAYS, "ti": Pushed(2)},
         # Airflow dates its only run at the start date of the DAG: it is due when the DAG is unpaused.
         {"late": FOUR_DAYS, "schedule": "@once"},
     ],
-    ids=["in time", "by a person", "by a DAG", "a backfill", "cleared", "tried again", "once"],
+    ids=["in time", "by a person", "by a DAG", "a backfill", "cleared", "once"],
 )
 def test_any_other_run_goes_on(tmp_path: Path, of_run: dict[str, Any]) -> None:
     with pytest.raises(HasBegun):

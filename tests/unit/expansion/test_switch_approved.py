@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kafka_rescale.airflow.markdown import waiting_markdown
 from kafka_rescale.core.control.switch import Order
-from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.expansion.switch_words import CANCEL, CUT_OVER_NOW, POSTPONE
 from kafka_rescale.kafka.control import journal_store
 
@@ -145,3 +145,13 @@ def test_a_time_that_was_ahead_when_a_person_named_it_counts_although_the_task_c
     clock[0] += HOUR
     approve(Order.NOW, NOON + HOUR // 2, answered_ms=NOON)
     assert through().passes
+
+
+@pytest.mark.parametrize("action", [CUT_OVER_NOW, CANCEL])
+def test_a_time_beside_another_action_than_a_postponement_changes_nothing(control: Control, action: str) -> None:
+    """Who gives a time does not mean at once."""
+    ask()
+    before = control.state.switch
+    with pytest.raises(InvalidInput, match=rf"`{action}` with the time .* nothing was changed"):
+        say(action, "2026-11-27T02:00")
+    assert control.state.switch == before

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG, TaskGroup, chain
 
-from kafka_rescale.airflow.dags.params import chain_params
+from kafka_rescale.airflow.dags.params import chain_params, whole_number
 from kafka_rescale.airflow.operators.admin import PreflightOperator
 from kafka_rescale.airflow.operators.chain import MemberExpansionOperator, UnpausedDagsOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
@@ -90,7 +90,7 @@ def _dag(dag_id: str, name: str, members: list[Member]) -> DAG:
                 PreflightOperator(
                     task_id=application.application_id,
                     application_file=str(files[application.application_id]),
-                    target="{{ params.target or '' }}",
+                    target=whole_number("target"),
                     after_readers=True,
                 )
             dag_ids = [f"expand_{application.application_id}" for application in ordered]

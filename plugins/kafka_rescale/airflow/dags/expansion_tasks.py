@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, TaskGroup, TriggerRule
 
-from kafka_rescale.airflow.dags.params import approval_params
+from kafka_rescale.airflow.dags.params import approval_params, whole_number
 from kafka_rescale.airflow.operators.admin import (
     ExpandStageOperator,
     PlanOperator,
@@ -37,7 +37,7 @@ from kafka_rescale.core.topology.topology import Topology
 PLAN_TABLE = "{{ ti.xcom_pull(task_ids='plan', key='table') }}"
 PLAN_BRIEF = "{{ ti.xcom_pull(task_ids='plan', key='brief') }}"
 CUTOVER_STEPS = "{{ ti.xcom_pull(task_ids='plan', key='steps') }}"
-MAX_PAUSE = "{{ params.max_pause_seconds or '' }}"
+MAX_PAUSE = whole_number("max_pause_seconds")
 STAGE_GATE_TIMEOUT = timedelta(hours=1)
 
 RULES = {
@@ -107,7 +107,7 @@ class ExpansionTasks:
     def _preflight(self, **common: Any) -> PreflightOperator:
         return PreflightOperator(
             application_file=self.file,
-            target="{{ params.target or '' }}",
+            target=whole_number("target"),
             expected="{{ params.expected_state }}",
             # If a chain's dry run comes here, its runs of the readers have expanded nothing either.
             after_readers=f"{{{{ params.dry_run and run_id.endswith('{CHAINED}') }}}}",
@@ -190,7 +190,7 @@ class ExpansionTasks:
         if self._is_in_place():
             subject = f"Stop {name} now, and let its topics grow for good?"
             compared = "After the start, `verify` compares the whole state once more."
-        limit = f"{{{{ params.max_pause_seconds or {seconds} }}}} s"
+        limit = f"{whole_number('max_pause_seconds', seconds)} s"
         body = (
             f"If nothing is promoted within {limit}, the application is started again as it was. "
             f"{compared}\n\n{PLAN_BRIEF}\n\n{CUTOVER_STEPS}"
@@ -250,8 +250,7 @@ class ExpansionTasks:
         }
 
     def _acceptable_lag(self) -> str:
-        default, chosen = self.application.acceptable_recovery_lag, "params.acceptable_recovery_lag"
-        return f"{{{{ {default} if {chosen} is none else {chosen} }}}}"
+        return whole_number("acceptable_recovery_lag", self.application.acceptable_recovery_lag)
 
 
 def spark_job(application: Application, job: str, **arguments: Any) -> RescaleSparkSubmitOperator:

@@ -12,6 +12,7 @@ from kafka_rescale.airflow.dags.params import (
     retire_params,
     roll_back_params,
     switch_params,
+    whole_number,
 )
 from kafka_rescale.airflow.operators.closing import (
     AcceptOperator,
@@ -122,7 +123,7 @@ def pace_dag(application: Application, file: Path) -> DAG:
             task_id="pace",
             application_file=str(file),
             action="{{ params.action }}",
-            bytes_per_second="{{ params.bytes_per_second or '' }}",
+            bytes_per_second=whole_number("bytes_per_second"),
             reason="{{ params.reason }}",
         )
     return dag

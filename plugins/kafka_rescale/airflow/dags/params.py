@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 APPROVAL, THRESHOLDS, SAFETY = "Approval", "Thresholds", "Safety"
 
 
+def whole_number(name: str, otherwise: int | None = None) -> str:
+    """Return the template of a field with a whole number. REST takes 600.0 for one; `int` does not take its text.
+
+    :param name: The field.
+    :param otherwise: What an empty field means; None for an empty text.
+    """
+    empty = "''" if otherwise is None else otherwise
+    return f"{{{{ {empty} if params.{name} is none else params.{name} | int }}}}"
+
+
 def expansion_params(application: Application) -> dict[str, Param]:
     """Return the params of an expansion.
 

@@ -13,7 +13,7 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
-from kafka_rescale.core.errors import Refused, UnsafeState
+from kafka_rescale.core.errors import InvalidInput, Refused, UnsafeState
 from kafka_rescale.core.expansion.pacing_words import resumed_ms, told_pause_of, told_stop
 from kafka_rescale.core.expansion.switch_wait import Standing, Wait, copied_topics, told, utc, wait_of
 from kafka_rescale.core.expansion.switch_words import CANCEL, CUT_OVER_NOW, POSTPONE, moment_ms
@@ -184,9 +184,17 @@ def say_action(
 
     :param action: one of ``ACTIONS``.
     :param until: for ``postpone``: the time in ISO 8601. Without a time, the switch waits for another order.
-    :raises InvalidInput: the time can't be read.
+    :raises InvalidInput: the time can't be read, or the action has none.
     """
-    at_ms = moment_ms(until, application.cutover_windows) if until and action == POSTPONE else 0
+    if until and action != POSTPONE:
+        # Who gives a time means that time. Without it, the application would be stopped at once.
+        raise InvalidInput(
+            f"switch of {application.application_id}",
+            found=f"`{action}` with the time {until!r}",
+            expected=f"a time with `{POSTPONE}` only; nothing was changed",
+            remedy=f"For a switch at that time, choose `{POSTPONE}`. For one now, leave the time empty.",
+        )
+    at_ms = moment_ms(until, application.cutover_windows) if until else 0
     orders = {POSTPONE: Order.WINDOW if at_ms else Order.HOLD, CUT_OVER_NOW: Order.NOW, CANCEL: Order.CANCEL}
     switch = say(application, connection, orders[action], by=by, not_before_ms=at_ms, reason=reason)
     warning = asks_again(application) if action == CANCEL else ""
