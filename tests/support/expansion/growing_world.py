@@ -259,4 +259,4 @@ class GrowingWorld:
 
     def _describe(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
         overrides = {t: {k: v for k, v in self.configs.get(t, {}).items() if v} for t in topics}
-        return {t: TopicDescription(t, len(self.ends[t]), 1, {}, found) for t, found in overrides.items()}
+        return {t: TopicDescription(t, len(self.ends[t]), 1, found, found) for t, found in overrides.items()}

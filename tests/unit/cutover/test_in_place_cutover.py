@@ -12,9 +12,10 @@ import pytest
 from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control.progress import Extremes, PartitionProgress
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.expansion.offset_metadata import OffsetMetadata
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.operations.cutover import copies, cutover, growing, in_place, jobs_beside, start_green
 from kafka_rescale.operations.expansion.rescale import Rescale
@@ -32,7 +33,7 @@ from tests.support.expansion.growing_steps import (
 from tests.support.expansion.growing_world import BEFORE, NAME, OUTPUT, OWNER, GrowingWorld
 from tests.support.plans import in_place_plan
 
-HOUR_MS = 3_600_000
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 STATE = "orders-app-per-customer-changelog"
 
 
@@ -187,6 +188,37 @@ def test_what_the_rehearsal_has_not_seen_is_looked_at_before_the_point_of_no_ret
         cut_over()
     assert refused.running
     assert refused.journal.phase is Phase.ROLLED_BACK
+
+
+@pytest.mark.parametrize(
+    ("configs", "found"),
+    [
+        ({"message.timestamp.before.max.ms": str(7 * DAY_MS)}, r"timestamp \d+, which brokers refuse"),
+        ({"message.timestamp.after.max.ms": str(DAY_MS)}, r"timestamp \d+, which brokers refuse"),
+        ({"max.message.bytes": "999"}, "a record of 1000 bytes"),
+    ],
+)
+def test_a_rehearsal_that_no_longer_holds_stops_nothing(
+    configs: dict[str, str | None], found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A week may pass before the switch: records have grown older, and a person has changed a config."""
+    world = use(GrowingWorld(), monkeypatch)
+    now = now_ms()
+    seen = Extremes(oldest_ms=now - 8 * DAY_MS, newest_ms=now + 2 * DAY_MS, bytes=1_000)
+    rehearsed = (PartitionProgress(topic=STATE, partition=2, position=12, end=12, extremes=seen),)
+    result = JobResult(job="rehearse", run=OWNER, attempt=1, state="done", partitions=rehearsed)
+    world.state = world.state.model_copy(update={"results": {"rehearse": result}})
+    world.configs[STATE] = configs
+    with pytest.raises(UnsafeState, match=f"topic {STATE} partition 2.*: found {found}") as refused:
+        cut_over()
+    assert "trigger again" in refused.value.remedy
+    assert world.running
+    assert (world.journal.phase, world.journal.stop_asked) == (Phase.ROLLED_BACK, False)
+    # A person does what the error says.
+    world.configs[STATE] = {}
+    world.begin_again()
+    cut_over()
+    assert_grown(world)
 
 
 def test_within_the_pause_partitions_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
