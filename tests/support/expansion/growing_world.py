@@ -239,12 +239,14 @@ class GrowingWorld:
         if self.members:
             raise UnsafeState(group, found="UNKNOWN_MEMBER_ID", expected="acceptance", remedy="None.")
         assert not self.running
-        for topic, texts in metadata.items():
-            self.metadata[topic] = {**self.metadata.get(topic, {}), **texts}
+        for topic, of in offsets.items():
+            texts = {p: metadata.get(topic, {}).get(p, "") for p in of}
+            both = {**self.metadata.get(topic, {}), **texts}
+            self.metadata[topic] = {p: text for p, text in both.items() if text}
         known = self.offsets.setdefault(group, {})
         for topic, of in offsets.items():
             for p, offset in of.items():
-                assert known.get(topic, {}).get(p, -1) < offset, "an offset that is set back"
+                assert known.get(topic, {}).get(p, -1) <= offset, "an offset that is set back"
             known[topic] = {**known.get(topic, {}), **of}
 
     def _remove_members(self, _: str) -> tuple[str, ...]:
@@ -257,4 +259,4 @@ class GrowingWorld:
 
     def _describe(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
         overrides = {t: {k: v for k, v in self.configs.get(t, {}).items() if v} for t in topics}
-        return {t: TopicDescription(t, len(self.ends[t]), 1, {}, found) for t, found in overrides.items()}
+        return {t: TopicDescription(t, len(self.ends[t]), 1, found, found) for t, found in overrides.items()}

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.control.progress import Extremes
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.formats.record_batches import size_of
 from kafka_rescale.core.formats.record_limits import LATEST_MS, RecordLimits
@@ -175,6 +176,20 @@ def test_a_rehearsal_finds_it_before(timestamp: int, found: str, monkeypatch: py
     monkeypatch.setattr(rehearsal, "read_ranges", read)
     with pytest.raises(UnsafeState, match=found):
         rehearsal.rehearse_unit(CONNECTION, unit(), 0, 2, limits())
+
+
+def test_a_rehearsal_keeps_what_limits_are_compared_with_before_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batch by batch. ``None`` if nothing would be written."""
+    monkeypatch.setattr(rehearsal, "BATCH_RECORDS", 2)
+    times = [NOW, NOW - 5, NOW + 7]
+    records = [Record(key, time) for key, time in zip([b"a", b"b" * 50, b"c"], times, strict=True)]
+    monkeypatch.setattr(rehearsal, "read_ranges", lambda *_, **__: iter(records))
+    found = rehearsal.rehearse_unit(CONNECTION, unit(), 0, 3, limits()).extremes
+    assert found == Extremes(oldest_ms=NOW - 5, newest_ms=NOW + 7, bytes=size_of(b"b" * 50, b"v", ()))
+    records.clear()
+    nothing = rehearsal.rehearse_unit(CONNECTION, unit(), 0, 3, limits())
+    assert nothing.extremes is None
+    assert "extremes" not in nothing.model_dump_json()
 
 
 def test_a_record_that_stays_is_read_by_the_proof_as_well(monkeypatch: pytest.MonkeyPatch) -> None:

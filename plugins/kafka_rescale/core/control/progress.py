@@ -10,11 +10,33 @@ NO_POSITION = -1
 """Stands for a position or a lag if the copy has not begun."""
 
 
+class Extremes(Value):
+    """What the limits of a topic are compared with, of all records that a rehearsal would write.
+
+    :param oldest_ms: the oldest timestamp.
+    :param newest_ms: the newest timestamp.
+    :param bytes: size of the largest record in a batch of its own, without compression.
+    """
+
+    oldest_ms: int
+    newest_ms: int
+    bytes: int
+
+    def __or__(self, other: Extremes) -> Extremes:
+        """Return those of both."""
+        return Extremes(
+            oldest_ms=min(self.oldest_ms, other.oldest_ms),
+            newest_ms=max(self.newest_ms, other.newest_ms),
+            bytes=max(self.bytes, other.bytes),
+        )
+
+
 class PartitionProgress(Value):
     """The progress of the copy of one source partition; ``records`` and ``bytes`` are those of this attempt.
 
     :param begin: where the copy begins: mostly the log start, because retention may have deleted what was before.
         None if that is not known, as in a record of an earlier version.
+    :param extremes: of a rehearsal that would write records.
     """
 
     topic: str
@@ -24,6 +46,7 @@ class PartitionProgress(Value):
     records: int = 0
     bytes: int = 0
     begin: int | None = Field(default=None, exclude_if=lambda offset: offset is None)
+    extremes: Extremes | None = Field(default=None, exclude_if=lambda extremes: extremes is None)
 
     @property
     def lag(self) -> int:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kafka_rescale.core.application.topics import InputPolicy
+from kafka_rescale.core.partitioning.linear_hashing import coarser
 from kafka_rescale.core.plan.plan import Plan
 
 OffsetTexts = Mapping[str, Mapping[int, str]]
@@ -25,7 +26,7 @@ OffsetTexts = Mapping[str, Mapping[int, str]]
 _TIME_ONLY, _WITH_MARKS = 1, 2
 _HEAD, _COUNT, _TIME = struct.Struct(">bq"), struct.Struct(">i"), struct.Struct(">q")
 _BY_REMAINDER = ("murmur2", "crc32")
-_STATIC = "static:"
+_STATIC, _LINEAR_HASHING = "static:", "linear-hashing:"
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,11 @@ def parents(partitioner: str, current: int, target: int, partition: int) -> rang
         return range(partition % current, partition % current + 1)
     if partitioner in _BY_REMAINDER and current % target == 0:
         return range(partition, current, target)
+    if partitioner.startswith(_LINEAR_HASHING):
+        initial = int(partitioner.removeprefix(_LINEAR_HASHING))
+        if initial <= current < target:
+            parent = coarser(partition, current, initial)
+            return range(parent, parent + 1)
     return range(current)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control.progress import Extremes, PartitionProgress
 from kafka_rescale.core.formats.record_batches import size_of
 from kafka_rescale.core.formats.record_limits import RecordLimits
 from kafka_rescale.core.plan.plan import Move
@@ -46,26 +46,42 @@ def rehearse_unit(
     """
     router, (topic, partition), moving, size = Router(unit.move), unit.source, 0, 0
     latest = latest_timestamp(unit)
+    extremes: Extremes | None = None
     records = read_ranges(connection, topic, {partition: (start, end)}, may_be_deleted=True)
     while batch := list(islice(records, BATCH_RECORDS)):
         targets = router.targets([message.key() for message in batch], partition)
         if (late := next((m for m in batch if m.timestamp()[1] > latest), None)) is not None:
             raise wrong_timestamp(unit, late)
         written = [message for message, target in zip(batch, targets, strict=True) if target != NOWHERE]
-        for message in written:
-            _assert_accepted(unit, message, limits)
+        if accepted := [_accepted(unit, message, limits) for message in written]:
+            times, sizes = zip(*accepted, strict=True)
+            found = Extremes(oldest_ms=min(times), newest_ms=max(times), bytes=max(sizes))
+            extremes = extremes | found if extremes else found
         moving += len(written)
         size += sum(len(message) + len(message.key() or b"") for message in written)
     return PartitionProgress(
-        topic=topic, partition=partition, position=end, end=end, records=moving, bytes=size, begin=start
+        topic=topic,
+        partition=partition,
+        position=end,
+        end=end,
+        records=moving,
+        bytes=size,
+        begin=start,
+        extremes=extremes,
     )
 
 
-def _assert_accepted(unit: CopyUnit, message: Message, limits: RecordLimits) -> None:
+def _accepted(unit: CopyUnit, message: Message, limits: RecordLimits) -> tuple[int, int]:
+    """Return the timestamp of a record, and its size in a batch of its own.
+
+    :raises UnsafeState: the brokers would not accept it.
+    """
     timestamp = message.timestamp()[1]
     if timestamp <= 0:
         raise wrong_timestamp(unit, message)
     key: Any = message.key()
     value: Any = message.value()
     headers: Any = message.headers()
-    limits.check(place_of(unit, message), timestamp, size_of(key, value, headers or ()))
+    size = size_of(key, value, headers or ())
+    limits.check(place_of(unit, message), timestamp, size)
+    return timestamp, size

@@ -46,6 +46,22 @@ def grow_own_topics(admin: ClusterAdmin, plan: Plan) -> None:
         admin.grow_topics({m.source: m.target_partitions for m in stage.moves if m.is_in_place})
 
 
+def assert_rehearsal_holds(rescale: Rescale, journal: Journal) -> None:
+    """Check that the brokers would still accept what was rehearsed, before the application is stopped.
+
+    The switch may be days later: records have grown older, and configs may have been changed.
+
+    :raises UnsafeState: a record could not be moved any more.
+    """
+    result = rescale.control.read().results.get("rehearse")
+    limits = record_limits(rescale.admin, journal.plan.growing, WRITTEN_WITHIN_MS)
+    for known in result.partitions if result else ():
+        if (seen := known.extremes) is not None and (limit := limits.get(known.topic)) is not None:
+            place = f"topic {known.topic} partition {known.partition}, which was rehearsed"
+            for timestamp_ms in (seen.oldest_ms, seen.newest_ms):
+                limit.check(place, timestamp_ms, seen.bytes)
+
+
 def assert_movable(rescale: Rescale, journal: Journal) -> None:
     """Check the records that the rehearsal has not seen: those written since, and those in flight.
 

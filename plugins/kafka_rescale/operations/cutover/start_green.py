@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.errors import RescaleError, UnsafeState
-from kafka_rescale.core.expansion.offset_metadata import start_metadata
+from kafka_rescale.core.expansion.offset_metadata import OffsetTexts, start_metadata
 from kafka_rescale.core.plan.instances import green
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -136,16 +136,35 @@ def _commit_start(rescale: Rescale, journal: Journal) -> None:
     """
     plan = journal.plan
     rescale.admin.remove_members(plan.green)
-    wanted = lacking(rescale.admin, plan, journal.green_start)
+    metadata = start_metadata(plan, rescale.admin.committed_metadata(plan.blue))
+    wanted = _to_commit(rescale.admin, journal, metadata)
     if not wanted:
         return
-    metadata = start_metadata(plan, rescale.admin.committed_metadata(plan.blue))
     try:
         rescale.admin.commit(plan.green, wanted, metadata)
     except UnsafeState:
         # Held processes that were let in may have gone on from these offsets before this looked at them.
         if not journal.held or lacking(rescale.admin, plan, journal.green_start):
             raise
+
+
+def _to_commit(admin: ClusterAdmin, journal: Journal, metadata: OffsetTexts) -> PartitionOffsets:
+    """Return the offsets to start from that are ahead of the group's, and those that lack their metadata.
+
+    In place, most old partitions start from where they are. But such a partition may get keys of another one that
+    has emitted fewer windows: with its own, later times, the windows of these keys would be left out.
+
+    :param metadata: what the offsets to start from have beside them.
+    """
+    plan, start = journal.plan, journal.green_start
+    wanted = lacking(admin, plan, start)
+    committed, present = admin.committed(plan.green), admin.committed_metadata(plan.green)
+    for topic, partitions in start.items():
+        at, has, gets = (of.get(topic, {}) for of in (committed, present, metadata))
+        # An offset that has gone on stays out, so its times are never set back.
+        if stay := {p: o for p, o in partitions.items() if at.get(p) == o and has.get(p, "") != gets.get(p, "")}:
+            wanted[topic] = {**wanted.get(topic, {}), **stay}
+    return wanted
 
 
 def lacking(admin: ClusterAdmin, plan: Plan, start: PartitionOffsets) -> PartitionOffsets:

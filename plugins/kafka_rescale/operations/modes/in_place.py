@@ -10,7 +10,7 @@ from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.operations.cutover.copies import await_ready
-from kafka_rescale.operations.cutover.growing import assert_movable, started_elsewhere
+from kafka_rescale.operations.cutover.growing import assert_movable, assert_rehearsal_holds, started_elsewhere
 from kafka_rescale.operations.cutover.in_place import grow_and_move
 from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
 from kafka_rescale.operations.expansion.compaction import release_compaction
@@ -25,9 +25,13 @@ class InPlace:
     delta = ("rehearse", "the check of the records that the rehearsal has not seen")
 
     def prepare(self, rescale: Rescale, journal: Journal, jobs: JobsBeside) -> None:
-        """Wait until ``move`` is up: starting its driver after the stop would take most of the pause."""
+        """Wait until ``move`` is up: starting its driver after the stop would take most of the pause.
+
+        Then check that the rehearsal still holds.
+        """
         if journal.plan.growing:
             await_ready(jobs, "move", "be up", "Look at the log of the move task.")
+            assert_rehearsal_holds(rescale, journal)
 
     def was_stopped_before(self, journal: Journal) -> bool:
         """Whether the user has stopped the application: then a rollback must not start it.

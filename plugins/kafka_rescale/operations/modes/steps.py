@@ -27,7 +27,8 @@ class ModeSteps(Protocol):
     def prepare(self, rescale: Rescale, journal: Journal, jobs: JobsBeside) -> None:
         """Wait until the jobs beside the cutover are ready, while the application runs.
 
-        :raises UnsafeState: topics or groups that green needs are already in use.
+        :raises UnsafeState: topics or groups that green needs are already in use, or what was rehearsed could
+            not be moved any more.
         :raises Outage: a job is not ready in time, or has failed and is not tried again; green can't be started.
         """
 
