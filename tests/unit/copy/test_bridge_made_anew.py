@@ -118,7 +118,7 @@ def beat(broker: YoungBroker, known: Bridge) -> bridge_job._Watch:
     job: Any = SimpleNamespace(
         arguments=SimpleNamespace(silent_seconds=1), key="bridge", put=lambda *_, **__: None
     )
-    progress: Any = SimpleNamespace(read=lambda: Snapshot((), 0, 0.0))
+    progress: Any = SimpleNamespace(read=lambda: Snapshot((), 0, 0.0), note_rest=lambda *_: None)
     follower: Any = SimpleNamespace(first=lambda: COMPLETE)
     pacer: Any = SimpleNamespace(adapted=lambda _: {}, has_news=False)
     units = units_of(PLAN.bridges)
