@@ -120,7 +120,7 @@ def beat(broker: YoungBroker, known: Bridge) -> bridge_job._Watch:
     )
     progress: Any = SimpleNamespace(read=lambda: Snapshot((), 0, 0.0), note_rest=lambda *_: None)
     follower: Any = SimpleNamespace(first=lambda: COMPLETE)
-    pacer: Any = SimpleNamespace(adapted=lambda _: {}, has_news=False)
+    pacer: Any = SimpleNamespace(adapted=lambda _: {}, has_news=False, is_paused=False)
     units = units_of(PLAN.bridges)
     watch = bridge_job._Watch(job, broker, progress, "s", units, known, follower, pacer, None)
     watch.beat()
