@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from threading import Event
 from typing import Any
 
 import pytest
@@ -17,12 +18,14 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, Refused, RescaleError
 from kafka_rescale.core.expansion.downtime import downtime
-from kafka_rescale.core.expansion.pause_alert import PauseState, read_pause
+from kafka_rescale.core.expansion.pause_alert import PauseReading, PauseState, read_pause
 from kafka_rescale.core.page.health import State, health_of
 
 from tests.support.plans import plan_for
 
 OWNER, NOW, LIMIT = "expand_x/r", 1_000_000_000, 60.0
+
+Look = ControlState | Exception | Callable[[], ControlState]
 
 
 def state_of(phase: Phase, began_ago: float = 0.0, *, owner: str = OWNER, **changes: Any) -> ControlState:
@@ -78,17 +81,18 @@ def test_another_run_that_takes_over_is_watched_by_itself_unless_nobody_runs() -
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run the trigger over these states of the control topic, one for each look. An exception means no answer."""
+    """Run the trigger over these states of the control topic, one for each reading. An exception is no answer."""
+    monkeypatch.setattr(trigger_module, "ANSWER_SECONDS", 60.0)
 
-    def run(looks: list[ControlState | Exception]) -> tuple[dict[str, Any], list[float]]:
-        answers: Iterator[ControlState | Exception] = iter(looks)
+    def run(looks: list[Look]) -> tuple[dict[str, Any], list[float]]:
+        answers: Iterator[Look] = iter(looks)
         reported: list[float] = []
 
         def answer(*_: object) -> ControlState:
             found = next(answers)
             if isinstance(found, Exception):
                 raise found
-            return found
+            return found() if callable(found) else found
 
         async def connected(_: object) -> None:
             return None
@@ -136,6 +140,54 @@ def test_brokers_that_do_not_answer_make_no_pause_shorter(watched: Any, monkeypa
     assert run() == {"late": True, "seconds": 61.0, "phase": "quiesced"}
 
 
+def test_the_clock_judges_also_while_a_reading_has_no_answer(
+    watched: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reading gives up after half a minute if brokers are away."""
+    asked, told = Event(), Event()
+
+    def no_answer() -> ControlState:
+        asked.set()
+        told.wait(20)
+        return state_of(Phase.STARTED, 61.0)
+
+    def by_the_clock(state: ControlState, owner: str, limit: float, _: int) -> PauseReading:
+        return read_pause(state, owner, limit, NOW + 2_000 * asked.is_set())
+
+    monkeypatch.setattr(trigger_module, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(trigger_module, "read_pause", by_the_clock)
+    event, _ = watched([state_of(Phase.QUIESCED, 59.0), no_answer])
+    told.set()
+    assert event == {"late": True, "seconds": 61.0, "phase": "quiesced"}
+
+
+def test_an_answer_that_comes_late_counts_and_is_asked_for_once(
+    watched: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged, judged_often, asked = [], Event(), []
+
+    def late_answer() -> ControlState:
+        asked.append("once")
+        assert judged_often.wait(20)
+        return state_of(Phase.STARTED, 9.0)
+
+    def asked_again() -> ControlState:
+        asked.append("again")
+        return state_of(Phase.STARTED, 9.0)
+
+    def counted(state: ControlState, owner: str, limit: float, now_ms: int) -> PauseReading:
+        judged.append(state)
+        if len(judged) > 5:
+            judged_often.set()
+        return read_pause(state, owner, limit, now_ms)
+
+    monkeypatch.setattr(trigger_module, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(trigger_module, "read_pause", counted)
+    event, _ = watched([state_of(Phase.QUIESCING, 5.0), late_answer, asked_again])
+    assert event == {"late": False, "seconds": 0.0, "phase": "started"}
+    assert asked == ["once"]
+
+
 def test_an_outage_before_the_first_answer_is_waited_out(watched: Any) -> None:
     event, _ = watched([OSError("no route"), state_of(Phase.COMPLETE, 9.0)])
     assert event["late"] is False
@@ -144,7 +196,7 @@ def test_an_outage_before_the_first_answer_is_waited_out(watched: Any) -> None:
 @pytest.mark.parametrize("kind", [ConnectionMissing, InvalidInput, Refused])
 @pytest.mark.parametrize("before", [[], [state_of(Phase.WARMING)]], ids=["never read", "no pause yet"])
 def test_what_waiting_cannot_mend_ends_the_watch(
-    watched: Any, kind: type[RescaleError], before: list[ControlState]
+    watched: Any, kind: type[RescaleError], before: list[Look]
 ) -> None:
     """Otherwise the watch would keep its run from ending, because it has no timeout."""
     gone = kind("connection", found="no such connection", expected="one", remedy="Add it.")

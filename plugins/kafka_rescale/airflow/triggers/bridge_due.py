@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.reading_threads import BRIDGES, start_reading
 from kafka_rescale.core.errors import Outage
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class BridgeDueTrigger(BaseTrigger):
     async def _look(self) -> tuple[str, bool]:
         try:
             connection = await KafkaRescaleHook(kafka_config_id=self.kafka_config_id).aconnection()
-            found = await asyncio.to_thread(read_verdict, connection, self.application_id)
+            found = await start_reading(BRIDGES, read_verdict, connection, self.application_id)
         except Outage as error:
             return str(error), False
         except Exception as error:

@@ -14,6 +14,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.lag_gate import Gate, GateReason, Reading, Readings, not_answered
 from kafka_rescale.airflow.metrics import report_lag
+from kafka_rescale.airflow.reading_threads import WATCHES, start_reading
 from kafka_rescale.core.errors import RescaleError
 
 log = logging.getLogger(__name__)
@@ -23,10 +24,10 @@ class LagGateTrigger(BaseTrigger):
     """
     Fire when every partition has been within the threshold in several readings in a row.
 
-    The blocking reads run in threads, because ``sync_to_async`` would make the gates of a triggerer wait for each
-    other. An outage sets the count of readings back to zero. The timeout of the deferral limits the wait.
-    When the copy is paused, and when it goes on, the trigger fires at once. The task then defers anew with the
-    time that the gate has left, so that the pause doesn't count for the timeout.
+    The blocking reads run in the project's own threads, because ``sync_to_async`` would make the gates of a
+    triggerer wait for each other. An outage sets the count of readings back to zero. The timeout of the deferral
+    limits the wait. When the copy is paused, and when it goes on, the trigger fires at once. The task then defers
+    anew with the time that the gate has left, so that the pause doesn't count for the timeout.
 
     :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
     :param gate: fields of :class:`~kafka_rescale.airflow.lag_gate.Gate`
@@ -102,6 +103,6 @@ class LagGateTrigger(BaseTrigger):
         """Return a reading, and whether the cluster has told it."""
         try:
             connection = await KafkaRescaleHook(kafka_config_id=self.kafka_config_id).aconnection()
-            return await asyncio.to_thread(self._readings.take, connection), True
+            return await start_reading(WATCHES, self._readings.take, connection), True
         except RescaleError as error:
             return not_answered(error), False

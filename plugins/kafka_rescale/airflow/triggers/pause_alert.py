@@ -11,6 +11,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from kafka_rescale.airflow.hooks.rescale import ConnectionMissing, KafkaRescaleHook
 from kafka_rescale.airflow.metrics import report_pause_so_far
+from kafka_rescale.airflow.reading_threads import WATCHES, start_reading
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.expansion.pause_alert import PauseReading, PauseState, read_pause
@@ -25,6 +26,9 @@ LOOKS_IN_VAIN = 60
 
 An API server that is just restarting gives such an error too."""
 
+ANSWER_SECONDS = 1.0
+"""How long a look waits for the answer of its reading, before it judges by the clock what was read last."""
+
 _IN_VAIN = (ConnectionMissing, InvalidInput, Refused)
 
 
@@ -32,9 +36,10 @@ class PauseAlertTrigger(BaseTrigger):
     """
     Fire when the pause of a run's expansion has become too long, or is over.
 
-    If brokers don't answer, the trigger keeps what it read last: an outage makes a pause longer, not shorter. An
-    error that waiting can't mend, such as a missing connection, ends the watch. But if a pause has already begun,
-    the trigger goes on and measures the pause by the clock.
+    If brokers don't answer, the trigger keeps what it read last: an outage makes a pause longer, not shorter. It
+    judges by the clock also while a reading hangs, and takes the answer when it comes. An error that waiting can't
+    mend, such as a missing connection, ends the watch. But if a pause has already begun, the trigger goes on and
+    measures the pause by the clock.
 
     :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
     :param application_id: base name of the application
@@ -59,6 +64,7 @@ class PauseAlertTrigger(BaseTrigger):
         self.limit_seconds = limit_seconds
         self.poll_seconds = poll_seconds
         self._known: ControlState | None = None
+        self._reading: asyncio.Future[ControlState] | None = None
         self._in_vain = 0
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -74,6 +80,15 @@ class PauseAlertTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Yield one event, when there is nothing more to watch."""
+        try:
+            reading = await self._last_reading()
+        finally:
+            if self._reading is not None:
+                self._reading.cancel()
+        late = reading.state is PauseState.LATE
+        yield TriggerEvent({"late": late, "seconds": reading.seconds, "phase": reading.phase})
+
+    async def _last_reading(self) -> PauseReading:
         reading, said = PauseReading(PauseState.WAITING), ""
         while not reading.state.is_final:
             reading = await self._look()
@@ -83,14 +98,18 @@ class PauseAlertTrigger(BaseTrigger):
             said = text
             if not reading.state.is_final:
                 await asyncio.sleep(self.poll_seconds)
-        late = reading.state is PauseState.LATE
-        yield TriggerEvent({"late": late, "seconds": reading.seconds, "phase": reading.phase})
+        return reading
 
     async def _look(self) -> PauseReading:
         try:
-            connection = await KafkaRescaleHook(kafka_config_id=self.kafka_config_id).aconnection()
-            self._known = await asyncio.to_thread(_read, connection, self.application_id)
-            self._in_vain = 0
+            if self._reading is None:
+                connection = await KafkaRescaleHook(kafka_config_id=self.kafka_config_id).aconnection()
+                self._reading = start_reading(WATCHES, _read, connection, self.application_id)
+            await asyncio.wait([self._reading], timeout=ANSWER_SECONDS)
+            if self._reading.done():
+                answer, self._reading = self._reading, None
+                self._known = answer.result()
+                self._in_vain = 0
         except Exception as error:
             # An outage must not end this watch. Only the end of the pause may, or an error that waiting can't
             # mend.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from kafka_rescale.airflow.hooks.rescale import ConnectionMissing, KafkaRescaleHook
+from kafka_rescale.airflow.reading_threads import WATCHES, start_reading
 from kafka_rescale.airflow.triggers.pause_alert import LOOKS_IN_VAIN
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.switch import Switch
@@ -75,7 +76,7 @@ class SwitchTrigger(BaseTrigger):
         try:
             connection = await KafkaRescaleHook(kafka_config_id=self.kafka_config_id).aconnection()
             self._missing = 0
-            return await asyncio.to_thread(_read, connection, self.application_id, self.owner)
+            return await start_reading(WATCHES, _read, connection, self.application_id, self.owner)
         except ConnectionMissing as error:
             self._missing += 1
             return self._missing >= LOOKS_IN_VAIN, str(error)
