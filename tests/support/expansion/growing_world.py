@@ -19,6 +19,7 @@ from kafka_rescale.core.cluster import GroupDescription, TopicDescription
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
@@ -104,6 +105,7 @@ class GrowingWorld:
         self.ends, self.offsets = _ends(self.plan), {NAME: _committed(self.plan)}
         lease = Lease(owner=OWNER, epoch=1, target=AFTER, expires_at_ms=2**62)
         self.state = ControlState(journal=Journal(plan=self.plan, owner=OWNER), lease=lease)
+        self.rehearse()
 
     @property
     def journal(self) -> Journal:
@@ -172,6 +174,17 @@ class GrowingWorld:
         told = f"attempt {self.journal.attempt}"
         result = JobResult(job="move", run=OWNER, attempt=1, state=state, as_of_ms=self.beats, detail=told)
         self.state = self.state.model_copy(update={"results": {**self.state.results, "move": result}})
+
+    def rehearse(self) -> None:
+        """Leave the result of a rehearsal that has seen the whole state as it is now."""
+        changelogs = [m.source for m in self.plan.changelogs]
+        seen = tuple(
+            PartitionProgress(topic=topic, partition=p, position=end, end=end)
+            for topic in changelogs
+            for p, end in self.ends[topic].items()
+        )
+        result = JobResult(job="rehearse", run=OWNER, attempt=1, state="done", partitions=seen)
+        self.state = self.state.model_copy(update={"results": {**self.state.results, "rehearse": result}})
 
     def move(self, stage: int) -> None:
         """Do all that the job does for a stage: append records, and commit positions at the captured ends."""

@@ -168,7 +168,7 @@ def test_what_the_rehearsal_has_not_seen_is_looked_at_before_the_point_of_no_ret
     result = JobResult(job="rehearse", run=OWNER, attempt=1, state="done", partitions=rehearsed)
     world.state = world.state.model_copy(update={"results": {"rehearse": result}})
 
-    def look(_: Any, unit: CopyUnit, start: int, end: int, __: Any) -> None:
+    def look(_: Any, unit: CopyUnit, start: int, end: int, *__: Any) -> None:
         assert not world.journal.is_promoted
         seen[unit.source] = (start, end)
 

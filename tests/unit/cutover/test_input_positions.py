@@ -8,7 +8,7 @@ from kafka_rescale.kafka.reading.remaining import Ranges
 from kafka_rescale.operations.cutover import input_positions
 from kafka_rescale.operations.cutover.input_positions import await_positions
 
-from tests.support.expansion.growing_world import NAME, GrowingWorld
+from tests.support.expansion.growing_world import AFTER, BEFORE, NAME, GrowingWorld
 
 UNREAD = r"input orders: found records but no committed offset in partitions \[2\]"
 
@@ -80,3 +80,34 @@ def test_one_that_does_not_run_is_not_waited_for(world: GrowingWorld) -> None:
     world.running = False
     with pytest.raises(UnsafeState, match=UNREAD):
         await_positions(world.rescale, world.plan)
+
+
+class TestGrownMeanwhile:
+    """Blue dies of such a growth: it can neither process the new partitions nor be given positions in them."""
+
+    @pytest.fixture
+    def grown(self) -> GrowingWorld:
+        """An application that a growth of its input has ended. Producers have written to the new partitions."""
+        world = GrowingWorld(running=False, members=False)
+        world.ends["orders"] |= dict.fromkeys(range(BEFORE, AFTER), 10)
+        return world
+
+    def test_the_growth_is_named(self, grown: GrowingWorld) -> None:
+        with pytest.raises(
+            UnsafeState, match=r"orders.*found 8 partitions, and .* added: \[4, 5, 6, 7\]"
+        ) as refused:
+            await_positions(grown.rescale, grown.plan)
+        assert refused.value.complaint.expected == "4 as when the expansion was planned"
+        assert "grown meanwhile" in refused.value.complaint.remedy
+        assert "commit its offsets" not in str(refused.value)
+
+    def test_new_partitions_without_records_are_no_obstacle(self, grown: GrowingWorld) -> None:
+        grown.ends["orders"] |= dict.fromkeys(range(BEFORE, AFTER), 0)
+        await_positions(grown.rescale, grown.plan)
+
+    def test_more_partitions_than_planned_are_refused_before_anything_is_stopped(
+        self, world: GrowingWorld
+    ) -> None:
+        world.ends["orders"] |= dict.fromkeys(range(BEFORE, AFTER + 1), 0)
+        with pytest.raises(UnsafeState, match=r"found 9 partitions; expected 4 as .*, or 8 as it aims at"):
+            await_positions(world.rescale, world.plan)

@@ -6,6 +6,7 @@ This is found before it matters.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import nullcontext
 from typing import Any
 
@@ -204,3 +205,22 @@ def test_a_record_that_stays_is_read_by_the_proof_as_well(monkeypatch: pytest.Mo
     assert rehearse(0) == 0
     with pytest.raises(UnsafeState, match="no time in ms"):
         rehearse(NANOSECONDS)
+
+
+def test_a_rehearsal_can_be_ended_between_two_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[bytes] = []
+
+    def records() -> Iterator[Record]:
+        for key in (b"a", b"b", b"c"):
+            read.append(key)
+            yield Record(key, NOW)
+
+    def go_on() -> None:
+        if len(read) == 2:
+            raise CancelledError
+
+    monkeypatch.setattr(rehearsal, "BATCH_RECORDS", 1)
+    monkeypatch.setattr(rehearsal, "read_ranges", lambda *_, **__: records())
+    with pytest.raises(CancelledError):
+        rehearsal.rehearse_unit(CONNECTION, unit(), 0, 3, limits(), go_on)
+    assert read == [b"a", b"b"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -33,7 +33,12 @@ def record_limits(admin: ClusterAdmin, moves: Sequence[Move], within_ms: int) ->
 
 
 def rehearse_unit(
-    connection: KafkaConnection, unit: CopyUnit, start: int, end: int, limits: RecordLimits
+    connection: KafkaConnection,
+    unit: CopyUnit,
+    start: int,
+    end: int,
+    limits: RecordLimits,
+    go_on: Callable[[], object] = lambda: None,
 ) -> PartitionProgress:
     """Route the records of a range, and return how many would be written.
 
@@ -42,6 +47,7 @@ def rehearse_unit(
     :param start: inclusive; records that are deleted before they are read don't have to be moved.
     :param end: exclusive.
     :param limits: limits of the topic that the records would be written to.
+    :param go_on: called for each batch; it raises to end this.
     :raises UnsafeState: a record can't be moved.
     """
     router, (topic, partition), moving, size = Router(unit.move), unit.source, 0, 0
@@ -49,6 +55,7 @@ def rehearse_unit(
     extremes: Extremes | None = None
     records = read_ranges(connection, topic, {partition: (start, end)}, may_be_deleted=True)
     while batch := list(islice(records, BATCH_RECORDS)):
+        go_on()
         targets = router.targets([message.key() for message in batch], partition)
         if (late := next((m for m in batch if m.timestamp()[1] > latest), None)) is not None:
             raise wrong_timestamp(unit, late)

@@ -1,13 +1,14 @@
 """The cutover: one resumable function over the journal's phases.
 
 1. ``WARMING``: refuse copies that are not proven. Wait until the running ``catch_up`` job (and the bridge, if
-   there is one) says that it is ready; in place, wait for the ``move`` job. Ask the brokers whether they would
+   there is one) says that it is ready; in place, check what was written since the rehearsal, and wait for the
+   ``move`` job. Ask the brokers whether they would
    grow the topics, and whether blue reads only what the plan names. Protect green's records from compaction. With
    ``start_held``, green's processes are started, and wait at the door of their group.
 2. ``QUIESCING``: hold the producers of paused inputs, and drain these inputs. Stop blue, prove that it is gone,
    and capture what it left.
 3. ``QUIESCED``: wait until ``catch_up`` has copied the last delta and the in-flight records. In place, check the
-   records that the rehearsal has not seen.
+   records that are left.
 4. ``CAUGHT_UP`` → ``PROMOTED``: the point of no return, one transaction, which requires the proof.
 5. ``PROMOTED``: in place, grow the application's own topics and wait until ``move`` has moved their records. Grow
    the inputs. Give green its offsets: they let in its processes if they are held. Otherwise start green. Release
@@ -29,6 +30,7 @@ from dataclasses import replace
 from typing import Any
 
 from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.generations import Generations, promoted_generations
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
@@ -108,6 +110,7 @@ class Cutover:
         self._doing = "the control topic to be read"
         self._jobs: JobsBeside | None = None
         self._signs: dict[str, int] = {}
+        self._seen: dict[TopicPartition, int] = {}
 
     def assert_mode(self) -> None:
         """Refuse an expansion that was begun in another mode than the declared one."""
@@ -223,7 +226,7 @@ class Cutover:
         self._doing = f"the job beside the cutover{bridge} to be ready"
         assert_deletions_kept(journal)
         assert_begun(self._rescale, journal)
-        mode_of(journal.plan).prepare(self._rescale, journal, self._beside(journal))
+        mode_of(journal.plan).prepare(self._rescale, journal, self._beside(journal), self._seen)
         await_near_proof(self._rescale, journal)
         # Asked once more, right before the pause: the held processes may have ended since.
         assert_waiting(self._rescale, self._read())
@@ -265,7 +268,7 @@ class Cutover:
         # Only signs from after the stop count: a job may have died while the inputs were drained.
         self._signs = signs_of(jobs, mode.jobs_behind(journal.plan))
         with self._part(*mode.delta):
-            mode.await_delta(self._rescale, journal, jobs, lambda: self._seconds_left(journal))
+            mode.await_delta(self._rescale, journal, jobs, self._seen, lambda: self._seconds_left(journal))
         return self._advance(Phase.CAUGHT_UP, timings=dict(self._timings))
 
     def _promote(self, journal: Journal) -> Journal:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
+from threading import Event
 
-from kafka_rescale.core.control.journal import Journal
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.plan.instances import green
-from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.plan import Move, MoveKind, Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.waiting import within
 from kafka_rescale.kafka.copy.rehearsal import record_limits, rehearse_unit
 from kafka_rescale.kafka.copy.units import CopyUnit, units_of
 from kafka_rescale.operations.expansion.rescale import Rescale
 
 LOOKING_THREADS = 8
 WRITTEN_WITHIN_MS = 600_000
+AHEAD_SECONDS = 600.0
+"""How long the records before the pause are looked at, or as long as a pause may last if that is longer."""
+NEAR_SECONDS = 5.0
+"""What is written while a look takes less than this is left for the pause."""
 
 
 def assert_still_stopped(rescale: Rescale, journal: Journal) -> None:
@@ -62,26 +73,111 @@ def assert_rehearsal_holds(rescale: Rescale, journal: Journal) -> None:
                 limit.check(place, timestamp_ms, seen.bytes)
 
 
-def assert_movable(rescale: Rescale, journal: Journal) -> None:
-    """Check the records that the rehearsal has not seen: those written since, and those in flight.
+def look_ahead(rescale: Rescale, journal: Journal, seen: dict[TopicPartition, int]) -> None:
+    """Check, while the application works, the state that was written since the rehearsal.
 
+    The switch may be waited for for days, and nothing reads on meanwhile. Without this, all that was written would
+    be read within the pause.
+
+    :param seen: raised to the next offset that is left to check, by partition.
+    :raises UnsafeState: a record can't be moved. Nothing has been changed yet.
+    :raises Outage: it takes too long.
+    """
+    moves = [move for move in journal.plan.growing if move.kind is MoveKind.CHANGELOG]
+    for position in _rehearsed(rescale):
+        seen.setdefault((position.topic, position.partition), position.position)
+    pause_seconds = rescale.application.max_pause_seconds
+    longest = max(AHEAD_SECONDS, pause_seconds)
+    left = within(longest)
+
+    def seconds_left() -> float:
+        if (seconds := left()) <= 0:
+            raise _too_many(journal.plan, longest)
+        return seconds
+
+    def look() -> float:
+        began, ends = time.monotonic(), rescale.admin.end_offsets([move.source for move in moves])
+        # What is found here is written only behind the pause.
+        within_ms = WRITTEN_WITHIN_MS + int(1000 * (longest + pause_seconds))
+        _look(rescale, moves, seen, ends, within_ms, seconds_left)
+        return time.monotonic() - began
+
+    before, took = math.inf, look()
+    # The rest is what was written meanwhile. With many partitions, a look takes its time however little that is.
+    while took > NEAR_SECONDS and took <= before / 2:
+        before, took = took, look()
+    if took >= pause_seconds:
+        raise _too_many(journal.plan, pause_seconds)
+
+
+def _too_many(plan: Plan, seconds: float) -> Outage:
+    return Outage(
+        f"state of {plan.application}",
+        found=f"too many unrehearsed records to check within {seconds:.0f} s",
+        expected="at most what the application writes within a few seconds, before it is stopped",
+        remedy="The application was not stopped. Trigger the expansion again, see that `rehearse` runs, and let "
+        "the switch follow soon.",
+    )
+
+
+def assert_movable(
+    rescale: Rescale, journal: Journal, seen: Mapping[TopicPartition, int], seconds_left: Callable[[], float]
+) -> None:
+    """Check the records that nobody has looked at yet: those written at last, and those in flight.
+
+    :param seen: next offset to check, by partition, as far as ``look_ahead`` of this process got.
+    :param seconds_left: how long the pause may still last; it raises when the time is over.
     :raises UnsafeState: a record can't be moved. The application can still be started as it was.
     """
     assert journal.captured is not None
-    result = rescale.control.read().results.get("rehearse")
-    seen = {(p.topic, p.partition): p.position for p in result.partitions} if result else {}
+    rehearsed = {(p.topic, p.partition): p.position for p in _rehearsed(rescale)}
     carried = {(t, p): start for t, of in journal.captured.in_flight_starts.items() for p, start in of.items()}
-    starts, ends = {**seen, **carried}, journal.captured.ends
-    limits = record_limits(rescale.admin, journal.plan.growing, WRITTEN_WITHIN_MS)
+    starts = {**rehearsed, **seen, **carried}
+    _look(rescale, journal.plan.growing, starts, journal.captured.ends, WRITTEN_WITHIN_MS, seconds_left)
 
-    def look(unit: CopyUnit) -> None:
-        topic, partition = unit.source
-        start, end = starts.get(unit.source, 0), ends[topic][partition]
-        rehearse_unit(rescale.connection, unit, start, end, limits[unit.move.target])
 
-    # The application is down meanwhile, and most of the time goes to waiting for brokers: so wait in parallel.
-    with ThreadPoolExecutor(max_workers=LOOKING_THREADS) as pool:
-        list(pool.map(look, units_of(journal.plan.growing)))
+def _rehearsed(rescale: Rescale) -> Sequence[PartitionProgress]:
+    result = rescale.control.read().results.get("rehearse")
+    return result.partitions if result else ()
+
+
+def _look(
+    rescale: Rescale,
+    moves: Sequence[Move],
+    starts: dict[TopicPartition, int],
+    ends: PartitionOffsets,
+    within_ms: int,
+    seconds_left: Callable[[], float],
+) -> None:
+    """Check records up to some ends, many partitions at a time: most of the time goes to waiting for brokers.
+
+    When the time is over, nobody waits for a thread, because it may hang in a request.
+
+    :param starts: by partition; each is raised to its end once that has been reached.
+    """
+    limits, is_over = record_limits(rescale.admin, moves, within_ms), Event()
+
+    def go_on() -> None:
+        if is_over.is_set():
+            raise CancelledError
+
+    def look(unit: CopyUnit) -> CopyUnit:
+        start, end = starts.get(unit.source, 0), unseen[unit]
+        rehearse_unit(rescale.connection, unit, start, end, limits[unit.move.target], go_on)
+        return unit
+
+    reach = {unit: ends[unit.move.source][unit.partition] for unit in units_of(moves)}
+    unseen = {unit: end for unit, end in reach.items() if starts.get(unit.source, 0) < end}
+    pool = ThreadPoolExecutor(max_workers=LOOKING_THREADS)
+    try:
+        left = {pool.submit(look, unit) for unit in unseen}
+        while left:
+            done, left = wait(left, timeout=seconds_left(), return_when=FIRST_EXCEPTION)
+            for unit in (each.result() for each in done):
+                starts[unit.source] = unseen[unit]
+    finally:
+        is_over.set()
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def assert_untouched(rescale: Rescale, journal: Journal) -> None:

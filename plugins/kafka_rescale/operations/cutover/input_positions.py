@@ -12,6 +12,7 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.reading.remaining import with_records
+from kafka_rescale.operations.cutover.promotion import assert_counts, grown_remedy
 from kafka_rescale.operations.expansion.rescale import Rescale
 
 COMMIT_SECONDS = 60
@@ -23,8 +24,11 @@ def await_positions(rescale: Rescale, plan: Plan) -> None:
 
     If blue has just been started, it has no positions until its first commit.
 
-    :raises UnsafeState: a position is missing for longer than a commit takes, or blue does not run.
+    :raises UnsafeState: a position is missing for longer than a commit takes, or blue does not run. Or somebody
+        has grown an input since the expansion was planned.
     """
+    # It is asked again at the promotion. But a person who has to act learns it best while nothing is stopped.
+    assert_counts(rescale, plan)
     found: dict[str, list[int]] = {}
 
     def all_read() -> bool:
@@ -61,12 +65,22 @@ def unread_partitions(
 
     :param begins: log starts of the input's partitions.
     :param ends: log ends of the same partitions.
+    :raises UnsafeState: partitions that were added since the expansion was planned have records. Blue dies of
+        such a growth and never reads them, so asking for positions there would help nobody.
     :raises Outage: the broker did not answer.
     """
     known = range(read.earlier or len(ends))
     unread = [p for p in known if p not in committed.get(read.topic, {})]
     found = with_records(connection, {(read.topic, p): (begins[p], ends[p]) for p in unread})
-    return sorted(p for _, p in found)
+    lacking = sorted(p for _, p in found)
+    if added := [p for p in lacking if p >= read.current]:
+        raise UnsafeState(
+            f"input topic {read.topic!r}",
+            found=f"{len(ends)} partitions, and records in those that were added: {added}",
+            expected=f"{read.current} as when the expansion was planned",
+            remedy=grown_remedy(len(ends)),
+        )
+    return lacking
 
 
 def never_read(topic: str, partitions: Sequence[int]) -> UnsafeState:

@@ -21,7 +21,7 @@ def assert_promotable(rescale: Rescale, journal: Journal) -> None:
 
     :raises UnsafeState: blue runs again, a producer was not held, or a topic isn't as it was planned.
     """
-    _assert_counts(rescale, journal.plan)
+    assert_counts(rescale, journal.plan)
     assert_held(rescale, journal)
     assert_unused(rescale, journal.plan)
     _assert_still_gone(rescale, journal)
@@ -47,8 +47,11 @@ def green_offsets(
     return begins, {"green_ends": ends, "output_ends": all_outputs_now(rescale), "green_start": start}
 
 
-def _assert_counts(rescale: Rescale, plan: Plan) -> None:
-    """Refuse inputs with more partitions than planned: they can't shrink, and green could never run on them."""
+def assert_counts(rescale: Rescale, plan: Plan) -> None:
+    """Refuse inputs with more partitions than planned: they can't shrink, and green could never run on them.
+
+    :raises UnsafeState: somebody has grown an input since.
+    """
     inputs = {i.topic: i for i in plan.inputs}
     for topic, described in rescale.admin.existing_topics(inputs).items():
         planned = max(inputs[topic].current, 0 if inputs[topic].successor else inputs[topic].target)
@@ -57,9 +60,19 @@ def _assert_counts(rescale: Rescale, plan: Plan) -> None:
                 f"input topic {topic!r}",
                 found=f"{described.partitions} partitions",
                 expected=f"{inputs[topic].current} as when the expansion was planned, or {planned} as it aims at",
-                remedy="It was grown meanwhile. That ends a running Kafka Streams application, and the topic "
-                f"can't shrink. Trigger the expansion again with a target that suits {described.partitions}.",
+                remedy=grown_remedy(described.partitions),
             )
+
+
+def grown_remedy(count: int) -> str:
+    """Return what to do about an input that somebody has grown since the expansion was planned.
+
+    :param count: its number of partitions now.
+    """
+    return (
+        "It was grown meanwhile. That ends a running Kafka Streams application, and the topic "
+        f"can't shrink. Trigger the expansion again with a target that suits {count}."
+    )
 
 
 def _assert_still_gone(rescale: Rescale, journal: Journal) -> None:

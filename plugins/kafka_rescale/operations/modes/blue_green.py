@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kafka_rescale.core.application.streams import Mode
+from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import UnsafeState
@@ -29,7 +30,9 @@ class BlueGreen:
     mode = Mode.BLUE_GREEN
     delta = ("delta", "the catch_up job to copy the last delta")
 
-    def prepare(self, rescale: Rescale, journal: Journal, jobs: JobsBeside) -> None:
+    def prepare(
+        self, rescale: Rescale, journal: Journal, jobs: JobsBeside, seen: dict[TopicPartition, int]
+    ) -> None:
         """Wait until the jobs beside the cutover are ready, and until held processes tell that they wait."""
         plan = journal.plan
         # A try that hangs has no right any more to start or to stop green.
@@ -51,7 +54,12 @@ class BlueGreen:
         return False
 
     def await_delta(
-        self, rescale: Rescale, journal: Journal, jobs: JobsBeside, seconds_left: Callable[[], float]
+        self,
+        rescale: Rescale,
+        journal: Journal,
+        jobs: JobsBeside,
+        seen: Mapping[TopicPartition, int],
+        seconds_left: Callable[[], float],
     ) -> None:
         """Wait until ``catch_up`` has copied the last delta."""
         await_copied(jobs, journal, seconds_left())

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kafka_rescale.core.application.streams import Mode
+from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.operations.cutover.copies import await_ready
-from kafka_rescale.operations.cutover.growing import assert_movable, assert_rehearsal_holds, started_elsewhere
+from kafka_rescale.operations.cutover.growing import (
+    assert_movable,
+    assert_rehearsal_holds,
+    look_ahead,
+    started_elsewhere,
+)
 from kafka_rescale.operations.cutover.in_place import grow_and_move
 from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
 from kafka_rescale.operations.expansion.compaction import release_compaction
@@ -24,12 +30,15 @@ class InPlace:
     mode = Mode.IN_PLACE
     delta = ("rehearse", "the check of the records that the rehearsal has not seen")
 
-    def prepare(self, rescale: Rescale, journal: Journal, jobs: JobsBeside) -> None:
-        """Wait until ``move`` is up: starting its driver after the stop would take most of the pause.
+    def prepare(
+        self, rescale: Rescale, journal: Journal, jobs: JobsBeside, seen: dict[TopicPartition, int]
+    ) -> None:
+        """Check most of what the rehearsal has not seen, and wait until ``move`` is up.
 
-        Then check that the rehearsal still holds.
+        Starting its driver after the stop would take most of the pause. Then check that the rehearsal still holds.
         """
         if journal.plan.growing:
+            look_ahead(rescale, journal, seen)
             await_ready(jobs, "move", "be up", "Look at the log of the move task.")
             assert_rehearsal_holds(rescale, journal)
 
@@ -42,13 +51,18 @@ class InPlace:
         return not journal.stop_asked and not journal.blue_ran
 
     def await_delta(
-        self, rescale: Rescale, journal: Journal, jobs: JobsBeside, seconds_left: Callable[[], float]
+        self,
+        rescale: Rescale,
+        journal: Journal,
+        jobs: JobsBeside,
+        seen: Mapping[TopicPartition, int],
+        seconds_left: Callable[[], float],
     ) -> None:
-        """Check the records that the rehearsal has not seen.
+        """Check the records that nobody has looked at yet.
 
         They are moved after the promotion, because they need new partitions, which can't be removed again.
         """
-        assert_movable(rescale, journal)
+        assert_movable(rescale, journal, seen, seconds_left)
 
     def jobs_behind(self, plan: Plan) -> list[str]:
         """Return ``move``, if records move."""

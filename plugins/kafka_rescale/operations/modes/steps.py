@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from kafka_rescale.core.application.streams import Mode
+from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.plan.plan import Plan
@@ -24,9 +25,13 @@ class ModeSteps(Protocol):
     delta: tuple[str, str]
     """The part of the pause in which ``await_delta`` waits, and what it waits for."""
 
-    def prepare(self, rescale: Rescale, journal: Journal, jobs: JobsBeside) -> None:
+    def prepare(
+        self, rescale: Rescale, journal: Journal, jobs: JobsBeside, seen: dict[TopicPartition, int]
+    ) -> None:
         """Wait until the jobs beside the cutover are ready, while the application runs.
 
+        :param seen: next offset that is left to check, by partition, as this process knows it; in place, this
+            step raises it, also if it fails.
         :raises UnsafeState: topics or groups that green needs are already in use, or what was rehearsed could
             not be moved any more.
         :raises Outage: a job is not ready in time, or has failed and is not tried again; green can't be started.
@@ -36,10 +41,16 @@ class ModeSteps(Protocol):
         """Whether a person stopped blue before the cutover, so that the cutover does not have to."""
 
     def await_delta(
-        self, rescale: Rescale, journal: Journal, jobs: JobsBeside, seconds_left: Callable[[], float]
+        self,
+        rescale: Rescale,
+        journal: Journal,
+        jobs: JobsBeside,
+        seen: Mapping[TopicPartition, int],
+        seconds_left: Callable[[], float],
     ) -> None:
         """Wait until blue's remaining records do not prevent the promotion any more.
 
+        :param seen: as ``prepare`` has left it.
         :param seconds_left: how long the pause may still last; it raises when the time is over.
         :raises UnsafeState: a record can't be moved.
         :raises Outage: a job has not copied the rest in time, or is gone.
