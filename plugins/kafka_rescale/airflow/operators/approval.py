@@ -25,13 +25,15 @@ from kafka_rescale.airflow.retries import APPROVAL_RETRY_POLICY
 from kafka_rescale.airflow.runs import GATE_TASK, PLAN_TASK, PREWARM_TASK, PROVE_TASK, REHEARSE_TASK, owner_of
 from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Phase
-from kafka_rescale.core.errors import RescaleError, UnsafeState
+from kafka_rescale.core.errors import ClusterOutage, NotLetIn, Outage, RescaleError, Unreadable, UnsafeState
 from kafka_rescale.core.expansion.prewarming import outlook
 from kafka_rescale.core.expansion.switch_words import approved
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.roles import Role
 
 if TYPE_CHECKING:
+    from airflow.providers.standard.triggers.hitl import HITLTriggerEventSuccessPayload
+
     from kafka_rescale.core.application.streams import Application
     from kafka_rescale.kafka.client.connection import KafkaConnection
 
@@ -158,8 +160,6 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
 
         :raises UnsafeState: nobody has answered in time.
         """
-        from kafka_rescale.operations.expansion.switch import approve
-
         if event.get("chosen_options") == [self.REJECT] and not event.get("responded_by_user"):
             application, connection = self._opened()
             if _is_waited_for(application, connection):
@@ -175,22 +175,48 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
             answer = super().execute_complete(context, event)
         except HITLRejectException as rejection:
             raise HITLRejectException(f"{rejection}. {self._left()}") from rejection
-        application, connection = self._opened()
-        order, not_before_ms, remark = approved(answer["params_input"], application.cutover_windows)
-        if remark:
-            self.log.error("%s The switch waits for another order.", remark)
-        who = (answer["responded_by_user"] or {}).get("name") or "somebody"
-        by = f"{who} ({owner_of(context)})"
-        approve(
-            application,
-            connection,
-            owner=owner_of(context),
-            by=by,
-            order=order,
-            not_before_ms=not_before_ms,
-            answered_ms=int(answer["responded_at"].timestamp() * 1000),
-        )
+        self._keep(answer, owner_of(context))
         return answer
+
+    def _keep(self, answer: HITLTriggerEventSuccessPayload, owner: str) -> None:
+        """Note the answer in the control topic. If the brokers or the file are away, wait for them.
+
+        Airflow's next try would ask again, and take the answer away.
+
+        :param owner: the run that holds the lease.
+        :raises RescaleError: the answer could not be noted until the end of the longest wait, or is refused.
+        """
+        from kafka_rescale.kafka.client.waiting import within
+        from kafka_rescale.operations.cutover.persistence import insist
+
+        who = (answer["responded_by_user"] or {}).get("name") or "somebody"
+        insist(
+            lambda: self._note(answer, who, owner),
+            lambda: f"the answer of {who} is kept: waiting until it can be noted in the control topic",
+            seconds_left=within(self.response_timeout.total_seconds() if self.response_timeout else 0),
+            again=(Outage, Unreadable),
+        )
+
+    def _note(self, answer: HITLTriggerEventSuccessPayload, who: str, owner: str) -> None:
+        from kafka_rescale.operations.expansion.switch import approve
+
+        try:
+            application, connection = self._opened()
+            order, not_before_ms, remark = approved(answer["params_input"], application.cutover_windows)
+            if remark:
+                self.log.error("%s The switch waits for another order.", remark)
+            approve(
+                application,
+                connection,
+                owner=owner,
+                by=f"{who} ({owner})",
+                order=order,
+                not_before_ms=not_before_ms,
+                answered_ms=int(answer["responded_at"].timestamp() * 1000),
+            )
+        except NotLetIn as error:
+            # Each call reads the connection anew, so credentials that a person mends are found without a next try.
+            raise ClusterOutage.of(error.complaint) from error
 
     def _left(self) -> str:
         """Return what this run leaves. A rejection stands, whether the file can be read or not."""
