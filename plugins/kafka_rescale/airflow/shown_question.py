@@ -59,10 +59,11 @@ def _about(text: str) -> str:
 def _shown(operator: HITLOperator, context: Context) -> str:
     """Return the text that Airflow shows if the operator asks; empty if Airflow doesn't tell."""
     try:
+        from airflow.sdk.api.datamodels._generated import HITLUser
         from airflow.sdk.execution_time.comms import CreateHITLDetailPayload, HITLDetailRequestResult
         from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
 
-        # The same request as the operator's own, which throws the answer away.
+        # The same request as the operator's own, which throws the answer away. The first request is what is kept.
         kept = SUPERVISOR_COMMS.send(
             CreateHITLDetailPayload(
                 ti_id=context["task_instance"].id,
@@ -72,6 +73,7 @@ def _shown(operator: HITLOperator, context: Context) -> str:
                 defaults=operator.defaults,
                 multiple=operator.multiple,
                 params=operator.serialized_params,
+                assigned_users=[HITLUser(**user) for user in operator.assigned_users or []],
             )
         )
     except Exception as error:

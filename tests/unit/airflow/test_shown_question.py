@@ -36,6 +36,7 @@ class Airflow:
         self.kept: Any = None
 
     def send(self, msg: Any) -> HITLDetailRequestResult:
+        assert msg.assigned_users is not None, "the route refuses that"
         self.kept = self.kept or msg
         return HITLDetailRequestResult(**self.kept.model_dump(exclude={"type"}))
 
