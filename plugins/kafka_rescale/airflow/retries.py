@@ -31,8 +31,9 @@ APPROVAL_RETRY_POLICY = ExceptionRetryPolicy(
         *RETRY_POLICY.rules,
     ]
 )
-"""A person's answer is final. After any other failure the task asks again. Airflow 3.3 fails a task if the answer
-comes within a second, before the executor has reported that the task is deferred."""
+"""A person's answer is final, and the task itself waits until it can be noted. After any other failure the task
+asks again. Airflow 3.3 fails a task if the answer comes within a second, before the executor has reported that the
+task is deferred."""
 
 DEFAULT_ARGS: dict[str, Any] = {
     "owner": "kafka-rescale",

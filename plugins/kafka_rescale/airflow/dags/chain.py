@@ -22,6 +22,8 @@ Expands the applications {applications}, one after the other, each by its own DA
 First the run checks all applications. If a check refuses, the run ends before anything is touched. Then it expands
 and verifies the most downstream application before it begins the next. If one expansion fails, its own run rolls
 it back, and the applications upstream of it go on unchanged. To continue with the chain, clear the failed task.
+If the failed expansion has asked for the approval of its cutover, trigger the chain again instead: Airflow shows a
+run's first question only, so a cleared run fails instead of asking with an old proof.
 """
 POLL_SECONDS = 5
 Member = tuple[Application, Path]

@@ -201,6 +201,7 @@ class ExpansionTasks:
             subject=subject,
             body=body,
             params=approval_params(self.application),
+            response_timeout=timedelta(seconds=self.application.max_wait_seconds),
             **self._cutover_of(),
             **common,
         )

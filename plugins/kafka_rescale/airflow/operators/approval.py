@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -23,18 +24,24 @@ from kafka_rescale.airflow.markdown import (
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.retries import APPROVAL_RETRY_POLICY
 from kafka_rescale.airflow.runs import GATE_TASK, PLAN_TASK, PREWARM_TASK, PROVE_TASK, REHEARSE_TASK, owner_of
+from kafka_rescale.airflow.shown_question import about_markdown, refuse_earlier_question
 from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Phase
-from kafka_rescale.core.errors import RescaleError, UnsafeState
+from kafka_rescale.core.errors import ClusterOutage, NotLetIn, Outage, RescaleError, Unreadable, UnsafeState
 from kafka_rescale.core.expansion.prewarming import outlook
 from kafka_rescale.core.expansion.switch_words import approved
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.roles import Role
 
 if TYPE_CHECKING:
+    from airflow.providers.standard.triggers.hitl import HITLTriggerEventSuccessPayload
+
     from kafka_rescale.core.application.streams import Application
+    from kafka_rescale.core.control.switch import Switch
     from kafka_rescale.kafka.client.connection import KafkaConnection
 
+APPROVAL_FORMS = (frozenset({"at"}), frozenset({"when", "at"}))
+"""The fields of the form without windows in the file, and with windows."""
 COPYING = frozenset({"restore", "warm_up"})
 
 
@@ -89,13 +96,20 @@ class OptionalApprovalOperator(ApprovalOperator):
             self._copied(context),
             self.body,
             self._page(context),
+            self._about(context),
         )
         self.body = "\n\n".join(filter(None, found))
+        refuse_earlier_question(self, context)
         return super().execute(context)
 
     def _when(self, context: Context) -> str:
         """Return the part of the question about the time of the cutover; empty if there is no such part."""
         return ""
+
+    def _about(self, context: Context) -> str:
+        """Return when the question is asked, and about which plan; empty without a plan."""
+        plan = context["ti"].xcom_pull(task_ids=PLAN_TASK)
+        return about_markdown(Plan.model_validate(plan).fingerprint, int(time.time() * 1000)) if plan else ""
 
     def _begun(self) -> Phase | None:
         if self.cutover_of is None:
@@ -140,6 +154,7 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
     def __init__(self, *, application_file: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.application_file = application_file
+        self._switch: Switch | None = None
 
     def _when(self, context: Context) -> str:
         from kafka_rescale.operations.expansion.switch import begin_wait
@@ -149,7 +164,20 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
         now_ms = int(time.time() * 1000)
         # A task that asks again, because it was killed, does not get the whole time again.
         self.response_timeout = timedelta(milliseconds=max(1000, switch.until_ms - now_ms))
+        self._switch = switch
         return waiting_markdown(switch, now_ms)
+
+    def _about(self, context: Context) -> str:
+        now_ms, switch = int(time.time() * 1000), self._switch
+        return about_markdown(switch.plan, now_ms, switch.attempt) if switch else ""
+
+    def validate_params_input(self, params_input: Mapping[str, Any]) -> None:
+        """Check the fields of an answer. The form may be older than the file, which may have got or lost windows.
+
+        Airflow keeps the form that it has shown first, and an answer to it must not end a run of days.
+        """
+        if set(params_input) not in APPROVAL_FORMS:
+            super().validate_params_input(params_input)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record the time that the answer names. If nobody has answered, ask again if the limit was raised.
@@ -158,8 +186,6 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
 
         :raises UnsafeState: nobody has answered in time.
         """
-        from kafka_rescale.operations.expansion.switch import approve
-
         if event.get("chosen_options") == [self.REJECT] and not event.get("responded_by_user"):
             application, connection = self._opened()
             if _is_waited_for(application, connection):
@@ -175,22 +201,48 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
             answer = super().execute_complete(context, event)
         except HITLRejectException as rejection:
             raise HITLRejectException(f"{rejection}. {self._left()}") from rejection
-        application, connection = self._opened()
-        order, not_before_ms, remark = approved(answer["params_input"], application.cutover_windows)
-        if remark:
-            self.log.error("%s The switch waits for another order.", remark)
-        who = (answer["responded_by_user"] or {}).get("name") or "somebody"
-        by = f"{who} ({owner_of(context)})"
-        approve(
-            application,
-            connection,
-            owner=owner_of(context),
-            by=by,
-            order=order,
-            not_before_ms=not_before_ms,
-            answered_ms=int(answer["responded_at"].timestamp() * 1000),
-        )
+        self._keep(answer, owner_of(context))
         return answer
+
+    def _keep(self, answer: HITLTriggerEventSuccessPayload, owner: str) -> None:
+        """Note the answer in the control topic. If the brokers or the file are away, wait for them.
+
+        Airflow's next try would ask again, and take the answer away.
+
+        :param owner: the run that holds the lease.
+        :raises RescaleError: the answer could not be noted until the end of the longest wait, or is refused.
+        """
+        from kafka_rescale.kafka.client.waiting import within
+        from kafka_rescale.operations.cutover.persistence import insist
+
+        who = (answer["responded_by_user"] or {}).get("name") or "somebody"
+        insist(
+            lambda: self._note(answer, who, owner),
+            lambda: f"the answer of {who} is kept: waiting until it can be noted in the control topic",
+            seconds_left=within(self.response_timeout.total_seconds() if self.response_timeout else 0),
+            again=(Outage, Unreadable),
+        )
+
+    def _note(self, answer: HITLTriggerEventSuccessPayload, who: str, owner: str) -> None:
+        from kafka_rescale.operations.expansion.switch import approve
+
+        try:
+            application, connection = self._opened()
+            order, not_before_ms, remark = approved(answer["params_input"], application.cutover_windows)
+            if remark:
+                self.log.error("%s The switch waits for another order.", remark)
+            approve(
+                application,
+                connection,
+                owner=owner,
+                by=f"{who} ({owner})",
+                order=order,
+                not_before_ms=not_before_ms,
+                answered_ms=int(answer["responded_at"].timestamp() * 1000),
+            )
+        except NotLetIn as error:
+            # Each call reads the connection anew, so credentials that a person mends are found without a next try.
+            raise ClusterOutage.of(error.complaint) from error
 
     def _left(self) -> str:
         """Return what this run leaves. A rejection stands, whether the file can be read or not."""

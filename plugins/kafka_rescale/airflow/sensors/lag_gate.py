@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import BaseSensorOperator, Context
+from airflow.sdk.exceptions import AirflowSensorTimeout
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.lag_gate import Gate, GateReason, Reading, Readings, not_answered
@@ -44,7 +45,7 @@ class LagGateSensor(BaseSensorOperator):
     :param consecutive: how many readings in a row must pass
     :param poll_seconds: pause between two readings in the triggerer
     :param idle: whether the stage has nothing to copy; then the task reads nothing
-    :param timeout: how long to wait; then the task fails and is not retried
+    :param timeout: how long to wait; then the task looks once more, fails if the gate is shut, and is not retried
     """
 
     template_fields: Sequence[str] = ("acceptable_lag",)
@@ -136,6 +137,25 @@ class LagGateSensor(BaseSensorOperator):
         if reading.decision.lags:
             report_lag(readings.gate.application, readings.gate.job, reading.decision, by_task=True)
         return reading
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """Go on after the triggerer. If the time is over, look once more: perhaps the triggerer was away.
+
+        :raises UnsafeState: The gate is still shut. The error names what it waits for.
+        """
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except AirflowSensorTimeout as over:
+            reading = self._look(self._gate(context))
+            if reading.reason.ends_wait or reading.reason is GateReason.PAUSED:
+                left = {} if reading.reason.ends_wait else {"left_seconds": 0.0}
+                return self.execute_complete(context, {**reading.event(), **left})
+            raise UnsafeState(
+                f"lag gate of {self.application_id}",
+                found=f"not open within {timedelta(seconds=self.timeout)}: {reading}",
+                expected="every copy near, and every job that the gate waits for at work",
+                remedy="Mend that, then trigger the expansion again; it continues where the copies are.",
+            ) from over
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Return the lags per partition, for the approval. If the copy was paused, or goes on, wait further."""

@@ -38,7 +38,8 @@ def moment_ms(text: str, windows: CutoverWindows | None) -> int:
 def approved(answer: Mapping[str, object], windows: CutoverWindows | None) -> tuple[Order, int, str]:
     """Return the order in an approval, the time before which it does not count, and a remark.
 
-    A time that can't be read does not end the run: the switch waits for another order.
+    A time that can't be read does not end the run: the switch waits for another order. So does a window that the
+    file has lost since the question was asked.
 
     :param answer: the fields of the form; empty for its defaults.
     """
@@ -47,4 +48,6 @@ def approved(answer: Mapping[str, object], windows: CutoverWindows | None) -> tu
             return Order.NOW, moment_ms(at, windows), ""
         except InvalidInput as error:
             return Order.HOLD, 0, str(error)
+    if answer.get("when") == IN_WINDOW and windows is None:
+        return Order.HOLD, 0, f"The answer says '{IN_WINDOW}', and the application file has no windows any more."
     return (Order.NOW if answer.get("when") == NOW else Order.WINDOW), 0, ""

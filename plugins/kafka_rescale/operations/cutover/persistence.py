@@ -43,7 +43,7 @@ def insist(
     told: Callable[[], str],
     *,
     seconds_left: Callable[[], float] = lambda: math.inf,
-    again: type[RescaleError] = ClusterOutage,
+    again: type[RescaleError] | tuple[type[RescaleError], ...] = ClusterOutage,
 ) -> T:
     """Call a step until it returns, as long as it fails only because the brokers don't answer.
 
