@@ -13,6 +13,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control import journal_store, lease
 from kafka_rescale.kafka.copy.bridging import assert_ended
 from kafka_rescale.operations.cutover.held import send_away
+from kafka_rescale.operations.expansion.compaction import release_left
 from kafka_rescale.operations.expansion.opening import Opening
 from kafka_rescale.operations.expansion.rescale import LEASE_MS, Rescale
 from kafka_rescale.operations.expansion.rollback import roll_back
@@ -57,6 +58,8 @@ def begin(
     if journal is not None and journal.phase in {*BLUE_STOPPED, Phase.ROLLING_BACK}:
         why = f"{owner} takes over an interrupted cutover"
         roll_back(application, connection, owner=owner, reason=why, airflow=airflow)
+    if journal is not None and journal.phase is Phase.ROLLED_BACK:
+        release_left(rescale, journal)
     journal = journal_store.begin(
         rescale.control,
         plan,
