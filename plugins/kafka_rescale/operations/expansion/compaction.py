@@ -124,19 +124,19 @@ def release_compaction(rescale: Rescale, journal: Journal) -> None:
         rescale.admin.alter_configs(topic, changes)
 
 
-def release_left(rescale: Rescale, journal: Journal) -> None:
-    """Release, in place, what a process has held that woke behind a rollback, and was killed before it let go.
+def still_held(rescale: Rescale, journal: Journal) -> Journal:
+    """Return a journal with the earlier settings of only those topics that are held at present.
+
+    A process may have held them that woke behind a rollback, and was killed before it let go.
 
     A topic that is not held may have got other settings since.
 
     :param journal: of an attempt that is rolled back.
     """
-    if not journal.plan.is_in_place:
-        return
     held = {t for t, found in rescale.admin.existing_topics(journal.compaction_lags).items() if _is_held(found)}
     noted = {"compaction_lags": journal.compaction_lags, "max_compaction_lags": journal.max_compaction_lags}
     left = {name: {t: lag for t, lag in lags.items() if t in held} for name, lags in noted.items()}
-    release_compaction(rescale, journal.model_copy(update=left))
+    return journal.model_copy(update=left)
 
 
 def without_held(
