@@ -86,9 +86,9 @@ def test_wherever_it_freezes_it_leaves_alone_the_next_attempt_of_its_run(
 
 
 def test_what_was_rolled_back_while_it_prepared_stays_rolled_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    def frozen(rescale: Any, journal: Any) -> Any:
+    def frozen(*arguments: Any) -> Any:
         _rolled_back()
-        return hold(rescale, journal)
+        return hold(*arguments)
 
     hold = cutover.hold_compaction
     world = use(GrowingWorld(), monkeypatch)

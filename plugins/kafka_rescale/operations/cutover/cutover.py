@@ -55,7 +55,11 @@ from kafka_rescale.operations.cutover.proven import assert_begun, assert_proven,
 from kafka_rescale.operations.cutover.read_topics import assert_all_declared
 from kafka_rescale.operations.cutover.start_green import start_green
 from kafka_rescale.operations.expansion import producers
-from kafka_rescale.operations.expansion.compaction import assert_deletions_kept, hold_compaction
+from kafka_rescale.operations.expansion.compaction import (
+    assert_deletions_kept,
+    hold_compaction,
+    release_compaction,
+)
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.operations.expansion.timings import Timings
@@ -105,6 +109,8 @@ class Cutover:
     def __init__(self, rescale: Rescale) -> None:
         self._rescale = rescale
         self._journal: Journal | None = None
+        # Has the settings of changelogs that this process has begun to hold, until they are held for the pause.
+        self._holding: Journal | None = None
         self._timings = Timings({})
         self._has_held = self._has_stopped = self._has_started = False
         self._doing = "the control topic to be read"
@@ -178,11 +184,13 @@ class Cutover:
         The other process has started whatever was already stopped when it looked. What this process stopped a
         moment later is still down: it is started here. The other process may also have taken the lease and given
         it back. An attempt within its pause, or about to start green, needs down what is down: then this starts
-        nothing.
+        nothing, and the changelogs stay held.
         """
         journal = insist(self._rescale.control.read, self._told).journal
         if journal is None or journal.phase in {*BLUE_STOPPED, Phase.PROMOTED}:
             return
+        if self._holding is not None:
+            self._release(journal, self._holding)
         plan = journal.plan
         try:
             if self._has_held:
@@ -193,6 +201,15 @@ class Cutover:
             if self._has_stopped and owner.application_id == plan.blue:
                 start(self._rescale.lifecycle, owner, self._told)
         self._has_held = self._has_stopped = False
+
+    def _release(self, present: Journal, holding: Journal) -> None:
+        """Release the changelogs, unless the present attempt needs them held: then it releases them at its end."""
+        is_needed = present.phase in {Phase.WARMING, Phase.STARTED}
+        if is_needed and not present.compaction_lags.keys().isdisjoint(holding.compaction_lags):
+            return
+        undo = release_compaction if present.is_verified else mode_of(holding.plan).roll_back
+        insist(lambda: undo(self._rescale, holding), self._told)
+        self._holding = None
 
     def after_promotion(self) -> dict[str, float]:
         """Run everything after the promotion. There is no way back: each step waits until the cluster answers.
@@ -237,7 +254,7 @@ class Cutover:
         assert_all_declared(self._rescale, journal.plan)
         # Verify compares green's records below the offsets captured at promotion. Until then, compaction must not
         # remove these records because green has written newer ones. It is allowed again when verify has passed.
-        hold_compaction(self._rescale, journal)
+        hold_compaction(self._rescale, journal, self._note_hold)
         blue_ran = self._rescale.lifecycle.is_running(blue(journal.plan))
         self._timings = Timings({})
         # Otherwise Python looks through everything that Airflow has imported, several times within the pause: some
@@ -247,7 +264,7 @@ class Cutover:
         return self._advance(Phase.QUIESCING, pause_started_ms=now_ms(), timings={}, blue_ran=blue_ran)
 
     def _quiesce(self, journal: Journal) -> Journal:
-        rescale, plan = self._rescale, journal.plan
+        rescale, plan, self._holding = self._rescale, journal.plan, None
         stopped = mode_of(plan).was_stopped_before(journal)
         with self._part("drain", "paused inputs to be processed to their ends"):
             self._has_held = True
@@ -328,6 +345,9 @@ class Cutover:
         self._doing = what
         with self._timings.part(name):
             yield
+
+    def _note_hold(self, journal: Journal) -> None:
+        self._holding = journal
 
     def _note_start(self) -> None:
         self._doing, self._has_started = "its first output", True

@@ -13,10 +13,12 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control import journal_store, lease
 from kafka_rescale.kafka.copy.bridging import assert_ended
 from kafka_rescale.operations.cutover.held import send_away
+from kafka_rescale.operations.expansion.compaction import still_held
 from kafka_rescale.operations.expansion.opening import Opening
 from kafka_rescale.operations.expansion.rescale import LEASE_MS, Rescale
 from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.operations.expansion.warm_up_gate import close_gate
+from kafka_rescale.operations.modes.choice import mode_of
 
 
 def begin(
@@ -57,6 +59,8 @@ def begin(
     if journal is not None and journal.phase in {*BLUE_STOPPED, Phase.ROLLING_BACK}:
         why = f"{owner} takes over an interrupted cutover"
         roll_back(application, connection, owner=owner, reason=why, airflow=airflow)
+    if journal is not None and journal.phase is Phase.ROLLED_BACK:
+        mode_of(journal.plan).roll_back(rescale, still_held(rescale, journal))
     journal = journal_store.begin(
         rescale.control,
         plan,

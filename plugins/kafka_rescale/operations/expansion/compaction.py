@@ -10,7 +10,7 @@ pre-warming to the cutover, green's changelogs keep their deletions, and are com
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import Journal, Phase
@@ -33,10 +33,15 @@ and of that overflows. Nobody sets 30 days and 1 ms: a topic that has it is held
 KEEP_DELETIONS = str(KEPT_MS)
 
 
-def hold_compaction(rescale: Rescale, journal: Journal) -> Journal:
+def hold_compaction(
+    rescale: Rescale, journal: Journal, about_to: Callable[[Journal], object] = lambda _: None
+) -> Journal:
     """Protect green's changelogs from compaction; the journal keeps the settings that ``finish`` restores.
 
     :param journal: in phase ``WARMING``; this may have been called before.
+    :param about_to: called before each change of a topic, with the journal that keeps the settings.
+    :raises Fenced: another run or attempt has gone on; the caller releases what this has held beside it.
+    :raises UnsafeState: the attempt is rolled back, or another try has gone on; the caller does the same.
     """
     moves, described = journal.plan.changelogs, _described(rescale, journal)
     kept = [m for m in moves if m.target in described and _keeps_deletions(described[m.target])]
@@ -47,6 +52,8 @@ def hold_compaction(rescale: Rescale, journal: Journal) -> Journal:
         deletion_retentions=_before(journal.deletion_retentions, RETENTION, kept, described),
     )
     for topic in (m.target for m in moves):
+        _assert_warming(rescale)
+        about_to(journal)
         # The brokers' defaults may also force compaction. A topic's own config overrides them.
         rescale.admin.alter_configs(topic, dict.fromkeys(HELD, KEEP_ALL))
     return journal
@@ -77,6 +84,7 @@ def hold_deletions(rescale: Rescale, journal: Journal) -> int:
         kept_ms = SourceRules.of(topic).tombstone_ms
         if kept_ms is not None and kept_ms < KEPT_MS:
             changes[RETENTION] = KEEP_DELETIONS
+        _assert_warming(rescale)
         rescale.admin.alter_configs(topic.name, changes)
     return kept_until()
 
@@ -116,6 +124,21 @@ def release_compaction(rescale: Rescale, journal: Journal) -> None:
         rescale.admin.alter_configs(topic, changes)
 
 
+def still_held(rescale: Rescale, journal: Journal) -> Journal:
+    """Return a journal with the earlier settings of only those topics that are held at present.
+
+    A process may have held them that woke behind a rollback, and was killed before it let go.
+
+    A topic that is not held may have got other settings since.
+
+    :param journal: of an attempt that is rolled back.
+    """
+    held = {t for t, found in rescale.admin.existing_topics(journal.compaction_lags).items() if _is_held(found)}
+    noted = {"compaction_lags": journal.compaction_lags, "max_compaction_lags": journal.max_compaction_lags}
+    left = {name: {t: lag for t, lag in lags.items() if t in held} for name, lags in noted.items()}
+    return journal.model_copy(update=left)
+
+
 def without_held(
     journal: Journal, topic: str, configs: Mapping[str, str], present: TopicDescription | None
 ) -> dict[str, str]:
@@ -132,6 +155,11 @@ def without_held(
     if topic in journal.deletion_retentions or (present is not None and _keeps_deletions(present)):
         held += (RETENTION,)
     return {config: value for config, value in configs.items() if config not in held}
+
+
+def _assert_warming(rescale: Rescale) -> None:
+    """Check right before a change that nobody has ended this attempt, or has gone on with it, meanwhile."""
+    rescale.journal().advanced(Phase.WARMING, now_ms=now_ms())
 
 
 def _described(rescale: Rescale, journal: Journal) -> Mapping[str, TopicDescription]:
