@@ -15,6 +15,7 @@ from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.progress import Extremes, PartitionProgress
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.expansion.offset_metadata import OffsetMetadata
+from kafka_rescale.core.formats.record_limits import RecordLimits
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.operations.cutover import copies, cutover, growing, in_place, jobs_beside, start_green
@@ -198,8 +199,9 @@ def test_what_the_rehearsal_has_not_seen_is_looked_at_before_the_point_of_no_ret
         ({"max.message.bytes": "999"}, "a record of 1000 bytes"),
     ],
 )
+@pytest.mark.parametrize("is_gone", [False, True])
 def test_a_rehearsal_that_no_longer_holds_stops_nothing(
-    configs: dict[str, str | None], found: str, monkeypatch: pytest.MonkeyPatch
+    configs: dict[str, str | None], found: str, is_gone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A week may pass before the switch: records have grown older, and a person has changed a config."""
     world = use(GrowingWorld(), monkeypatch)
@@ -209,9 +211,21 @@ def test_a_rehearsal_that_no_longer_holds_stops_nothing(
     result = JobResult(job="rehearse", run=OWNER, attempt=1, state="done", partitions=rehearsed)
     world.state = world.state.model_copy(update={"results": {"rehearse": result}})
     world.configs[STATE] = configs
-    with pytest.raises(UnsafeState, match=f"topic {STATE} partition 2.*: found {found}") as refused:
+    if is_gone:
+        # Retention or compaction has removed the records that had these extremes.
         cut_over()
-    assert "trigger again" in refused.value.remedy
+        assert_grown(world)
+        return
+
+    def rehearse(connection: Any, unit: CopyUnit, start: int, end: int, limits: RecordLimits, *_: Any) -> None:
+        if unit.source == (STATE, 2):
+            assert (start, end) == (0, 12)
+            for timestamp_ms in (seen.oldest_ms, seen.newest_ms):
+                limits.check(f"topic {STATE} partition 2", timestamp_ms, seen.bytes)
+
+    monkeypatch.setattr(growing, "rehearse_unit", rehearse)
+    with pytest.raises(UnsafeState, match=f"topic {STATE} partition 2.*: found {found}"):
+        cut_over()
     assert world.running
     assert (world.journal.phase, world.journal.stop_asked) == (Phase.ROLLED_BACK, False)
     # A person does what the error says.
@@ -338,6 +352,22 @@ class TestFinalWindows:
         world.metadata = {topic: {0: emitted(12)}}
         cut_over()
         assert not any(world.metadata.values())
+
+    def test_a_start_that_works_already_is_no_failure(
+        self, world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its status says for a moment that it does not run, and another try finds its group with members."""
+        topic = world.plan.repartitions[0].source
+        with pytest.MonkeyPatch.context() as dying:
+            dying.setattr(start_green, "watch_first_output", _killed)
+            with pytest.raises(Killed):
+                cut_over()
+        world.metadata[topic] = {0: emitted(13)}
+        world.running = False
+        monkeypatch.setattr(world, "_commit", _refuse)
+        monkeypatch.setattr(world.rescale.admin, "commit", _refuse)
+        cut_over()
+        assert world.metadata[topic] == {0: emitted(13)}
 
     def test_what_the_application_has_gone_on_from_is_not_set_back(self, world: GrowingWorld) -> None:
         """It has died since it was started, and the task is tried again."""

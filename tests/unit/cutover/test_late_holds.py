@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.core.errors import RescaleError
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.errors import ClusterOutage, RescaleError
 from kafka_rescale.operations.cutover import copies, cutover
 from kafka_rescale.operations.expansion import begin as begins
-from kafka_rescale.operations.expansion.compaction import HELD, KEEP_ALL, hold_compaction, release_compaction
+from kafka_rescale.operations.expansion.compaction import (
+    HELD,
+    KEEP_ALL,
+    hold_compaction,
+    release_compaction,
+    still_held,
+)
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.rollback import roll_back
 
 from tests.support.expansion.growing_steps import APPLICATION, CONNECTION, cut_over, use, without_brokers
 from tests.support.expansion.growing_world import OWNER, GrowingWorld
+from tests.support.plans import plan_for
 
 OWN = {"min.compaction.lag.ms": "1000"}
 
@@ -115,3 +123,18 @@ def test_what_a_killed_process_has_held_behind_a_rollback_is_released_when_the_n
     monkeypatch.setattr(begins.journal_store, "begin", lambda *_, **__: world.journal)
     begins.begin(APPLICATION, CONNECTION, world.plan, owner=OWNER, now_ms=1, owner_is_finished=lambda _: True)
     assert _overrides(world) == [OWN, others]
+
+
+def test_copies_that_a_person_has_deleted_hold_up_no_attempt() -> None:
+    """The documents tell people to delete them, when they shall be made anew."""
+    plan = plan_for("orders-app")
+    noted = {"orders-app-g2-per-customer-changelog": "1000"}
+    journal = Journal(plan=plan, phase=Phase.ROLLED_BACK, compaction_lags=noted, max_compaction_lags=noted)
+
+    def refuses(_: object) -> Any:
+        raise ClusterOutage("topic", found="brokers that do not know it", expected="it", remedy="Wait.")
+
+    admin = SimpleNamespace(describe_topics=lambda _: {}, existing_topics=refuses)
+    rescale: Any = SimpleNamespace(admin=admin)
+    left = still_held(rescale, journal)
+    assert (left.compaction_lags, left.max_compaction_lags) == ({}, {})

@@ -13,7 +13,7 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import ClusterOutage, Outage, UnsafeState
 from kafka_rescale.kafka.copy.units import CopyUnit
-from kafka_rescale.operations.cutover import growing
+from kafka_rescale.operations.cutover import cutover, growing
 
 from tests.support.expansion import growing_world
 from tests.support.expansion.growing_steps import APPLICATION, cut_over, use, without_brokers
@@ -199,3 +199,23 @@ def test_a_record_that_can_not_be_moved_is_found_before_anything_is_stopped(
         cut_over()
     assert world.running
     assert (world.journal.phase, world.journal.stop_asked) == (Phase.ROLLED_BACK, False)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.4])
+def test_a_look_that_took_its_time_leaves_the_next_steps_theirs(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """An approved run of days is not rolled back because of one request that was not answered."""
+    monkeypatch.setattr(cutover, "READY_SECONDS", 0.3)
+    monkeypatch.setattr(growing, "rehearse_unit", lambda *_: time.sleep(seconds if world.running else 0))
+    away = [ClusterOutage("brokers", found="no answer", expected="one", remedy="Wait.")]
+    grows = cutover.assert_may_grow
+
+    def once(*asked: Any) -> None:
+        if away:
+            raise away.pop()
+        grows(*asked)
+
+    monkeypatch.setattr(cutover, "assert_may_grow", once)
+    cut_over()
+    assert world.journal.is_promoted

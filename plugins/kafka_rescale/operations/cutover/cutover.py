@@ -112,7 +112,8 @@ class Cutover:
         # Has the settings of changelogs that this process has begun to hold, until they are held for the pause.
         self._holding: Journal | None = None
         self._timings = Timings({})
-        self._has_held = self._has_stopped = self._has_started = False
+        self._has_held = self._has_stopped = self._has_started = self._is_prepared = False
+        self._left_before = within(READY_SECONDS)
         self._doing = "the control topic to be read"
         self._jobs: JobsBeside | None = None
         self._signs: dict[str, int] = {}
@@ -132,12 +133,12 @@ class Cutover:
 
     def until_promoted(self) -> Journal:
         """Run everything up to and including the promotion; try failed steps again while the pause may last."""
-        left_before = within(READY_SECONDS)
+        self._left_before = within(READY_SECONDS)
 
         def left() -> float:
             if self._journal is None:
                 return math.inf
-            return left_before() if self._journal.phase is Phase.WARMING else self._left(self._journal)
+            return self._left_before() if self._journal.phase is Phase.WARMING else self._left(self._journal)
 
         try:
             return insist(self._step_by_step, self._told, seconds_left=left)
@@ -244,6 +245,9 @@ class Cutover:
         assert_deletions_kept(journal)
         assert_begun(self._rescale, journal)
         mode_of(journal.plan).prepare(self._rescale, journal, self._beside(journal), self._seen)
+        if not self._is_prepared:
+            # In place, that may have taken all of its time. What follows may meet an outage as well.
+            self._is_prepared, self._left_before = True, within(READY_SECONDS)
         await_near_proof(self._rescale, journal)
         # Asked once more, right before the pause: the held processes may have ended since.
         assert_waiting(self._rescale, self._read())

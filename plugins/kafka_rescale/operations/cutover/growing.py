@@ -12,6 +12,7 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.core.formats.record_limits import RecordLimits
 from kafka_rescale.core.plan.instances import green
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -60,17 +61,29 @@ def grow_own_topics(admin: ClusterAdmin, plan: Plan) -> None:
 def assert_rehearsal_holds(rescale: Rescale, journal: Journal) -> None:
     """Check that the brokers would still accept what was rehearsed, before the application is stopped.
 
-    The switch may be days later: records have grown older, and configs may have been changed.
+    The switch may be days later: records have grown older, and configs may have been changed. A record that seems
+    to be in the way may be gone meanwhile, so its partition is read again.
 
     :raises UnsafeState: a record could not be moved any more.
     """
-    result = rescale.control.read().results.get("rehearse")
     limits = record_limits(rescale.admin, journal.plan.growing, WRITTEN_WITHIN_MS)
-    for known in result.partitions if result else ():
-        if (seen := known.extremes) is not None and (limit := limits.get(known.topic)) is not None:
-            place = f"topic {known.topic} partition {known.partition}, which was rehearsed"
-            for timestamp_ms in (seen.oldest_ms, seen.newest_ms):
-                limit.check(place, timestamp_ms, seen.bytes)
+    units = {unit.source: unit for unit in units_of(journal.plan.growing)}
+    for known in _rehearsed(rescale):
+        unit, limit = units.get((known.topic, known.partition)), limits.get(known.topic)
+        if unit is not None and limit is not None and not _fits(known, limit):
+            rehearse_unit(rescale.connection, unit, 0, known.position, limit)
+
+
+def _fits(known: PartitionProgress, limit: RecordLimits) -> bool:
+    """Return whether the extremes of a rehearsed partition are within limits, as far as they are known."""
+    if (seen := known.extremes) is None:
+        return True
+    try:
+        for timestamp_ms in (seen.oldest_ms, seen.newest_ms):
+            limit.check(known.topic, timestamp_ms, seen.bytes)
+    except UnsafeState:
+        return False
+    return True
 
 
 def look_ahead(rescale: Rescale, journal: Journal, seen: dict[TopicPartition, int]) -> None:

@@ -137,39 +137,57 @@ def _commit_start(rescale: Rescale, journal: Journal) -> None:
     plan = journal.plan
     rescale.admin.remove_members(plan.green)
     metadata = start_metadata(plan, rescale.admin.committed_metadata(plan.blue))
-    wanted = _to_commit(rescale.admin, journal, metadata)
-    if not wanted:
+    committed = rescale.admin.committed(plan.green)
+    missing = _behind(committed, journal.green_start)
+    others = _with_other_metadata(rescale.admin, journal, committed, metadata)
+    if not missing and not others:
         return
+    wanted = {t: {**missing.get(t, {}), **others.get(t, {})} for t in {**missing, **others}}
     try:
         rescale.admin.commit(plan.green, wanted, metadata)
     except UnsafeState:
-        # Held processes that were let in may have gone on from these offsets before this looked at them.
-        if not journal.held or lacking(rescale.admin, plan, journal.green_start):
+        # A group with members works: it has gone on from these offsets. Held processes that were let in may have
+        # done so before this looked at them.
+        if missing and (not journal.held or lacking(rescale.admin, plan, journal.green_start)):
             raise
 
 
-def _to_commit(admin: ClusterAdmin, journal: Journal, metadata: OffsetTexts) -> PartitionOffsets:
-    """Return the offsets to start from that are ahead of the group's, and those that lack their metadata.
+def _with_other_metadata(
+    admin: ClusterAdmin, journal: Journal, committed: PartitionOffsets, metadata: OffsetTexts
+) -> PartitionOffsets:
+    """Return the offsets to start from at which the group is, but with other metadata beside them.
 
     In place, most old partitions start from where they are. But such a partition may get keys of another one that
-    has emitted fewer windows: with its own, later times, the windows of these keys would be left out.
+    has emitted fewer windows: with its own, later times, the windows of these keys would be left out. An offset
+    that has gone on is left out, so its times are never set back.
 
+    :param committed: the group's offsets.
     :param metadata: what the offsets to start from have beside them.
     """
-    plan, start = journal.plan, journal.green_start
-    wanted = lacking(admin, plan, start)
-    committed, present = admin.committed(plan.green), admin.committed_metadata(plan.green)
-    for topic, partitions in start.items():
-        at, has, gets = (of.get(topic, {}) for of in (committed, present, metadata))
-        # An offset that has gone on stays out, so its times are never set back.
-        if stay := {p: o for p, o in partitions.items() if at.get(p) == o and has.get(p, "") != gets.get(p, "")}:
-            wanted[topic] = {**wanted.get(topic, {}), **stay}
-    return wanted
+    at_start = {
+        topic: {p: o for p, o in partitions.items() if committed.get(topic, {}).get(p) == o}
+        for topic, partitions in journal.green_start.items()
+    }
+    if not any(at_start.values()):
+        return {}
+    present = admin.committed_metadata(journal.plan.green)
+    found = {
+        topic: {
+            p: o
+            for p, o in partitions.items()
+            if present.get(topic, {}).get(p, "") != metadata.get(topic, {}).get(p, "")
+        }
+        for topic, partitions in at_start.items()
+    }
+    return {topic: partitions for topic, partitions in found.items() if partitions}
 
 
 def lacking(admin: ClusterAdmin, plan: Plan, start: PartitionOffsets) -> PartitionOffsets:
     """Return the offsets to start from that are ahead of the group's. An offset is never set back."""
-    committed = admin.committed(plan.green)
+    return _behind(admin.committed(plan.green), start)
+
+
+def _behind(committed: PartitionOffsets, start: PartitionOffsets) -> PartitionOffsets:
     missing = {
         topic: {p: o for p, o in partitions.items() if committed.get(topic, {}).get(p, -1) < o}
         for topic, partitions in start.items()

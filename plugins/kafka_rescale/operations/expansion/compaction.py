@@ -129,11 +129,11 @@ def still_held(rescale: Rescale, journal: Journal) -> Journal:
 
     A process may have held them that woke behind a rollback, and was killed before it let go.
 
-    A topic that is not held may have got other settings since.
+    A topic that is not held may have got other settings since, and a person may have deleted it.
 
     :param journal: of an attempt that is rolled back.
     """
-    held = {t for t, found in rescale.admin.existing_topics(journal.compaction_lags).items() if _is_held(found)}
+    held = {t for t, found in rescale.admin.describe_topics(journal.compaction_lags).items() if _is_held(found)}
     noted = {"compaction_lags": journal.compaction_lags, "max_compaction_lags": journal.max_compaction_lags}
     left = {name: {t: lag for t, lag in lags.items() if t in held} for name, lags in noted.items()}
     return journal.model_copy(update=left)
