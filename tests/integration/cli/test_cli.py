@@ -105,10 +105,11 @@ def test_status_before_and_during_an_expansion(
     make(client, unique)
     file = str(write(tmp_path, unique))
     assert main(["status", file, "--config", config]) == PASSED
-    assert capsys.readouterr().out.splitlines()[:4] == [
+    assert capsys.readouterr().out.splitlines()[:5] == [
         f"running: {unique}, generation 1 (never rescaled)",
         "expansion: none",
         f"group: {unique} is Dead: it has NO MEMBER",
+        f"needs a person: Group {unique} has no member (Dead).",
         "lease: free",
     ]
     plan = run_preflight(client, tmp_path, unique).plan

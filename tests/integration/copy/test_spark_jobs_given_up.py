@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.pace import Pace
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.lease import release
@@ -40,11 +41,13 @@ def test_a_rollback_stops_the_job(connection: KafkaConnection, unique: str, tmp_
 
 def test_a_restore_ends_when_a_person_rolls_back(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:
     """With terabytes, the restore would go on for hours, and a rollback shall free the brokers."""
-    # Partitions are copied one after the other, so that much is left after the first one.
+    # Partitions are copied one after the other, so that much is left after the first one. A limit keeps a fast
+    # machine from copying all of it before the rollback.
     state = changelog(unique, "key-value", 16, 32)
     plan = plan_of(unique, state)
     create(connection, plan)
     control = begin(connection, plan)
+    control.update(lambda _: {"pace": Pace(plan=plan.fingerprint, limit=2_000_000)})
     write(connection, state, records(150_000, size=500))
     admin = ClusterAdmin(connection)
 
