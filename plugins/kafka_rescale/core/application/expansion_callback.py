@@ -77,9 +77,9 @@ class NamedCallback:
         try:
             self.function(old, new, **({TOKEN: token} if self.takes_token else {}))
         except RAISED as error:
-            if isinstance(error, SystemExit) and self.takes_token:
-                raise self._ended(error) from error
             if self.takes_token:
+                if isinstance(error, SystemExit):
+                    raise self._ended(error) from error
                 raise
             raise UnsafeState(
                 f"{SETTING} {self.name!r}",

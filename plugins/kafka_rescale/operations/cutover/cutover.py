@@ -2,9 +2,9 @@
 
 1. ``WARMING``: refuse copies that are not proven. Wait until the running ``catch_up`` job (and the bridge, if
    there is one) says that it is ready; in place, check what was written since the rehearsal, and wait for the
-   ``move`` job. Ask the brokers whether they would
-   grow the topics, and whether blue reads only what the plan names. Protect green's records from compaction. With
-   ``start_held``, green's processes are started, and wait at the door of their group.
+   ``move`` job. Ask the brokers whether they would grow the topics, and whether blue reads only what the plan
+   names. Protect green's records from compaction. With ``start_held``, green's processes are started, and wait at
+   the door of their group.
 2. ``QUIESCING``: hold the producers of paused inputs, and drain these inputs. Stop blue, prove that it is gone,
    and capture what it left.
 3. ``QUIESCED``: wait until ``catch_up`` has copied the last delta and the in-flight records. In place, check the

@@ -236,7 +236,7 @@ def _first(pair: StorePair, found: Sequence[Found]) -> tuple[KeyFinding, ...]:
     )
 
 
-def _still_kept(found: Sequence[tuple[Oracle, Row]], since_ms: int | None) -> list[tuple[Oracle, Row]]:
+def _still_kept(found: Sequence[Found], since_ms: int | None) -> list[Found]:
     """Leave out missing versions that compaction may have removed by now.
 
     :param since_ms: ``StorePair.versions_since_ms`` behind the last reading.
