@@ -42,7 +42,12 @@ class Reader:
 
     def read(self, role: Role, names: Mapping[Resource, Iterable[str]]) -> list[Right]:
         return [
-            Right(role, resource, name, frozenset(Operation) - ({Operation.ALTER} if name == "payments-p8" else set()))
+            Right(
+                role,
+                resource,
+                name,
+                frozenset(Operation) - ({Operation.ALTER} if name == "payments-p8" else set()),
+            )
             for resource, several in names.items()
             for name in several
         ]

@@ -27,7 +27,11 @@ def advice(topic: str, count: int, processed: float) -> Advice:
 
 @pytest.mark.parametrize(("processed", "told"), [(250, "from 16 to"), (1000, "stay at 16")])
 def test_the_plan_is_for_the_topics_that_follow_its_target(
-    processed: float, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    processed: float,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     planned: list[int] = []
 

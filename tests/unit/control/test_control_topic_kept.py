@@ -1,4 +1,4 @@
-"""A control topic that exists is used as it is: only what makes it safer is changed, and no application is stopped."""
+"""A control topic that exists is used as it is: nothing of it stops an application, now or later."""
 
 from __future__ import annotations
 
@@ -32,9 +32,13 @@ class Brokers(TopicAdmin):
         self.changed.update(changes)
 
 
-def ensured(monkeypatch: pytest.MonkeyPatch, partitions: int, replicas: int, **overrides: str) -> Mapping[str, str | None]:
+def ensured(
+    monkeypatch: pytest.MonkeyPatch, partitions: int, replicas: int, **overrides: str
+) -> Mapping[str, str | None]:
     """Return the configs that change when the topic is ensured."""
-    brokers = Brokers(TopicDescription(TOPIC, partitions, replicas, overrides={**control_topic._CONFIGS, **overrides}))
+    brokers = Brokers(
+        TopicDescription(TOPIC, partitions, replicas, overrides={**control_topic._CONFIGS, **overrides})
+    )
     monkeypatch.setattr(control_topic, "ClusterAdmin", lambda _: brokers)
     ControlTopic(KafkaConnection({"bootstrap.servers": "h:9"}), "shop").ensure()
     return brokers.changed

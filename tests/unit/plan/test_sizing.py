@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
-from kafka_rescale.core.plan.sizing import HEADROOM, Advice, TaskLoad, recommend, recommended_target, simulated, weights
+from kafka_rescale.core.plan.sizing import (
+    HEADROOM,
+    Advice,
+    TaskLoad,
+    recommend,
+    recommended_target,
+    simulated,
+    weights,
+)
 
 MURMUR2 = partitioner_named("murmur2")
 MANY = {f"customer-{i}".encode(): 1.0 for i in range(4_000)}

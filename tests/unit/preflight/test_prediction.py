@@ -20,8 +20,8 @@ TOPIC = f"{NAME}-customers-changelog"
 CHANGELOGS = sorted(move.source for move in situation().plan.changelogs)
 FIRST = CHANGELOGS[0]
 NOTHING = (
-    "How long they take is unknown, as no expansion of this application in this mode that has copied enough to tell "
-    "is complete yet.",
+    "How long they take is unknown, as no expansion of this application in this mode that has copied enough to "
+    "tell is complete yet.",
 )
 
 

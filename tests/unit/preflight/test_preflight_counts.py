@@ -64,7 +64,9 @@ def test_which_topics_follow_a_target() -> None:
     given = unjoined(situation(8, inputs=[INPUTS[0], {**INPUTS[1], "policy": "fixed"}]))
     assert not follows_target(given, "shop-customers")
     assert follows_target(given, "by-customer-repartition")
-    grown = replace(given, cluster=replace(given.cluster, topics={**given.cluster.topics, **with_counts(orders=12)}))
+    grown = replace(
+        given, cluster=replace(given.cluster, topics={**given.cluster.topics, **with_counts(orders=12)})
+    )
     assert follows_target(grown, "by-customer-repartition")
 
 

@@ -32,9 +32,9 @@ def unknown_generations(situation: Situation) -> Iterator[Finding]:
             f"{'; '.join(found)}, while topic {CONTROL_TOPIC!r} knows of no expansion",
             f"records there about every generation that was begun of {name}",
             "They may be lost, and this may be the generation that runs, with its only state. Stop and delete "
-            f"nothing before that is clear, and start nothing: Airflow's runs of expand_{name} tell what was promoted "
-            "last, and its group has members or committed offsets. Then restore the records. Only if nothing was ever "
-            "promoted, this is left over, and may go.",
+            f"nothing before that is clear, and start nothing. Airflow's runs of expand_{name} tell which "
+            "generation was promoted last; the group of one that has run has members or committed offsets. "
+            "Then restore the records. Only if nothing was ever promoted, this is left over, and may go.",
         )
 
 

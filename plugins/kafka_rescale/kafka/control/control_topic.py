@@ -55,8 +55,8 @@ class ControlTopic:
     def ensure(self, replication_factor: int | None = None) -> None:
         """Create the topic if it is missing. One that exists keeps its partitions and replicas.
 
-        If somebody has grown it, partition 0 has every record all the same. It can't shrink, so a refusal would end
-        only with its deletion, and would keep a run from starting what an interrupted one has stopped.
+        If somebody has grown it, partition 0 has every record all the same. It can't shrink, so a refusal would
+        end only with its deletion, and would keep a run from starting what an interrupted one has stopped.
 
         :param replication_factor: of a new topic; by default 3, or the number of brokers if there are fewer.
         """
@@ -69,13 +69,13 @@ class ControlTopic:
         )
         if partitions > 1:
             log.warning(
-                "topic %s: found %d partitions; expected 1. It is used as it is: all records are in partition 0. "
+                "topic %s has %d partitions, and needs one. It is used as it is: all records are in partition 0. "
                 "Don't delete it, for it knows which generation runs.",
                 TOPIC,
                 partitions,
             )
-        # With two replicas, each restart of a broker would refuse all records. It is the topic that counts, and not
-        # the present number of brokers.
+        # With two replicas, all records would be refused while one broker restarts. The topic decides, and not the
+        # present number of brokers.
         durable = {"min.insync.replicas": "2"} if factor > 2 else {}
         self._admin.ensure_topic(TOPIC, partitions, factor, {**_CONFIGS, **durable})
 
