@@ -26,17 +26,22 @@ class Apart:
 
 
 def acls_view(
-    acls: Sequence[Acl], principals: Mapping[Role, str], servers: str, apart: Sequence[Apart] = ()
+    acls: Sequence[Acl],
+    principals: Mapping[Role, str],
+    servers: str,
+    apart: Sequence[Apart] = (),
+    remark: str = "",
 ) -> Document:
     """Show permissions.
 
     :param principals: The principal of each role.
     :param servers: The ``bootstrap.servers`` that the printed commands use.
     :param apart: Permissions that no expansion needs, shown in tables of their own.
+    :param remark: What these permissions may lack; empty if nothing.
     """
     data: dict[str, object] = _data(acls, principals, servers)
     tables = [Rows("Permissions", HEADER, _rows(acls, principals))]
-    closing = commands(acls, principals, servers)
+    closing = [*commands(acls, principals, servers), *([f"# {remark}"] if remark else [])]
     for each in apart:
         data[each.key] = _data(each.acls, principals, servers)
         tables.append(Rows(each.title, HEADER, _rows(each.acls, principals)))

@@ -21,7 +21,8 @@ def with_advice(plan: Document, advice: Sequence[Advice]) -> Document:
 def _line(advice: Advice) -> str:
     then = advice.then.partitions
     change = "stay at" if then == advice.now.partitions else f"from {advice.now.partitions} to"
-    return f"{advice.topic}: {change} {then} partitions; {advice.reason}."
+    kept = "" if advice.follows or then == advice.now.partitions else ". No target changes its count, as declared"
+    return f"{advice.topic}: {change} {then} partitions; {advice.reason}{kept}."
 
 
 def _counts(advice: Advice) -> Rows:
@@ -44,6 +45,7 @@ def _data(advice: Advice) -> dict[str, object]:
         "reason": advice.reason,
         "capacity": advice.capacity,
         "partitions": advice.then.partitions,
+        "follows": advice.follows,
         "candidates": [asdict(each) for each in advice.candidates],
         "heaviest": [{"key": shown(key), "share": share} for key, share in advice.heaviest],
     }

@@ -34,6 +34,7 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.expansion.cutover_steps import cutover_steps
 from kafka_rescale.core.expansion.silent_jobs import with_silent_jobs
 from kafka_rescale.core.expansion.switch_wait import told_switch
+from kafka_rescale.core.plan.sizing import recommended_target
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.verify.report_text import render
@@ -141,12 +142,11 @@ def plan(
     others, unchecked = connections_of_others(application, config, configs)
     topology = topology_of(application)
     advice = advise(application, topology, connection, seconds=seconds, threads=threads) if recommend else ()
-    recommended = max((each.then.partitions for each in advice), default=None)
     result = preflight(
         application,
         topology,
         connection,
-        target=target or recommended or application.partitions,
+        target=target or recommended_target(advice) or application.partitions,
         owner=f"shell/{socket.gethostname()}/{os.getpid()}",
         now_ms=now_ms(),
         owner_is_finished=partial(_is_finished, connection, application.application_id),

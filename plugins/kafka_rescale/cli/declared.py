@@ -29,6 +29,11 @@ from kafka_rescale.operations.application.load import (
 )
 from kafka_rescale.operations.preflight.overreach import overreach
 
+UNKNOWN_INPUTS = (
+    "If an expansion has moved an input to a successor, that topic may need more permissions than these: "
+    "preflight names them."
+)
+
 
 def validated(file: Path) -> Document:
     """Return what a valid file describes. This imports the pipeline that the file names.
@@ -56,7 +61,8 @@ def permissions(file: Path, principals: Mapping[Role, str], servers: str) -> Doc
     :raises InvalidInput: the file, or the pipeline that it names, can't be used.
     """
     application, acls, apart = _needed(file)
-    view = acls_view(acls, principals, servers, apart)
+    remark = "" if runtime_of(file) == SPARK else UNKNOWN_INPUTS
+    view = acls_view(acls, principals, servers, apart, remark)
     return _warning(view, overreach(file, application.application_id, acls))
 
 

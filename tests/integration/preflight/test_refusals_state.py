@@ -127,6 +127,12 @@ def test_a_topic_with_foreign_data_in_the_way(client: Client, tmp_path: Path, un
     green = f"{unique}-g2-totals-changelog"
     create(client, [NewTopic(green, 8)])
     produce(client, {green: [Made(0, b"a"), Made(1, b"b"), Made(7, b"c")]})
+    lost = refusal(lambda: run_preflight(client, tmp_path, unique))
+    assert lost.startswith(
+        f"- application '{unique}': found {green}, while topic '_kafka_rescale' knows of no expansion"
+    )
+    assert "--delete" not in lost
+    remember(client, unique, generations=Generations(running=unique))
     assert refusal(lambda: run_preflight(client, tmp_path, unique)) == (
         f"- topic '{green}': found 3 records in a topic that no expansion of this application has made; "
         "expected a name that is free for the next generation. If it is not needed, delete it "

@@ -144,6 +144,24 @@ def test_a_successor_without_a_count_is_named_as_it_is() -> None:
     assert Pattern(TOPIC, "payments-new") in {a.pattern for a in acls_of(inputs=inputs)}
 
 
+@pytest.mark.parametrize("policy", ["paused", "unkeyed"])
+def test_an_input_that_is_read_under_another_name_needs_its_permissions_there_too(policy: str) -> None:
+    """An expansion has moved `payments` to its successor. The file has another policy since, for the way back."""
+    inputs = [{**i, **({"policy": policy} if i["topic"] == "payments" else {})} for i in SHOP["inputs"]]
+    application = Application.model_validate({**SHOP, "inputs": inputs})
+    acls = needed_acls(application, topology_of(application), {"payments": "payments-p8"})
+    for role in Role:
+        on_successor = allowed(role, TOPIC, "payments-p8", acls)
+        assert on_successor == allowed(role, TOPIC, "payments", acls)
+    assert "Alter" in allowed(Role.ADMIN, TOPIC, "payments-p8", acls)
+
+
+def test_a_successor_by_the_pattern_of_the_file_needs_nothing_more() -> None:
+    application = Application.model_validate(SHOP)
+    topology = topology_of(application)
+    assert needed_acls(application, topology, {"payments": "payments-p4"}) == needed_acls(application, topology)
+
+
 def test_nothing_is_given_twice() -> None:
     acls = acls_of()
     assert [(a, b) for a in acls for b in acls if a != b and a.is_given_by(b)] == []
@@ -230,6 +248,15 @@ class TestCommand:
         assert "kafka-acls.sh --bootstrap-server localhost:9092 --add --allow-principal User:two" in printed
         assert "User:kafka-rescale-plan" not in printed
         assert "AlterConfigs, Create, Delete, Read" in printed
+
+    def test_it_says_that_it_does_not_know_the_names_that_an_expansion_has_given_to_inputs(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["acls", str(write_application(tmp_path))]) == 0
+        assert (
+            "# If an expansion has moved an input to a successor, that topic may need more permissions than "
+            "these: preflight names them.\n"
+        ) in capsys.readouterr().out
 
     def test_it_prints_json(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         file = str(write_application(tmp_path))

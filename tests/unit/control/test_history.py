@@ -125,6 +125,21 @@ def test_the_oldest_go_when_there_are_too_many() -> None:
     assert min(each.ended_ms for each in full.values()) == 1_001
 
 
+def test_attempts_that_fail_do_not_drive_out_the_last_complete_one_of_a_mode() -> None:
+    """The next prediction is made from it."""
+    history: dict[str, PastExpansion] = {}
+    modes = {0: True, 1: True, 2: False}
+    for n in range(MOST + 20):
+        outcome = "complete" if n in modes else "rolled_back"
+        coming = past(n, 1_000 + n, outcome=outcome, in_place=modes.get(n, False))
+        for key in surplus(history, coming):
+            del history[key]
+        history[coming.key] = coming
+    assert len(history) == MOST
+    assert [each.key for each in newest_first(history.values())][-3:] == ["p-22", "p-2", "p-1"]
+    assert surplus(history, past(MOST + 20, 9_000)) == ["p-2"], "a complete one of the same mode takes its place"
+
+
 def test_each_has_a_key_of_its_own_which_an_older_version_ignores() -> None:
     (key,) = kept_of(ending(), Phase.COMPLETE, 1)
     assert key == f"{Concern.HISTORY}/{PLAN.fingerprint}-1"

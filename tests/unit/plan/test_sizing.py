@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
-from kafka_rescale.core.plan.sizing import HEADROOM, Advice, TaskLoad, recommend, simulated, weights
+from kafka_rescale.core.plan.sizing import (
+    HEADROOM,
+    Advice,
+    TaskLoad,
+    recommend,
+    recommended_target,
+    simulated,
+    weights,
+)
 
 MURMUR2 = partitioner_named("murmur2")
 MANY = {f"customer-{i}".encode(): 1.0 for i in range(4_000)}
@@ -57,6 +67,19 @@ def test_a_key_that_is_too_heavy_is_named_because_no_count_helps_it() -> None:
     assert found.heaviest[0][0] == b"whale"
     assert "one key alone has 900.0 records/s" in found.reason
     assert "no count helps" in found.reason
+
+
+@pytest.mark.parametrize(("arrived", "target"), [(10, 4), (1000, 12)])
+def test_a_target_is_recommended_for_the_topics_that_follow_it(arrived: float, target: int) -> None:
+    """Of two topics, one stays at its 16 partitions whatever the target is."""
+    derived = advice(loads(arrived, 600, lag=5000))
+    fixed = replace(advice(loads(10, 600, count=16)), follows=False)
+    assert recommended_target([fixed, derived]) == target
+
+
+def test_without_a_topic_that_follows_a_target_none_is_recommended() -> None:
+    assert recommended_target([replace(advice(loads(1000, 600, lag=5000)), follows=False)]) is None
+    assert recommended_target([]) is None
 
 
 @pytest.mark.parametrize(("threads", "partitions"), [(4, 4), (5, 8), (9, 12)])

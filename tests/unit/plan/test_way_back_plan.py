@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.application.checks.declaration import check_declaration
-from kafka_rescale.core.control.generations import promoted_generations
+from kafka_rescale.core.control.generations import Generations, promoted_generations
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.plan.instances import blue
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.kafka.control import journal_store
 from kafka_rescale.operations.expansion.rescale import Rescale
@@ -35,6 +36,7 @@ GROWN = with_counts(**{name.removeprefix(f"{NAME}-").replace("-", "_"): 8 for na
 UNKEYED, PAUSED = INPUTS
 FIXED = {**UNKEYED, "policy": "fixed"}
 JOINED = [{"name": "by-customer", "count": "joined"}]
+EXTERNAL = ("shop-orders", "shop-customers", "shop-totals")
 REPARTITIONED = {**PAUSED, "policy": "repartitioned", "isolation_level": "read_committed"}
 
 
@@ -140,3 +142,24 @@ def test_a_rollback_that_comes_too_late_names_the_way_back(monkeypatch: pytest.M
     said = roll_back(nobody, nobody, owner=LEASE.owner, reason="a test")
     assert WAY_BACK in said.told
     assert ("accept FILE" in said.told) == (phase is not Phase.COMPLETE)
+
+
+@pytest.mark.parametrize(("told", "before"), [(4, 4), (0, 12)])
+def test_the_running_generation_goes_on_with_the_count_that_its_promotion_gave_it(told: int, before: int) -> None:
+    """A keyed `fixed` input and the state behind it have 12 partitions, whatever the program was told.
+
+    :param told: 0 if an earlier version has promoted the running generation.
+    """
+    given = unjoined(situation(8, inputs=[UNKEYED, {**PAUSED, "policy": "fixed"}], samples=()))
+    names = {name: name if name in EXTERNAL else name.replace(NAME, f"{NAME}-g2") for name in TOPICS}
+    following = ("shop-orders", "shop-totals", "shop-by-customer-repartition")
+    topics = {
+        names[name]: replace(topic, name=names[name], partitions=4 if name in following else 12)
+        for name, topic in TOPICS.items()
+    }
+    control = ControlState(
+        generations=Generations(running=f"{NAME}-g2", generation=2, previous=NAME, partitions=told)
+    )
+    cluster = replace(given.cluster, topics=topics)
+    plan = replace(given, control=control, cluster=cluster).plan
+    assert (plan.partitions_before, blue(plan).partitions, plan.partitions) == (before, before, 8)

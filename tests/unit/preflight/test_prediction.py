@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from kafka_rescale.core.cluster import Disks, LogDir
 from kafka_rescale.core.control.history import JobSpan, PastExpansion
 from kafka_rescale.core.control.pace import Instruction, Pace
@@ -19,8 +20,8 @@ TOPIC = f"{NAME}-customers-changelog"
 CHANGELOGS = sorted(move.source for move in situation().plan.changelogs)
 FIRST = CHANGELOGS[0]
 NOTHING = (
-    "How long they take is unknown, as no expansion of this application that has copied enough to tell is "
-    "complete yet.",
+    "How long they take is unknown, as no expansion of this application in this mode that has copied enough to "
+    "tell is complete yet.",
 )
 
 
@@ -61,12 +62,13 @@ def test_the_pace_and_the_pause_of_the_newest_complete_one_are_taken() -> None:
     ]
 
 
-def test_of_a_first_expansion_both_are_unknown() -> None:
-    said = predicted(after())
+@pytest.mark.parametrize("others", [[], [past(2_000, in_place=True)]])
+def test_of_the_first_expansion_of_a_mode_both_are_unknown(others: list[PastExpansion]) -> None:
+    said = predicted(after(*others))
     assert (said.records_per_second, said.copy_seconds, said.pause) == (None, None, {})
-    assert list(prediction_messages(after())) == [
+    assert list(prediction_messages(after(*others))) == [
         f"Copies: at most 7,000 records (4.2 MB on disk). {NOTHING[0]}",
-        "Pause: unknown, as no expansion of this application is complete yet.",
+        "Pause: unknown, as no expansion of this application in this mode is complete yet.",
     ]
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.preflight.check import messages
-from kafka_rescale.core.preflight.counts import changes_anything
+from kafka_rescale.core.preflight.counts import changes_anything, follows_target
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.topology import SubTopology, Topology
 
@@ -20,6 +21,7 @@ from tests.support.situations import (
     Refusals,
     found,
     situation,
+    unjoined,
     with_counts,
 )
 from tests.support.small_application import application
@@ -55,6 +57,22 @@ def test_a_repartition_topic_may_shrink_if_the_program_sets_its_count() -> None:
     assert found(given) == []
     assert [(m.source_partitions, m.target_partitions) for m in given.plan.moves] == [(4, 2), (4, 2)]
     assert given.plan.inputs[0].target == 4
+
+
+def test_which_topics_follow_a_target() -> None:
+    """Both are keyed: the input is `fixed`, and the repartition topic is derived from an input that grows."""
+    given = unjoined(situation(8, inputs=[INPUTS[0], {**INPUTS[1], "policy": "fixed"}]))
+    assert not follows_target(given, "shop-customers")
+    assert follows_target(given, "by-customer-repartition")
+    grown = replace(
+        given, cluster=replace(given.cluster, topics={**given.cluster.topics, **with_counts(orders=12)})
+    )
+    assert follows_target(grown, "by-customer-repartition")
+
+
+@pytest.mark.parametrize("changes", [{"topics": {"shop-orders": None}}, {"inputs": INPUTS[1:]}])
+def test_if_an_input_is_missing_preflight_says_so_and_every_topic_may_follow(changes: dict[str, Any]) -> None:
+    assert follows_target(situation(8, **changes), "shop-customers")
 
 
 def merged(orders: int, payments: int) -> Situation:

@@ -29,6 +29,7 @@ from tests.support.situations import (
 )
 
 REPARTITION = "by-customer-repartition"
+KNOWN = ControlState(generations=Generations(running="shop", generation=1))
 OWN = TopicDescription(REPARTITION, 4, 1, {"cleanup.policy": "delete"})
 
 
@@ -196,7 +197,7 @@ TOPIC_REFUSALS: Refusals = {
         ],
     ),
     "foreign data": (
-        lambda: situation(green_records={"shop-g2-totals-changelog": 17}),
+        lambda: situation(control=KNOWN, green_records={"shop-g2-totals-changelog": 17}),
         [
             "topic 'shop-g2-totals-changelog': found 17 records in a topic that no expansion of this "
             "application has made; expected a name that is free for the next generation. If it is not needed, "
@@ -204,7 +205,7 @@ TOPIC_REFUSALS: Refusals = {
         ],
     ),
     "somebody runs as green": (
-        lambda: situation(green_group=GroupDescription("shop-g2", "Stable", ("a", "b"))),
+        lambda: situation(control=KNOWN, green_group=GroupDescription("shop-g2", "Stable", ("a", "b"))),
         [
             "group 'shop-g2': found 2 members; expected no member before the next generation is started. Stop "
             "whatever runs with that application.id."

@@ -1,4 +1,6 @@
-"""The permissions that each role needs for one application and all its generations. They follow from its file.
+"""The permissions that each role needs for one application and all its generations.
+
+They follow from its file, and from the names of the topics that an expansion has put in place of inputs.
 
 The requests to the brokers decide which permissions are needed. A test on an authorizing broker takes each
 permission away in turn. No role needs a permission on the cluster: Create on the topics themselves is enough, and
@@ -8,8 +10,8 @@ is of use: without it, brokers don't tell their free space (``DISK_SPACE``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from kafka_rescale.core.acls.acls import Acl, Operation, Pattern, Resource, without_needless
 from kafka_rescale.core.application.streams import Application, Mode, keyed_inputs
@@ -25,9 +27,15 @@ _GROWING = {InputPolicy.UNKEYED, InputPolicy.PAUSED}
 Permissions = Iterator[tuple[Pattern, tuple[Operation, ...]]]
 
 
-def needed_acls(application: Application, topology: Topology) -> tuple[Acl, ...]:
-    """Return the permissions that every role needs, role by role, without duplicates."""
-    patterns = Patterns(application, topology)
+def needed_acls(
+    application: Application, topology: Topology, renamed: Mapping[str, str] | None = None
+) -> tuple[Acl, ...]:
+    """Return the permissions that every role needs, role by role, without duplicates.
+
+    :param renamed: by input, the topic that the running generation reads instead, after an expansion that
+        repartitioned the input. The control state knows these topics.
+    """
+    patterns = Patterns(application, topology, renamed or {})
     roles = {Role.PLAN: _plan, Role.COPY: _copy, Role.ADMIN: _admin, Role.VERIFY: _verify}
     return without_needless(
         Acl(role, pattern, operation)
@@ -68,10 +76,14 @@ def disk_space_acls(application: Application) -> tuple[Acl, ...]:
 
 @dataclass(frozen=True)
 class Patterns:
-    """The resources of one application."""
+    """The resources of one application.
+
+    :param renamed: as in ``needed_acls``.
+    """
 
     application: Application
     topology: Topology
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def in_place(self) -> bool:
@@ -104,10 +116,15 @@ class Patterns:
         return Pattern(Resource.TRANSACTIONAL_ID, f"{self.controller.name}/{concern}", prefixed)
 
     def inputs(self) -> Iterator[tuple[Input | None, Pattern]]:
-        """Yield every input with its declaration, which is None if the file does not declare the input."""
+        """Yield every input with its declaration, which is None if the file does not declare the input.
+
+        The topic that is read instead of an input needs what the input's policy needs. No pattern of the file
+        covers it if the policy or ``successor`` has changed since the expansion that made it.
+        """
         declared = {i.topic: i for i in self.application.inputs}
         for topic in dict.fromkeys([*declared, *self.topology.inputs]):
-            yield declared.get(topic), Pattern(Resource.TOPIC, topic)
+            for name in dict.fromkeys([topic, self.renamed.get(topic, topic)]):
+                yield declared.get(topic), Pattern(Resource.TOPIC, name)
 
     def successors(self) -> Iterator[Pattern]:
         """Yield patterns that cover the successors of ``repartitioned`` inputs, with any partition count."""

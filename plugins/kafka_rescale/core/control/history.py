@@ -11,7 +11,7 @@ from kafka_rescale.core.plan.prediction import Prediction
 from kafka_rescale.core.values import Value
 
 MOST = 100
-"""How many attempts are kept of an application. When another attempt ends, the oldest is deleted."""
+"""How many attempts are kept of an application. When another attempt ends, one of the oldest is deleted."""
 
 
 class JobSpan(Value):
@@ -117,6 +117,13 @@ def newest_first(history: Iterable[PastExpansion]) -> list[PastExpansion]:
 
 
 def surplus(history: Mapping[str, PastExpansion], coming: PastExpansion) -> list[str]:
-    """Return the keys of the oldest attempts, which have to go for the coming one."""
+    """Return the keys of the oldest attempts, which have to go for the coming one.
+
+    The newest complete one of each mode stays, however many attempts have failed since: predictions are made from
+    it.
+    """
     others = newest_first(each for each in history.values() if each.key != coming.key)
-    return [each.key for each in others[MOST - 1 :]]
+    complete = [each for each in reversed(newest_first([*others, coming])) if each.is_complete]
+    needed = {each.in_place: each.key for each in complete}
+    oldest = [each.key for each in reversed(others) if each.key not in needed.values()]
+    return oldest[: max(0, len(others) - (MOST - 1))]

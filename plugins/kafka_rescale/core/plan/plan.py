@@ -119,7 +119,8 @@ class Plan(Value):
     :param generation: number of the green generation; blue's is one less or lower.
     :param green: ``application.id`` of the new generation; blue's own if the application grows in place.
     :param stages: the most downstream first.
-    :param started_with: the count that the running program was told to set; 0 if it sets no count.
+    :param started_with: the count that the running program was told to set, or with which an expansion has started
+        it; 0 if neither is known.
     """
 
     application: str

@@ -63,6 +63,7 @@ def build_plan(
     earlier: Mapping[str, int] | None = None,
     grown_from: Mapping[str, tuple[int, ...]] | None = None,
     codecs: Mapping[str, str] | None = None,
+    running_with: int = 0,
 ) -> Plan:
     """Return the plan that takes an application from its current counts to ``target``.
 
@@ -73,6 +74,7 @@ def build_plan(
     :param earlier: the count that blue knows of an input that was grown by hand.
     :param grown_from: earlier counts of internal topics that were grown in place.
     :param codecs: codecs of topics with compressed records, by full name.
+    :param running_with: the count with which an expansion has started the running generation; 0 if unknown.
     """
     inputs = _input_plans(application, current, target, renamed or {}, earlier or {})
     inputs_after = {i.declared: i.target for i in inputs}
@@ -115,7 +117,7 @@ def build_plan(
                 for m in s.repartitions
                 if m.store in application.repartitions_of_start_command
             ),
-            default=0,
+            default=running_with,
         ),
     )
 

@@ -66,6 +66,7 @@ class Advice:
     :param heaviest: keys with most of the records, and their share.
     :param now: the present count, by the same estimate.
     :param then: the recommended count.
+    :param follows: whether a larger target of an expansion gives the topic more partitions.
     """
 
     topic: str
@@ -75,6 +76,15 @@ class Advice:
     then: Candidate
     candidates: tuple[Candidate, ...]
     heaviest: tuple[tuple[bytes, float], ...]
+    follows: bool = True
+
+
+def recommended_target(advice: Iterable[Advice]) -> int | None:
+    """Return the target to plan for: enough for each topic that follows it. None: no topic does.
+
+    Nothing is planned for a topic that keeps its count: its advice is for a person.
+    """
+    return max((each.then.partitions for each in advice if each.follows), default=None)
 
 
 def weights(keys: Iterable[tuple[int, bytes]], loads: Iterable[TaskLoad]) -> dict[bytes, float]:

@@ -35,6 +35,7 @@ from kafka_rescale.core.preflight.in_place import (
     streams_protocol_in_place,
 )
 from kafka_rescale.core.preflight.keys import history_messages, misplaced_keys, null_key_messages, null_keys
+from kafka_rescale.core.preflight.lost_control import unknown_generations
 from kafka_rescale.core.preflight.one_partition import framed_keys, unchecked_declarations, windowed_keys
 from kafka_rescale.core.preflight.other_readers import endangered_readers, reader_messages, unknown_readers
 from kafka_rescale.core.preflight.partitioners import future_placement, one_partitioner
@@ -83,6 +84,8 @@ def check(situation: Situation) -> list[Finding]:
     Most checks are left out for an expansion that is continued: it was checked when it began, and its own steps
     have changed counts and topics since.
     """
+    if lost := list(unknown_generations(situation)):
+        return lost
     findings = [
         *conflicting_target(situation),
         *conflicting_mode(situation),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.errors import Finding
@@ -61,6 +62,21 @@ def counts_after(described: Described) -> dict[str, int]:
     external = target_counts(application, described.actual_counts, target)
     enforced = application.enforced_counts(target, described.actual_counts)
     return {**external, **partition_counts(described.topology, external, enforced)}
+
+
+def follows_target(described: Described, topic: str) -> bool:
+    """Return whether a larger target gives a source topic more partitions.
+
+    If an input is missing or undeclared, no count is certain. Preflight says so; this takes the topic for one that
+    follows.
+
+    :param topic: as the topology names it. It must exist.
+    """
+    declared = {i.topic for i in described.application.inputs}
+    if not declared <= described.actual_counts.keys() or not declared.issuperset(described.topology.inputs):
+        return True
+    present = described.actual_counts[topic]
+    return counts_after(replace(described, target=present + 1))[topic] > present
 
 
 def _differ(subtopology: SubTopology, counts: Mapping[str, int]) -> bool:

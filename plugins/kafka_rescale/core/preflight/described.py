@@ -201,4 +201,5 @@ class Described(Target):
             earlier=self.grown,
             grown_from=self.grown_from,
             codecs={topic: habit.codec for topic, habit in self.cluster.habits.items()},
+            running_with=self.control.generations.partitions if self.control.generations else 0,
         )

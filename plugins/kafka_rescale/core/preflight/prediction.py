@@ -61,14 +61,14 @@ def prediction_messages(situation: Situation) -> Iterator[str]:
         parts = ", ".join(f"{part.name} {part.seconds:.1f} s" for part in parts_of(said.pause))
         yield f"Pause: {said.pause[TOTAL]:.1f} s in {_of(past)} ({parts}). Expect about as much."
     else:
-        yield "Pause: unknown, as no expansion of this application is complete yet."
+        yield "Pause: unknown, as no expansion of this application in this mode is complete yet."
 
 
 def _duration(said: Prediction) -> str:
     # The limit counts keys and values uncompressed: records that are compressed on disk take longer than this.
     within = f"within the limit of {per_second(said.limit)}" if said.limit is not None else ""
     if said.records_per_second is None or said.copy_seconds is None:
-        enough = "no expansion of this application that has copied enough to tell is complete yet"
+        enough = "no expansion of this application in this mode that has copied enough to tell is complete yet"
         unknown = f"How long they take is unknown, as {enough}"
         return f"{unknown}; {within} at least {said.copy_seconds:,.0f} s." if said.copy_seconds else f"{unknown}."
     return (

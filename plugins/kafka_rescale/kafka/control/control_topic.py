@@ -5,6 +5,7 @@ The controllers of an application write under one transactional id, so a second 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 
@@ -18,6 +19,8 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.journal_follower import ControlFollower
 from kafka_rescale.kafka.reading.log_reader import LatestValues
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
+
+log = logging.getLogger(__name__)
 
 TOPIC = CONTROL_TOPIC
 READ_SECONDS = 30.0
@@ -50,14 +53,31 @@ class ControlTopic:
         self._is_there = False
 
     def ensure(self, replication_factor: int | None = None) -> None:
-        """Create the topic if it is missing.
+        """Create the topic if it is missing. One that exists keeps its partitions and replicas.
 
-        :param replication_factor: by default 3, or the number of brokers if there are fewer.
-        :raises UnsafeState: it exists with more than one partition.
+        If somebody has grown it, partition 0 has every record all the same. It can't shrink, so a refusal would
+        end only with its deletion, and would keep a run from starting what an interrupted one has stopped.
+
+        :param replication_factor: of a new topic; by default 3, or the number of brokers if there are fewer.
         """
-        factor = replication_factor or min(3, self._admin.broker_count())
+        found = self._admin.describe_topics([TOPIC]).get(TOPIC)
+        partitions = found.partitions if found is not None else 1
+        factor = (
+            found.replication_factor
+            if found is not None
+            else replication_factor or min(3, self._admin.broker_count())
+        )
+        if partitions > 1:
+            log.warning(
+                "topic %s has %d partitions, and needs one. It is used as it is: all records are in partition 0. "
+                "Don't delete it, for it knows which generation runs.",
+                TOPIC,
+                partitions,
+            )
+        # With two replicas, all records would be refused while one broker restarts. The topic decides, and not the
+        # present number of brokers.
         durable = {"min.insync.replicas": "2"} if factor > 2 else {}
-        self._admin.ensure_topic(TOPIC, 1, factor, {**_CONFIGS, **durable})
+        self._admin.ensure_topic(TOPIC, partitions, factor, {**_CONFIGS, **durable})
 
     def read(self) -> ControlState:
         """Return everything that was committed when the call began; empty if there is no topic yet.

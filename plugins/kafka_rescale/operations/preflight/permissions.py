@@ -35,11 +35,13 @@ def permitted_state(application: Application, topology: Topology, connections: C
         topic.
     :raises PreflightRefused: permissions are missing. Each has a finding, with the command that grants it.
     """
-    acls = [acl for acl in needed_acls(application, topology) if acl.role in connections]
-    control = [a for a in acls if a.role is Role.PLAN and a.pattern.covers(Resource.TOPIC, CONTROL_TOPIC)]
+    of_file = needed_acls(application, topology)
+    control = [a for a in of_file if a.role is Role.PLAN and a.pattern.covers(Resource.TOPIC, CONTROL_TOPIC)]
     by_plan = {Role.PLAN: connections[Role.PLAN]}
     readable = not any(missing_acls(control, _rights(control, by_plan, [CONTROL_TOPIC])))
     state = ControlTopic(by_plan[Role.PLAN], application.application_id).read() if readable else ControlState()
+    renamed = state.generations.inputs if state.generations is not None else {}
+    acls = [acl for acl in needed_acls(application, topology, renamed) if acl.role in connections]
     rights = _rights(acls, connections, _topics(application, topology, state))
     principals = {role: connection.principal for role, connection in connections.items()}
     if findings := acl_findings(acls, rights, principals, by_plan[Role.PLAN].servers):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import ClusterDescription
@@ -11,7 +12,8 @@ from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.foreign_key_joins import partitioner_of_topic
 from kafka_rescale.core.plan.sizing import Advice, TaskLoad, recommend, weights
-from kafka_rescale.core.preflight.described import Target
+from kafka_rescale.core.preflight.counts import follows_target
+from kafka_rescale.core.preflight.described import Described
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.describe import describe
@@ -41,26 +43,27 @@ def advise(
     time.sleep(seconds)
     after = describe(admin, application, topology, control.generations)
     elapsed = time.monotonic() - began
-    target = Target(application, topology, application.partitions, control)
-    names = {topic: target.full_name(topic) for topic in _keyed(topology)}
+    described = Described(application, topology, application.partitions, control, after)
+    names = {topic: described.full_name(topic) for topic in _keyed(topology)}
     present = {topic: name for topic, name in names.items() if name in after.topics}
     if not present:
         raise InvalidInput(
-            f"application {target.blue!r}",
+            f"application {described.blue!r}",
             found=f"none of {', '.join(names.values()) or 'the topics before a store'}",
             expected="topics whose keys decide where state is",
             remedy="Correct `application_id` or the connection; an application without state needs no advice: any "
             "count will do.",
         )
     loads = {name: tuple(_loads(before, after, name, elapsed)) for name in present.values()}
-    _assert_at_work(target.blue, [load for each in loads.values() for load in each], seconds)
+    _assert_at_work(described.blue, [load for each in loads.values() for load in each], seconds)
     sampled = sample(connection, admin.begin_offsets(present.values()), admin.end_offsets(present.values()))
     advice = []
     for topic, name in present.items():
         keys = ((s.partition, s.key) for s in sampled.samples if s.topic == name and s.key is not None)
         declared = partitioner_named(_partitioner(application, topology, topic), topic)
         wanted = threads or len(after.group.members)
-        advice.append(recommend(name, loads[name], weights(keys, loads[name]), declared, threads=wanted))
+        found = recommend(name, loads[name], weights(keys, loads[name]), declared, threads=wanted)
+        advice.append(replace(found, follows=follows_target(described, topic)))
     return tuple(advice)
 
 
