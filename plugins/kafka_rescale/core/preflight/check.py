@@ -101,7 +101,6 @@ def check(situation: Situation) -> list[Finding]:
         *undeclared_inputs(situation),
         *denied_changelogs(situation),
         *store_types(situation),
-        *prewarmed_by_a_person(situation),
         *versioned_stores(situation),
     ]
     findings += [
@@ -122,7 +121,10 @@ def check(situation: Situation) -> list[Finding]:
 
 
 def _counts(situation: Situation) -> list[Finding]:
-    """Return findings that need every topic's count. The target is checked only if present counts make sense."""
+    """Return findings that need every topic's count, or the plan.
+
+    The target is checked only if present counts make sense.
+    """
     present = [*grown_inputs(situation), *grown_by_hand_in_place(situation), *derived_repartitions(situation)]
     present += [*counts_of_start_command(situation), *copartitioned(situation), *changelog_counts(situation)]
     shrinking = list(shrinking_inputs(situation))
@@ -138,6 +140,7 @@ def _counts(situation: Situation) -> list[Finding]:
         *countable_partitions(situation),
         *long_names(situation),
         *green_names(situation),
+        *prewarmed_by_a_person(situation),
         *successor_topics(situation),
         *targets_as_found(situation),
         *refused_records(situation),
