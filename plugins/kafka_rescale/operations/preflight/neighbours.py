@@ -1,4 +1,4 @@
-"""The other application files that name an input or an output of an application."""
+"""The other application files that name an input, an output or a successor of an application."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 class Neighbours(NamedTuple):
     """What the other application files tell.
 
-    :param declared: the applications that read or write a topic of this one.
-    :param unusable: the files that can't be used, and that name a topic of this one as an input.
+    :param declared: the applications that read or write a topic of this one, or may read or make a successor.
+    :param unusable: the files that can't be used, and that name such a topic as an input.
     """
 
     declared: tuple[Declared, ...] = ()
@@ -40,6 +40,7 @@ def neighbours(known: Described) -> Neighbours:
     """
     own = known.application
     topics = {known.full_name(i.topic) for i in own.inputs} | {o.topic for o in own.outputs}
+    topics |= set(known.successors().values())
     found: list[Declared] = []
     unusable: list[Unusable] = []
     try:
