@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.control.bridge import Bridge
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.shared_inputs import Declared, Unusable
+from kafka_rescale.core.preflight.bridge import successor_topics, unfinished_bridge
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.operations.application.load import topology_of
 from kafka_rescale.operations.preflight.neighbours import neighbours
@@ -119,3 +125,44 @@ def test_the_files_that_may_make_the_topic_are_read(tmp_path: Path, monkeypatch:
     )
     write_application(tmp_path, **{**fields("payments", "fixed"), "application_id": "others"})
     assert {each.application_id for each, _ in neighbours(beside()).declared} == {"bridges"}
+
+
+class TestWayBack:
+    """The shop has gone from 4 to 8 partitions and back. It is to have 8 once more."""
+
+    FIRST = "shop-customers-p4"
+
+    def twice(self, ended_at_ms: int, last: int = 50) -> Situation:
+        back = self.back()
+        done = Journal(plan=back, phase=Phase.COMPLETE)
+        bridge = Bridge(plan=back.fingerprint, begun=True, ended_at_ms=ended_at_ms, ends={NAME: {0: 50}})
+        return self.running(
+            8,
+            4,
+            self.FIRST,
+            journal=done,
+            bridge=bridge,
+            bridged_ends={NAME: {0: last}},
+            green_records={NAME: 1000},
+        )
+
+    def back(self) -> Plan:
+        return self.running(4, 8, NAME).plan
+
+    def running(self, target: int, partitions: int, read: str, **changes: Any) -> Situation:
+        control = {k: changes.pop(k) for k in ("journal", "bridge") if k in changes}
+        generations = Generations(running="shop", partitions=partitions, inputs={TOPIC: read})
+        topics = {self.FIRST: TopicDescription(self.FIRST, 4, 1), NAME: TopicDescription(NAME, 8, 1)}
+        state = ControlState(generations=generations, **control)
+        return situation(target, inputs=SHOP, topics=topics, control=state, **changes)
+
+    @pytest.mark.parametrize(("ended_at_ms", "last"), [(0, 50), (5, 51)], ids=["at work", "late records"])
+    def test_the_source_of_the_own_bridge_is_not_to_be_deleted(self, ended_at_ms: int, last: int) -> None:
+        given = self.twice(ended_at_ms, last)
+        assert list(successor_topics(given)) == []
+        (finding,) = map(str, unfinished_bridge(given))
+        assert f"bridge from '{NAME}' to '{self.FIRST}'" in finding
+
+    def test_once_the_bridge_has_ended_it_may_be(self) -> None:
+        (finding,) = map(str, successor_topics(self.twice(5)))
+        assert f"`kafka-topics.sh --delete --topic {NAME}`" in finding

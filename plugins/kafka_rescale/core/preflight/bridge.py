@@ -12,7 +12,12 @@ from kafka_rescale.core.preflight.situation import Situation, counted
 
 
 def successor_topics(situation: Situation) -> Iterator[Finding]:
-    """Yield successors whose names are in use: green reads its new input from offset 0, so it must be empty."""
+    """Yield successors whose names are in use: green reads its new input from offset 0, so it must be empty.
+
+    A topic from which the own bridge still carries records is left out: ``unfinished_bridge`` refuses it. It must
+    not be deleted before.
+    """
+    sources = _unfinished_sources(situation)
     for declared, name in situation.successors().items():
         found = situation.cluster.topics.get(name)
         bridging = [a.application_id for a, _ in situation.beside if may_bridge_into(a, name)]
@@ -33,6 +38,8 @@ def successor_topics(situation: Situation) -> Iterator[Finding]:
                 f"Give another name as `successor:` here, such as `{own}`, and leave the topic as it is: "
                 f"{bridging[0]} may read it.",
             )
+        elif name in sources:
+            continue
         elif records := situation.green_records.get(name, 0):
             yield Finding(
                 f"topic {name!r}",
@@ -54,6 +61,14 @@ def successor_topics(situation: Situation) -> Iterator[Finding]:
                 f"{situation.target} partitions or no such topic",
                 _way_out(situation, name),
             )
+
+
+def _unfinished_sources(situation: Situation) -> frozenset[str]:
+    """Return the topics that the bridges of the last expansion read, if anything is left to carry on."""
+    journal = situation.control.bridging
+    if journal is None or not any(unfinished_bridge(situation)):
+        return frozenset()
+    return frozenset(bridge.source for bridge in journal.plan.bridges)
 
 
 def _way_out(situation: Situation, topic: str, delete: str = "Delete it") -> str:
