@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ def test_another_application_may_wait_for_the_topic(records: int | None) -> None
     assert found(beside(READS, records=records)) == []
 
 
-def test_the_files_that_may_make_the_topic_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_that_name_or_match_the_topic_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path))
     succeeding = {
         "inputs": [{**fields()["inputs"][0], "topic": "clients", "successor": f"{TOPIC}-p{{partitions}}"}]
@@ -123,8 +124,35 @@ def test_the_files_that_may_make_the_topic_are_read(tmp_path: Path, monkeypatch:
     write_application(
         tmp_path, **{**fields("clients"), **succeeding, "application_id": "bridges", "lifecycle": commands}
     )
+    matching = {"source_patterns": {".*-p[0-9]+": ["a-p1"]}, "inputs": [{"topic": "a-p1", "policy": "fixed"}]}
+    write_application(tmp_path, **{**fields("a-p1", "fixed"), **matching, "application_id": "matches"})
     write_application(tmp_path, **{**fields("payments", "fixed"), "application_id": "others"})
-    assert {each.application_id for each, _ in neighbours(beside()).declared} == {"bridges"}
+    assert {each.application_id for each, _ in neighbours(beside()).declared} == {"bridges", "matches"}
+
+
+class TestPatterns:
+    def test_a_pattern_of_another_application_must_not_match(self) -> None:
+        pattern = f"{TOPIC}.*"
+        assert found(beside(other(policy="fixed", source_patterns={pattern: [TOPIC]}))) == [
+            f"source pattern {pattern} of application crm: found a match for {NAME}, which the expansion is about "
+            f"to create; expected no match: crm would read what the bridge carries on, too, beside {TOPIC}. Give "
+            "another name as `successor:`, or narrow the pattern in the program of crm."
+        ]
+
+    def test_what_its_file_lists_is_meant(self) -> None:
+        listed = other(NAME, "fixed", source_patterns={f"{TOPIC}-p.*": [NAME]})
+        assert found(beside(listed)) == []
+
+    @pytest.mark.parametrize("visible", [{NAME}, set()], ids=["present", "absent"])
+    def test_an_own_pattern_must_not_match(self, visible: set[str]) -> None:
+        pattern = f"shop-orders|{NAME}"
+        given = beside(records=0 if visible else None, visible=frozenset({TOPIC, "shop-orders", *visible}))
+        application = given.application.model_copy(update={"source_patterns": {pattern: ["shop-orders"]}})
+        (finding,) = found(replace(given, application=application))
+        assert (
+            f"source pattern {pattern}: found a match for {NAME}, which the expansion is about to create"
+            in finding
+        )
 
 
 class TestWayBack:

@@ -38,7 +38,7 @@ from kafka_rescale.core.preflight.keys import history_messages, misplaced_keys, 
 from kafka_rescale.core.preflight.one_partition import framed_keys, unchecked_declarations, windowed_keys
 from kafka_rescale.core.preflight.other_readers import endangered_readers, reader_messages, unknown_readers
 from kafka_rescale.core.preflight.partitioners import future_placement, one_partitioner
-from kafka_rescale.core.preflight.patterns import topics_of_patterns
+from kafka_rescale.core.preflight.patterns import patterns_of_others, topics_of_patterns
 from kafka_rescale.core.preflight.prewarming import prewarmed_by_a_person, prewarming_messages
 from kafka_rescale.core.preflight.requests import lost_record_messages, transaction_messages, unknown_requests
 from kafka_rescale.core.preflight.running import (
@@ -142,6 +142,7 @@ def _counts(situation: Situation) -> list[Finding]:
         *green_names(situation),
         *prewarmed_by_a_person(situation),
         *successor_topics(situation),
+        *patterns_of_others(situation),
         *targets_as_found(situation),
         *refused_records(situation),
         *disk_space(situation),
