@@ -8,12 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka_rescale.core.application.checks.declaration import check_declaration
 from kafka_rescale.core.cluster import GroupDescription, TopicDescription
 from kafka_rescale.core.control.generations import Generations, promoted_generations
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, TimedOut, UnsafeState
-from kafka_rescale.operations.application.load import load_application
+from kafka_rescale.operations.application.load import load_application, topology_of
 from kafka_rescale.operations.expansion import producers
 
 from tests.support.application_files import CHAIN, write_application
@@ -149,6 +150,44 @@ def test_an_application_that_is_being_expanded_is_not_held(
         found = f"application upstream: found an expansion of it in phase {phase}.*Let that expansion {remedy}"
         with pytest.raises(UnsafeState, match=found):
             producers.hold(downstream(directory, monkeypatch, in_phase(phase)), lambda: 60.0)
+
+
+def test_an_expansion_of_a_producer_is_told_long_before_it_is_held(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_upstream(directory)
+    given = downstream(directory, monkeypatch, in_phase(Phase.WARMING))
+    assert producers.expanding(given.connection, given.application) == (
+        "upstream, the producer of orders: an expansion of it is in phase warming. The cutover holds it, and "
+        "refuses while that goes on: let that expansion finish first.",
+    )
+    with pytest.raises(UnsafeState, match="application upstream: found an expansion of it in phase warming"):
+        producers.assert_not_expanding(given)
+
+
+@pytest.mark.parametrize("phase", [Phase.ROLLED_BACK, Phase.COMPLETE])
+def test_an_expansion_of_a_producer_that_has_ended_is_no_hindrance(
+    phase: Phase, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_upstream(directory)
+    given = downstream(directory, monkeypatch, in_phase(phase))
+    assert producers.expanding(given.connection, given.application) == ()
+    producers.assert_not_expanding(given)
+
+
+def test_an_application_is_not_its_own_producer() -> None:
+    """The cutover would refuse to hold it in every attempt, because an expansion of it is in progress."""
+    inputs = [
+        {"topic": "shop-orders", "policy": "unkeyed"},
+        {"topic": "shop-customers", "policy": "paused", "producers": {"application": "shop"}},
+    ]
+    shop = application("shop", inputs=inputs)
+    [mistake] = check_declaration(shop, topology_of(shop))
+    assert str(mistake.complaint) == (
+        "inputs[1].producers.application: found shop, the application itself; expected another application. "
+        "Delete `producers:` if no other program writes shop-customers: the application is stopped in any case. "
+        "Otherwise name the application that writes it, or give `stop:` and `start:`."
+    )
 
 
 def declared(*commands: dict[str, Any]) -> Any:

@@ -10,7 +10,7 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import Input, InputPolicy
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.plan.chain import expansion_order
-from kafka_rescale.core.plan.shared_inputs import refuse_shared_growth
+from kafka_rescale.core.plan.shared_inputs import refuse_shared_growth, refuse_shared_successors
 from kafka_rescale.operations.application.load import topology_of
 
 from tests.support.application_files import CHAIN
@@ -113,3 +113,25 @@ def test_a_successor_does_not_grow_under_the_member_that_reads_it() -> None:
 @pytest.mark.parametrize("policy", ["fixed", "repartitioned"])
 def test_members_may_share_an_input_that_stays_as_it_is(policy: str) -> None:
     refuse(reader("one", a=policy), reader("two", a=policy), reader("three", b="paused"))
+
+
+def moving(name: str, successor: str | None, **changes: Any) -> Application:
+    """An application that goes on with a topic of this name when it is expanded."""
+    moved = Input(topic="a", policy=InputPolicy.REPARTITIONED, successor=successor)
+    return application(name, ["a"], []).model_copy(update={"inputs": (moved,), **changes})
+
+
+@pytest.mark.parametrize("of_two", [None, "a-p8", "{topic}-p{partitions}"])
+def test_two_members_do_not_go_on_with_one_topic(of_two: str | None) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        refuse_shared_successors("orders", [moving("one", None), moving("two", of_two)])
+    told = str(refused.value)
+    assert told.startswith("chain 'orders': found a-p")
+    assert told.endswith(
+        "every record into it. Give the input a another `successor:` in the file of one that has not moved yet."
+    )
+
+
+def test_each_member_may_go_on_with_a_topic_of_its_own() -> None:
+    refuse_shared_successors("orders", [moving("one", None), moving("two", "{topic}-two-p{partitions}")])
+    refuse_shared_successors("orders", [moving("one", None), moving("two", None, kafka_conn_id="another")])

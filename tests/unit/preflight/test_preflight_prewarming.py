@@ -105,3 +105,10 @@ def test_an_expansion_that_goes_on_is_not_refused_for_it() -> None:
     made = given(MANUAL, STREAMS)
     going_on = replace(made, control=ControlState(journal=Journal(plan=made.plan, phase=Phase.CAUGHT_UP)))
     assert refused(going_on) == []
+
+
+@pytest.mark.parametrize("group", [RUNNING, STREAMS], ids=["classic", "streams"])
+def test_a_missing_topic_is_told_before_anything_that_needs_the_plan(group: GroupDescription) -> None:
+    made = replace(given(MANUAL, group), cluster=situation(topics={"shop-customers": None}, group=group).cluster)
+    [text] = map(str, check(made))
+    assert "topic 'shop-customers': found no such topic" in text

@@ -14,7 +14,7 @@ from kafka_rescale.airflow.runs import CHAINED
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.plan.chain import expansion_order, may_belong
-from kafka_rescale.core.plan.shared_inputs import refuse_shared_growth
+from kafka_rescale.core.plan.shared_inputs import refuse_shared_growth, refuse_shared_successors
 
 DOC = """
 Expands the applications {applications}, one after the other, each by its own DAG.
@@ -74,6 +74,7 @@ def _dag(dag_id: str, name: str, members: list[Member]) -> DAG:
     from kafka_rescale.operations.application.load import topology_of
 
     ordered = expansion_order(name, [application for application, _ in members])
+    refuse_shared_successors(name, ordered)
     refuse_shared_growth(name, [(application, topology_of(application)) for application in ordered])
     files = {application.application_id: file for application, file in members}
     with DAG(

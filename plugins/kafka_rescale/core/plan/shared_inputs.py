@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import Input, InputPolicy
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.topology.patterns import matching
 from kafka_rescale.core.topology.topology import Topology
 
 Declared = tuple[Application, Topology]
@@ -39,6 +41,19 @@ def read_as(reader: Application, topic: str) -> Input | None:
     """
     named = (i for i in reader.inputs if i.topic == topic)
     return next(named, None) or next((i for i in reader.inputs if i.may_be_followed_by(topic)), None)
+
+
+def may_bridge_into(application: Application, topic: str) -> bool:
+    """Return whether an expansion of an application may make a topic, to which its bridge then writes."""
+    return any(declared.may_be_followed_by(topic) for declared in application.inputs)
+
+
+def uses(declared: Declared, topic: str) -> bool:
+    """Return whether an application reads or writes a topic, as far as its file tells."""
+    application, topology = declared
+    used = {*topology.inputs, *topology.global_topics, *topology.outputs, *(o.topic for o in application.outputs)}
+    by_pattern = any(matching(pattern, [topic]) for pattern in application.source_patterns)
+    return topic in used or by_pattern or read_as(application, topic) is not None
 
 
 def follows(reader: Declared, topic: str) -> bool:
@@ -74,6 +89,26 @@ def refuse_shared_growth(chain: str, members: Sequence[Declared]) -> None:
                 name, other = grower.application_id, reader[0]
                 if other is not grower and share_a_cluster(grower, other) and follows(reader, topic):
                     raise _shared(chain, topic, name, other)
+
+
+def refuse_shared_successors(chain: str, members: Sequence[Application]) -> None:
+    """Refuse a chain in which the topics that follow inputs of two members may have one name.
+
+    :param chain: name of the chain, for the error.
+    :raises InvalidInput: there are two such members.
+    """
+    for one, other in permutations(members, 2):
+        for declared in (i for i in one.inputs if i.policy is InputPolicy.REPARTITIONED):
+            name = declared.successor_topic(one.partitions)
+            if share_a_cluster(one, other) and may_bridge_into(other, name):
+                raise InvalidInput(
+                    f"chain {chain!r}",
+                    found=f"{name}, which may follow an input of {one.application_id}, and one of "
+                    f"{other.application_id} as well",
+                    expected="a topic of its own for each: the bridges of both would carry every record into it",
+                    remedy=f"Give the input {declared.topic} another `successor:` in the file of one that has not "
+                    "moved yet.",
+                )
 
 
 def _shared(chain: str, topic: str, grower: str, other: Application) -> InvalidInput:

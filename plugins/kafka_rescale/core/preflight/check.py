@@ -39,7 +39,7 @@ from kafka_rescale.core.preflight.lost_control import unknown_generations
 from kafka_rescale.core.preflight.one_partition import framed_keys, unchecked_declarations, windowed_keys
 from kafka_rescale.core.preflight.other_readers import endangered_readers, reader_messages, unknown_readers
 from kafka_rescale.core.preflight.partitioners import future_placement, one_partitioner
-from kafka_rescale.core.preflight.patterns import topics_of_patterns
+from kafka_rescale.core.preflight.patterns import patterns_of_others, topics_of_patterns
 from kafka_rescale.core.preflight.prewarming import prewarmed_by_a_person, prewarming_messages
 from kafka_rescale.core.preflight.requests import lost_record_messages, transaction_messages, unknown_requests
 from kafka_rescale.core.preflight.running import (
@@ -104,7 +104,6 @@ def check(situation: Situation) -> list[Finding]:
         *undeclared_inputs(situation),
         *denied_changelogs(situation),
         *store_types(situation),
-        *prewarmed_by_a_person(situation),
         *versioned_stores(situation),
     ]
     findings += [
@@ -125,7 +124,10 @@ def check(situation: Situation) -> list[Finding]:
 
 
 def _counts(situation: Situation) -> list[Finding]:
-    """Return findings that need every topic's count. The target is checked only if present counts make sense."""
+    """Return findings that need every topic's count, or the plan.
+
+    The target is checked only if present counts make sense.
+    """
     present = [*grown_inputs(situation), *grown_by_hand_in_place(situation), *derived_repartitions(situation)]
     present += [*counts_of_start_command(situation), *copartitioned(situation), *changelog_counts(situation)]
     shrinking = list(shrinking_inputs(situation))
@@ -141,7 +143,9 @@ def _counts(situation: Situation) -> list[Finding]:
         *countable_partitions(situation),
         *long_names(situation),
         *green_names(situation),
+        *prewarmed_by_a_person(situation),
         *successor_topics(situation),
+        *patterns_of_others(situation),
         *targets_as_found(situation),
         *refused_records(situation),
         *disk_space(situation),

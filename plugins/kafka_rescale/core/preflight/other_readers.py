@@ -13,7 +13,7 @@ from kafka_rescale.core.application.topics import Input, InputPolicy
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.external_topics import Growth
-from kafka_rescale.core.plan.shared_inputs import GROWING, Declared, follows, read_as, share_a_cluster
+from kafka_rescale.core.plan.shared_inputs import GROWING, follows, read_as
 from kafka_rescale.core.preflight.situation import Situation
 
 
@@ -104,7 +104,7 @@ def reader_messages(situation: Situation) -> Iterator[str]:
         if each.goes_on and not each.grows_it:
             yield _how_it_goes_on(each)
     for growth in growths:
-        for other, topology in _neighbours(situation):
+        for other, topology in situation.beside:
             if growth.topic in topology.global_topics:
                 yield (
                     f"{growth.topic}: application {other.application_id} reads it into a global store. Restart "
@@ -136,13 +136,9 @@ def _growths(situation: Situation) -> list[Growth]:
     return [*inputs, *outputs.values()]
 
 
-def _neighbours(situation: Situation) -> Iterator[Declared]:
-    return (each for each in situation.neighbours if share_a_cluster(situation.application, each[0]))
-
-
 def _endangered(situation: Situation) -> Iterator[_Endangered]:
     for growth in _growths(situation):
-        for neighbour in _neighbours(situation):
+        for neighbour in situation.beside:
             reader = neighbour[0]
             read = read_as(reader, growth.topic)
             if read is not None and follows(neighbour, growth.topic):

@@ -9,7 +9,7 @@ from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.formats.samples import Sample
 from kafka_rescale.core.plan.chain import ChainRun
-from kafka_rescale.core.plan.shared_inputs import Declared, Unusable
+from kafka_rescale.core.plan.shared_inputs import Declared, Unusable, share_a_cluster
 from kafka_rescale.core.preflight.deployment import Deployment
 from kafka_rescale.core.preflight.described import Described
 from kafka_rescale.core.preflight.expected_state import ExpectedState
@@ -36,7 +36,7 @@ class Situation(Described):
     :param expected: whether the application must run, or must be stopped, when the expansion begins.
     :param now_ms: wall clock, in ms since the epoch.
     :param deployment: the answers of the user's own commands.
-    :param neighbours: other applications whose files name an input or an output of this one.
+    :param neighbours: other applications whose files name an input, an output or a successor of this one.
     :param unusable: other files that name a topic of this application as an input, and that can't be used.
     :param chain_run: the chain's run that expands the readers of this application before it; None if it is
         expanded by itself.
@@ -56,6 +56,11 @@ class Situation(Described):
     neighbours: tuple[Declared, ...]
     unusable: tuple[Unusable, ...]
     chain_run: ChainRun | None
+
+    @property
+    def beside(self) -> list[Declared]:
+        """The neighbours whose topics are known to be on this cluster."""
+        return [each for each in self.neighbours if share_a_cluster(self.application, each[0])]
 
     def samples_of(self, topic: str) -> list[Sample]:
         """Return the samples of a topic, by its full name."""

@@ -256,13 +256,13 @@ class Cutover:
         assert_may_grow(self._rescale.admin, journal.plan)
         assert_as_pinned(self._rescale)
         assert_all_declared(self._rescale, journal.plan)
+        producers.assert_not_expanding(self._rescale)
         # Verify compares green's records below the offsets captured at promotion. Until then, compaction must not
         # remove these records because green has written newer ones. It is allowed again when verify has passed.
         hold_compaction(self._rescale, journal, self._note_hold)
         blue_ran = self._rescale.lifecycle.is_running(blue(journal.plan))
         self._timings = Timings({})
-        # Otherwise Python looks through everything that Airflow has imported, several times within the pause: some
-        # 50 ms each time.
+        # Else Python looks through all that Airflow has imported, several times in the pause: some 50 ms each.
         gc.collect()
         gc.freeze()
         return self._advance(Phase.QUIESCING, pause_started_ms=now_ms(), timings={}, blue_ran=blue_ran)

@@ -138,7 +138,7 @@ def assert_held(rescale: Rescale, journal: Journal) -> None:
 def assert_unused(rescale: Rescale, plan: Plan) -> None:
     """Check that every successor of an input is empty: its first records have to be those that the bridge copies.
 
-    :raises UnsafeState: a producer has written to a successor.
+    :raises UnsafeState: a producer, or the bridge of another application, has written to a successor.
     """
     topics = [m.target for m in plan.bridges]
     for topic, ends in rescale.admin.end_offsets(topics, read_committed=False).items():
@@ -147,6 +147,8 @@ def assert_unused(rescale: Rescale, plan: Plan) -> None:
                 f"topic {topic!r}",
                 found=f"records before the promotion (ends {ends})",
                 expected="an empty topic",
-                remedy="A producer has moved too early. Let it go back to the old topic, copy its records there, "
-                "delete the topic, and trigger the expansion again.",
+                remedy="A producer has moved too early, or the topic belongs to another application. In the first "
+                "case, let the producer go back to the old topic, copy its records there, delete the topic, and "
+                "trigger the expansion again. In the second, leave the topic as it is, and give another "
+                "`successor:` after the rollback.",
             )

@@ -9,7 +9,7 @@ from kafka_rescale.core.application.commands import words
 from kafka_rescale.core.application.generation_names import blue_names
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import Input, InputPolicy, Producers
-from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
+from kafka_rescale.core.control.journal import BLUE_STOPPED, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError, UnsafeState
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -55,6 +55,34 @@ def commands(application: Application) -> Iterator[tuple[str, list[str]]]:
             yield f"{name} command of the producers of {declared.topic}", words(command, "producers'")
 
 
+def expanding(connection: KafkaConnection, application: Application) -> tuple[str, ...]:
+    """Return a line for each application that is to be held as a producer, and that is being expanded now.
+
+    That is no hindrance before the cutover: it may have ended by then.
+    """
+    states = [
+        (declared, producers.application, ControlTopic(connection, producers.application).read().journal)
+        for declared, producers in _declared(application)
+        if producers.application is not None
+    ]
+    return tuple(
+        f"{name}, the producer of {declared.topic}: an expansion of it is in phase {journal.told}. The cutover "
+        "holds it, and refuses while that goes on: let that expansion finish first."
+        for declared, name, journal in states
+        if journal is not None and journal.in_progress
+    )
+
+
+def assert_not_expanding(rescale: Rescale) -> None:
+    """Check before the pause that no application that is to be held as a producer is being expanded itself.
+
+    :raises UnsafeState: one is.
+    """
+    for _, producers in _declared(rescale.application):
+        if producers.application is not None:
+            _state_to_hold(rescale, producers.application)
+
+
 def hold(rescale: Rescale, seconds_left: Callable[[], float]) -> None:
     """Stop the producers of every ``paused`` input.
 
@@ -66,8 +94,7 @@ def hold(rescale: Rescale, seconds_left: Callable[[], float]) -> None:
         if producers.application is None:
             _run(producers, declared, "stop")
             continue
-        state = ControlTopic(rescale.connection, producers.application).read()
-        _assert_not_rescaled(rescale, producers.application, state.journal)
+        state = _state_to_hold(rescale, producers.application)
         lifecycle, instance = _running(rescale, producers.application, state)
         stop_in_time(lifecycle, instance, seconds_left())
         # A classic group keeps a member after a clean close: the next start would wait for its session timeout.
@@ -110,7 +137,13 @@ def _declared(application: Application) -> Iterator[tuple[Input, Producers]]:
             yield declared, declared.producers
 
 
-def _assert_not_rescaled(rescale: Rescale, name: str, journal: Journal | None) -> None:
+def _state_to_hold(rescale: Rescale, name: str) -> ControlState:
+    """Return the control state of an application that is to be held.
+
+    :raises UnsafeState: it is being expanded itself.
+    """
+    state = ControlTopic(rescale.connection, name).read()
+    journal = state.journal
     if journal is not None and journal.in_progress:
         way_back = "" if journal.is_promoted else ", or roll it back"
         raise UnsafeState(
@@ -119,6 +152,7 @@ def _assert_not_rescaled(rescale: Rescale, name: str, journal: Journal | None) -
             expected=f"no expansion while it is held as the producer of {rescale.application.application_id}",
             remedy=f"Let that expansion finish{way_back}; then trigger again.",
         )
+    return state
 
 
 def _running(rescale: Rescale, name: str, state: ControlState) -> tuple[Lifecycle, Instance]:

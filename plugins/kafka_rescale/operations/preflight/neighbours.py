@@ -1,4 +1,4 @@
-"""The other application files that name an input or an output of an application."""
+"""The other application files that name an input, an output or a successor of an application."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from kafka_rescale.core.application.topics import Input, InputPolicy
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.plan.shared_inputs import Declared, Unusable
 from kafka_rescale.core.preflight.described import Described
+from kafka_rescale.core.topology.patterns import matching
 from kafka_rescale.operations.application.load import application_files, fields_of, load_application, topology_of
 from kafka_rescale.operations.application.texts import text_if_readable
 
@@ -25,8 +26,8 @@ log = logging.getLogger(__name__)
 class Neighbours(NamedTuple):
     """What the other application files tell.
 
-    :param declared: the applications that read or write a topic of this one.
-    :param unusable: the files that can't be used, and that name a topic of this one as an input.
+    :param declared: the applications that read or write a topic of this one, or may read or make a successor.
+    :param unusable: the files that can't be used, and that name such a topic as an input.
     """
 
     declared: tuple[Declared, ...] = ()
@@ -40,6 +41,7 @@ def neighbours(known: Described) -> Neighbours:
     """
     own = known.application
     topics = {known.full_name(i.topic) for i in own.inputs} | {o.topic for o in own.outputs}
+    topics |= set(known.successors().values())
     found: list[Declared] = []
     unusable: list[Unusable] = []
     try:
@@ -84,7 +86,10 @@ def _named_in(text: str, topics: Set[str]) -> frozenset[str]:
 
 
 def _names_any(file: Path, topics: Set[str]) -> bool:
-    """Return whether a file, or the file that its ``topology:`` names, has one of the names in it."""
+    """Return whether a file, or the file that its ``topology:`` names, has one of the names in it.
+
+    A file that goes on with one of the topics, or reads it by a pattern, counts as well.
+    """
     own_text = text_if_readable(file)
     if any(topic in own_text for topic in topics):
         return True
@@ -94,6 +99,8 @@ def _names_any(file: Path, topics: Set[str]) -> bool:
         return False
     # A file goes on to name an input of which a successor is read.
     if any(each.may_be_followed_by(topic) for each in _repartitioned(fields) for topic in topics):
+        return True
+    if any(matching(pattern, topics) for pattern in _patterns(fields)):
         return True
     # The topics of global stores stand in the topology alone.
     text = _topology(file, fields)
@@ -105,6 +112,15 @@ def _topology(file: Path, fields: Mapping[str, Any]) -> str:
     named = fields.get("topology")
     is_file = isinstance(named, str) and len(named.splitlines()) == 1
     return text_if_readable(file.parent / str(named)) if is_file else ""
+
+
+def _patterns(fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the patterns of sources that a file declares, as far as they can be used."""
+    given = fields.get("source_patterns")
+    for pattern in given if isinstance(given, dict) else ():
+        with suppress(re.error, TypeError):
+            re.compile(pattern)
+            yield pattern
 
 
 def _repartitioned(fields: Mapping[str, Any]) -> Iterator[Input]:

@@ -116,6 +116,7 @@ def preflight(
         return Preflight(
             None, True, (f"{application.application_id} is already at {target} partitions", *messages)
         )
+    messages = (*messages, *producers.expanding(connection, application))
     return Preflight(situation.plan, False, messages, predicted(situation))
 
 

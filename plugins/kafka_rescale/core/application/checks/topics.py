@@ -85,6 +85,14 @@ def policies(application: Application, topology: Topology) -> Iterator[Mistake]:
                 "`producers:` with policy paused only",
                 "Delete them, or declare `policy: paused`.",
             )
+        if declared.producers and declared.producers.application == application.application_id:
+            yield Mistake(
+                ("inputs", index, "producers", "application"),
+                f"{application.application_id}, the application itself",
+                "another application",
+                f"Delete `producers:` if no other program writes {declared.topic}: the application is stopped in "
+                "any case. Otherwise name the application that writes it, or give `stop:` and `start:`.",
+            )
         keyed_by_it = [s for s in topology.subtopologies if declared.topic in s.sources and s.is_stateful]
         if declared.policy is InputPolicy.UNKEYED and keyed_by_it:
             yield Mistake(
