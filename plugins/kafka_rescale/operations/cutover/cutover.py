@@ -171,7 +171,7 @@ class Cutover:
 
     @property
     def attempt(self) -> Journal | None:
-        """The attempt that this process works on, as a journal of it; None before the journal was read."""
+        """The attempt that this process works on, as it was seen last; None before the journal was read."""
         return self._rescale.attempt
 
     def is_promoted_after_all(self) -> bool:
@@ -336,15 +336,16 @@ class Cutover:
         return self._jobs
 
     def _read(self) -> Journal:
-        self._journal = self._rescale.journal()
-        if self.attempt is None:
-            # If this process is frozen and wakes in a later attempt of the same run, it changes nothing there.
-            self._rescale = replace(self._rescale, attempt=self._journal)
-        return self._journal
+        return self._seen_last(self._rescale.journal())
 
     def _advance(self, phase: Phase, **changes: Any) -> Journal:
-        self._journal = self._rescale.advance(phase, **changes)
-        return self._journal
+        return self._seen_last(self._rescale.advance(phase, **changes))
+
+    def _seen_last(self, journal: Journal) -> Journal:
+        # If this process is frozen and wakes in a later attempt of the same run, it changes nothing there. And if
+        # the control topic is lost, only this process knows whether blue was stopped.
+        self._journal, self._rescale = journal, replace(self._rescale, attempt=journal)
+        return journal
 
     @contextmanager
     def _part(self, name: str, what: str) -> Iterator[None]:
