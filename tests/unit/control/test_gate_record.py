@@ -11,7 +11,7 @@ import pytest
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import Fenced, Outage, RescaleError
 from kafka_rescale.kafka.control import lag_gate_record as gate_record
 from kafka_rescale.kafka.control.lag_gate_record import WRITE_MS, GateRecord
 
@@ -22,6 +22,7 @@ class Control:
     """Keeps results. If it is ``broken``, every call fails."""
 
     broken = False
+    error: RescaleError = Outage("broker", found="silence", expected="an answer", remedy="wait")
 
     def __init__(self, *_: object) -> None:
         self.state = ControlState()
@@ -37,7 +38,7 @@ class Control:
 
     def _fail(self) -> None:
         if self.broken:
-            raise Outage("broker", found="silence", expected="an answer", remedy="wait")
+            raise self.error
 
 
 @pytest.fixture
@@ -81,9 +82,31 @@ def test_a_gate_that_is_watched_by_another_triggerer_goes_on_with_its_history(co
     assert len(control.written[-1].lags.samples) == 1
 
 
-def test_a_record_that_cannot_be_written_is_given_up_and_harms_nobody(control: Control, caplog: Any) -> None:
+def test_an_outage_costs_one_record_and_harms_nobody(control: Control, caplog: Any) -> None:
+    gate = record([10_000, 11_000, 12_000, 13_000, 14_000])
+    gate.add(lags(9), 3, "holding")
+    control.broken = True
+    gate.add(lags(1), 3, "open")
+    control.broken = False
+    gate.add(lags(1), 3, "open")
+    gate.add(lags(0), 3, "open")
+    assert [r.state for r in control.written] == ["holding", "open"], "or the page would show it as holding"
+    assert [s.worst for s in control.written[-1].lags.samples] == [(9,), (1,), (1,)]
+    assert "silence" in caplog.text
+
+
+def test_an_outage_at_its_first_reading_does_so_too(control: Control) -> None:
     gate = record([10_000, 20_000])
     control.broken = True
+    gate.add(lags(9), 3, "holding")
+    control.broken = False
+    gate.add(lags(9), 3, "holding")
+    assert [r.state for r in control.written] == ["holding"]
+
+
+def test_a_record_that_waiting_cannot_mend_is_given_up_and_harms_nobody(control: Control, caplog: Any) -> None:
+    gate = record([10_000, 20_000])
+    control.broken, control.error = True, Fenced("job", found="a newer attempt", expected="none", remedy="none")
     gate.add(lags(9), 3, "holding")
     control.broken = False
     gate.add(lags(9), 3, "holding")

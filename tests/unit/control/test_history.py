@@ -10,6 +10,7 @@ from kafka_rescale.core.control.history import MOST, PastExpansion, newest_first
 from kafka_rescale.core.control.job_results import JobResult, Worked
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.records import ControlRecords
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
@@ -108,6 +109,14 @@ def test_a_rollback_is_kept_with_its_reason_and_the_next_attempt_beside_it() -> 
         (2, "no more disk"),
         (1, "no more disk"),
     ]
+
+
+def test_a_rollback_by_another_run_is_kept_with_this_run_and_its_person() -> None:
+    journal = Journal(plan=PLAN, phase=Phase.ROLLING_BACK, owner="expand/run-1", stopped_by="ann")
+    lease = Lease(owner="rollback/manual__x", epoch=2, target=8, expires_at_ms=0)
+    (found,) = ended(ending(journal=journal, lease=lease), Phase.ROLLED_BACK, 10_000).history.values()
+    assert (found.run, found.stopped_by) == ("rollback/manual__x", "ann")
+    assert "stopped_by" not in past(1, 5).model_dump(), "an earlier version has none, and reads no field it lacks"
 
 
 def test_the_end_that_is_recorded_twice_is_kept_once() -> None:

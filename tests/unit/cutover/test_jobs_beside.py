@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.keys import CONTROL_TOPIC
 from kafka_rescale.core.errors import ClusterOutage, Outage
 from kafka_rescale.operations.cutover import copies, jobs_beside
 from kafka_rescale.operations.cutover.copies import await_copied, await_signs
@@ -49,6 +50,8 @@ class World:
     :param signs_until: until then, the job gives a sign of life every half second.
     :param slow: from when to when brokers are slow. They take ``seconds`` to answer, or don't answer.
     :param down: from when to when one of three brokers is down, and the others lead its partitions.
+    :param hidden: from when to when a transaction of another application is open in the control topic. Nobody
+        sees meanwhile what is written behind its first record.
     """
 
     def __init__(
@@ -60,10 +63,11 @@ class World:
         seconds: float = 3.0,
         answers: bool = True,
         down: tuple[float, float] = (0.0, 0.0),
+        hidden: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         self._clock, self._began, self._told, self._down = clock, clock.seconds, told, down
         self._signs_until, self._slow, self._answers = signs_until, slow, answers
-        self._seconds = seconds
+        self._seconds, self._hidden = seconds, hidden
         self.asked = self.followers = 0
         self.deaf_from: float | None = None
 
@@ -92,7 +96,7 @@ class World:
         return not self._down[0] <= self.now < self._down[1]
 
     def heard(self, job: str, until: float | None = None) -> tuple[int, JobResult | None]:
-        now = self.now if until is None else until
+        now = self.visible(self.now if until is None else until)
         arrived = [(state, detail) for at, state, detail in self._told if at <= now]
         signs = int(2 * min(now, self._signs_until))
         if not arrived:
@@ -100,13 +104,18 @@ class World:
         state, detail = arrived[-1]
         return len(arrived) + signs, JobResult(job=job, run="r", attempt=1, state=state, detail=detail)
 
-    def end_offsets(self, _: Iterable[str], **__: Any) -> dict[str, Any]:
+    def visible(self, now: float) -> float:
+        """Return up to when what was written until now is seen."""
+        return self._hidden[0] if self._hidden[0] <= now < self._hidden[1] else now
+
+    def end_offsets(self, _: Iterable[str], *, read_committed: bool) -> dict[str, Any]:
         self.asked += 1
         if self._slow[0] <= self.now <= self._slow[1]:
             self._clock.sleep(self._seconds)
             if not self._answers:
                 raise AWAY
-        return {}
+        end = self.visible(self.now) if read_committed else self.now
+        return {CONTROL_TOPIC: {0: int(10 * end)}}
 
 
 def waited(world: World) -> float:
@@ -205,6 +214,23 @@ def test_its_own_client_may_stand_still_without_an_outage(clock: Clock) -> None:
     world.deaf_from = 10.0
     assert waited(world) == pytest.approx(30, abs=0.2)
     assert world.followers == 2
+
+
+def test_an_open_transaction_of_another_application_may_hide_its_signs(clock: Clock) -> None:
+    """All applications share one partition. The transaction of a killed writer ends up to 20 s later."""
+    world = World(clock, (0, "ready", ""), (14, "done", "attempt 1"), signs_until=100, hidden=(2, 20))
+    assert waited(world) == pytest.approx(20, abs=0.2)
+    dead = World(clock, (0, "ready", ""), signs_until=5, hidden=(2, 20))
+    with pytest.raises(Outage, match="no sign of life for 4 s"):
+        waited(dead)
+    assert 20 + jobs_beside.SILENT_SECONDS < dead.now < 32
+
+
+def test_brokers_that_do_not_tell_whether_its_signs_are_hidden_make_its_silence_mute(clock: Clock) -> None:
+    """They go away while a new client listens for it."""
+    world = World(clock, (0, "ready", ""), (30, "done", "attempt 1"), signs_until=1, slow=(5.5, 7), answers=False)
+    assert waited(world) == pytest.approx(30, abs=0.2)
+    assert world.followers > 1
 
 
 def test_a_process_that_stood_still_itself_blames_nobody(clock: Clock) -> None:

@@ -223,6 +223,23 @@ def test_a_connection_that_goes_within_the_pause_keeps_nobody_from_being_told(
     assert event == {"late": True, "seconds": 61.0, "phase": "quiesced"}
 
 
+def test_records_that_are_lost_within_the_pause_keep_nobody_from_being_told(
+    watched: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The application stays stopped, and its cutover can't go on: the control topic is gone, or was made anew."""
+    clock = iter([NOW, NOW, NOW + 2_000])
+    monkeypatch.setattr(trigger_module, "read_pause", lambda s, o, m, _: read_pause(s, o, m, next(clock)))
+    event, _ = watched([state_of(Phase.QUIESCED, 59.0), ControlState(), ControlState()])
+    assert event == {"late": True, "seconds": 61.0, "phase": "quiesced"}
+
+
+def test_records_that_are_lost_before_the_pause_or_replaced_end_the_watch(watched: Any) -> None:
+    event, _ = watched([state_of(Phase.WARMING), ControlState()])
+    assert event == {"late": False, "seconds": 0.0, "phase": ""}
+    event, _ = watched([state_of(Phase.QUIESCED, 5.0), ControlState(), state_of(Phase.WARMING, owner="another")])
+    assert event == {"late": False, "seconds": 0.0, "phase": "warming"}
+
+
 def test_the_trigger_is_made_again_from_what_is_stored_of_it() -> None:
     trigger = PauseAlertTrigger(kafka_config_id="k", application_id="x", owner=OWNER, limit_seconds=60)
     path, arguments = trigger.serialize()

@@ -14,7 +14,7 @@ from kafka_rescale.airflow.metrics import report_pause_so_far
 from kafka_rescale.airflow.reading_threads import WATCHES, start_reading
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Refused
-from kafka_rescale.core.expansion.pause_alert import PauseReading, PauseState, read_pause
+from kafka_rescale.core.expansion.pause_alert import PauseReading, PauseState, read_pause, with_lost_pause
 
 if TYPE_CHECKING:
     from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -38,8 +38,8 @@ class PauseAlertTrigger(BaseTrigger):
 
     If brokers don't answer, the trigger keeps what it read last: an outage makes a pause longer, not shorter. It
     judges by the clock also while a reading hangs, and takes the answer when it comes. An error that waiting can't
-    mend, such as a missing connection, ends the watch. But if a pause has already begun, the trigger goes on and
-    measures the pause by the clock.
+    mend, such as a missing connection or lost records, ends the watch. But if a pause has already begun, the
+    trigger goes on and measures the pause by the clock.
 
     :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
     :param application_id: base name of the application
@@ -108,7 +108,7 @@ class PauseAlertTrigger(BaseTrigger):
             await asyncio.wait([self._reading], timeout=ANSWER_SECONDS)
             if self._reading.done():
                 answer, self._reading = self._reading, None
-                self._known = answer.result()
+                self._known = with_lost_pause(answer.result(), self._known)
                 self._in_vain = 0
         except Exception as error:
             # An outage must not end this watch. Only the end of the pause may, or an error that waiting can't

@@ -59,6 +59,8 @@ class PastExpansion(Value):
     :param approved_by: the person who said last when the switch may begin; empty if nobody was asked.
     :param begun_ms: wall clock; 0 for an attempt that an earlier version has begun.
     :param reason: why it was rolled back.
+    :param stopped_by: the person who has ended it, or the approval that was not given; empty if it has not been
+        rolled back, has failed by itself, or if an earlier version has ended it.
     :param timings: seconds per part of the pause, as the journal has them.
     """
 
@@ -76,6 +78,7 @@ class PastExpansion(Value):
     begun_ms: int = 0
     ended_ms: int
     reason: str = ""
+    stopped_by: str = Field(default="", exclude_if=lambda text: not text)
     jobs: tuple[JobSpan, ...] = ()
     timings: dict[str, float] = Field(default_factory=dict)
     prewarmed: dict[str, float] = Field(default_factory=dict)

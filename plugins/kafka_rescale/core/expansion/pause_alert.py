@@ -63,11 +63,25 @@ def read_pause(state: ControlState, owner: str, limit_seconds: float, now_ms: in
     return PauseReading(PauseState.WAITING if ours else PauseState.LOST, phase=str(journal.phase))
 
 
+def with_lost_pause(found: ControlState, known: ControlState | None) -> ControlState:
+    """Return what was found, or what was known before if the control topic has lost its records within a pause.
+
+    :param known: what the watch went by so far; None before its first look.
+    """
+    was_down = known is not None and known.journal is not None and is_down(known.journal)
+    return known if known is not None and was_down and found.journal is None else found
+
+
 def is_down(journal: Journal) -> bool:
     """Return whether perhaps no generation runs. During a rollback, blue may still be down."""
     if not journal.pause_started_ms:
         return False
     return journal.is_paused or (journal.phase is Phase.ROLLING_BACK and journal.stop_asked)
+
+
+def is_stopped(journal: Journal) -> bool:
+    """Return whether a generation was asked to stop, and none is known to have been started since."""
+    return is_down(journal) and (journal.phase is not Phase.QUIESCING or journal.stop_asked)
 
 
 def is_still_down(journal: Journal, *, is_live: bool) -> bool:

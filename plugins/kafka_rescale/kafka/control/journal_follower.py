@@ -148,7 +148,7 @@ class ControlFollower:
     def _take(self, key: bytes, value: bytes | None) -> None:
         if not key.startswith(self._prefix):
             return
-        name = key.removeprefix(self._prefix).decode()
+        name = key.removeprefix(self._prefix).decode(errors="replace")
         self._arrived[name] += 1
         self._values[name] = value
 
@@ -218,7 +218,7 @@ class JournalFollower(ControlFollower):
     def _take(self, key: bytes, value: bytes | None) -> None:
         if not key.startswith(self._prefix):
             return
-        name = key.removeprefix(self._prefix).decode()
+        name = key.removeprefix(self._prefix).decode(errors="replace")
         if name == Concern.JOURNAL:
             self._journal = _content(Journal, name, value)
         elif name == Concern.LEASE:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.errors import RescaleError
+from kafka_rescale.core.errors import Outage, RescaleError
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -19,7 +19,10 @@ WRITE_MS = 5_000
 
 
 class GateRecord:
-    """The record of one gate of one run; nothing depends on it, so a failure to write it is only logged.
+    """The record of one gate of one run. Only the page depends on it, so a failure to write it is only logged.
+
+    The page takes a gate for the present work as long as its record says that it holds. So a write that an outage
+    has prevented is made up for by the next reading.
 
     :param job: ``lag_gate/<stage>`` or ``gate_all``.
     :param run: the run that holds the lease.
@@ -50,6 +53,8 @@ class GateRecord:
             return
         try:
             self._add(progress, threshold, state)
+        except Outage as error:
+            log.warning("a reading of %s is not recorded yet: %s", self._job, error)
         except RescaleError as error:
             self._gave_up = True
             log.warning("the readings of %s are not recorded any more: %s", self._job, error)
@@ -60,7 +65,6 @@ class GateRecord:
         self._history = history.observed(progress, at, threshold)
         if state == self._state and at - self._written_ms < WRITE_MS:
             return
-        self._written_ms, self._state = at, state
         result = JobResult(
             job=self._job,
             run=self._run,
@@ -70,6 +74,7 @@ class GateRecord:
             lags=self._history,
         )
         self._control.put_result(result)
+        self._written_ms, self._state = at, state
 
     def _known(self) -> LagHistory:
         """Return the readings of an earlier trigger of the same gate, because a triggerer may be restarted."""

@@ -139,7 +139,8 @@ class LatestValues:
     def _take(self, message: Message) -> None:
         self._last = _Read.of(message)
         self._position = self._last.offset + 1
-        name = self._last.key.decode()
+        # A foreign producer's key may be no text. With its bytes replaced, it is none of the known keys.
+        name = self._last.key.decode(errors="replace")
         if not name.startswith(self._prefix):
             return
         if (value := message.value()) is None:

@@ -35,7 +35,7 @@ from kafka_rescale.core.control.generations import Generations, promoted_generat
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import ClusterOutage, Fenced, Outage, UnsafeState
+from kafka_rescale.core.errors import ClusterOutage, Fenced, UnsafeState
 from kafka_rescale.core.plan.instances import blue, green
 from kafka_rescale.core.verify.promotable import required_proofs
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -48,6 +48,7 @@ from kafka_rescale.operations.cutover.growing import assert_may_grow
 from kafka_rescale.operations.cutover.held import assert_waiting
 from kafka_rescale.operations.cutover.input_positions import await_positions
 from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
+from kafka_rescale.operations.cutover.pause_limit import PauseLimit
 from kafka_rescale.operations.cutover.persistence import insist, start, state_of_pause
 from kafka_rescale.operations.cutover.pinned_topics import assert_as_pinned, warn_of_unpinned
 from kafka_rescale.operations.cutover.promotion import assert_promotable
@@ -113,7 +114,7 @@ class Cutover:
         self._holding: Journal | None = None
         self._timings = Timings({})
         self._has_held = self._has_stopped = self._has_started = self._is_prepared = False
-        self._left_before = within(READY_SECONDS)
+        self._left_before, self._limit = within(READY_SECONDS), PauseLimit(rescale.application)
         self._doing = "the control topic to be read"
         self._jobs: JobsBeside | None = None
         self._signs: dict[str, int] = {}
@@ -138,7 +139,7 @@ class Cutover:
         def left() -> float:
             if self._journal is None:
                 return math.inf
-            return self._left_before() if self._journal.phase is Phase.WARMING else self._left(self._journal)
+            return self._left_before() if self._journal.phase is Phase.WARMING else self._limit.left(self._journal)
 
         try:
             return insist(self._step_by_step, self._told, seconds_left=left)
@@ -170,7 +171,7 @@ class Cutover:
 
     @property
     def attempt(self) -> Journal | None:
-        """The attempt that this process works on, as a journal of it; None before the journal was read."""
+        """The attempt that this process works on, as it was seen last; None before the journal was read."""
         return self._rescale.attempt
 
     def is_promoted_after_all(self) -> bool:
@@ -272,16 +273,16 @@ class Cutover:
         stopped = mode_of(plan).was_stopped_before(journal)
         with self._part("drain", "paused inputs to be processed to their ends"):
             self._has_held = True
-            producers.hold(rescale, lambda: self._seconds_left(journal))
-            quiesce.drain(rescale, plan, 0 if stopped else self._seconds_left(journal))
+            producers.hold(rescale, lambda: self._limit.seconds_left(journal))
+            quiesce.drain(rescale, plan, 0 if stopped else self._limit.seconds_left(journal))
         with self._part("quiesce", f"{plan.blue} to stop"):
             if not stopped:
-                left = self._seconds_left(journal)
+                left = self._limit.seconds_left(journal)
                 self._advance(Phase.QUIESCING, stop_asked=True)
                 self._has_stopped = True
                 stop_in_time(rescale.lifecycle, blue(plan), left)
         with self._part("prove", f"the proof that {plan.blue} is gone"):
-            captured = quiesce.prove_gone(rescale, plan, self._seconds_left(journal))
+            captured = quiesce.prove_gone(rescale, plan, self._limit.seconds_left(journal))
         return self._advance(Phase.QUIESCED, captured=captured, timings=dict(self._timings))
 
     def _await_delta(self, journal: Journal) -> Journal:
@@ -289,7 +290,7 @@ class Cutover:
         # Only signs from after the stop count: a job may have died while the inputs were drained.
         self._signs = signs_of(jobs, mode.jobs_behind(journal.plan))
         with self._part(*mode.delta):
-            mode.await_delta(self._rescale, journal, jobs, self._seen, lambda: self._seconds_left(journal))
+            mode.await_delta(self._rescale, journal, jobs, self._seen, lambda: self._limit.seconds_left(journal))
         return self._advance(Phase.CAUGHT_UP, timings=dict(self._timings))
 
     def _promote(self, journal: Journal) -> Journal:
@@ -297,8 +298,10 @@ class Cutover:
         with self._part("promote", "the promotion"):
             if needed := mode.jobs_behind(plan):
                 jobs = self._beside(journal)
-                await_signs(jobs, self._signs or signs_of(jobs, needed), self._seconds_left(journal))
-            begins, known = mode.offsets_at_promotion(self._rescale, journal, lambda: self._seconds_left(journal))
+                await_signs(jobs, self._signs or signs_of(jobs, needed), self._limit.seconds_left(journal))
+            begins, known = mode.offsets_at_promotion(
+                self._rescale, journal, lambda: self._limit.seconds_left(journal)
+            )
             # Behind whatever is waited for above, so that this still holds at the promotion. Side by side, because
             # both ask brokers.
             with ThreadPoolExecutor(1) as beside:
@@ -333,15 +336,16 @@ class Cutover:
         return self._jobs
 
     def _read(self) -> Journal:
-        self._journal = self._rescale.journal()
-        if self.attempt is None:
-            # If this process is frozen and wakes in a later attempt of the same run, it changes nothing there.
-            self._rescale = replace(self._rescale, attempt=self._journal)
-        return self._journal
+        return self._seen_last(self._rescale.journal())
 
     def _advance(self, phase: Phase, **changes: Any) -> Journal:
-        self._journal = self._rescale.advance(phase, **changes)
-        return self._journal
+        return self._seen_last(self._rescale.advance(phase, **changes))
+
+    def _seen_last(self, journal: Journal) -> Journal:
+        # If this process is frozen and wakes in a later attempt of the same run, it changes nothing there. And if
+        # the control topic is lost, only this process knows whether blue was stopped.
+        self._journal, self._rescale = journal, replace(self._rescale, attempt=journal)
+        return journal
 
     @contextmanager
     def _part(self, name: str, what: str) -> Iterator[None]:
@@ -359,25 +363,6 @@ class Cutover:
     def _told(self) -> str:
         name = self._rescale.application.application_id
         return state_of_pause(name, self._journal, self._doing, has_started=self._has_started)
-
-    def _seconds_left(self, journal: Journal) -> float:
-        """Return how long the pause may still last.
-
-        :raises Outage: it has lasted too long, for example because a killed task was noticed late.
-        """
-        left = self._left(journal)
-        if left <= 0:
-            limit = self._rescale.application.max_pause_seconds
-            raise Outage(
-                f"pause of {journal.plan.blue}",
-                found=f"more than {limit} s",
-                expected=f"promotion within max_pause_seconds ({limit})",
-                remedy="Blue is started again; look at the log for what took so long, then trigger again.",
-            )
-        return left
-
-    def _left(self, journal: Journal) -> float:
-        return self._rescale.application.max_pause_seconds - (now_ms() - journal.pause_started_ms) / 1000
 
 
 def _way_gone(journal: Journal) -> tuple[Phase, bool]:

@@ -41,6 +41,7 @@ class JobsBeside:
         self._follower = rescale.control.follow()
         self._heard: dict[str, tuple[int, float]] = {}
         self._unread: dict[str, int] = {}
+        self._written = 0
         self._looked_at = self._probed_at = self._unwell_at = self._renewed_at = -math.inf
 
     def result(self, job: str) -> JobResult | None:
@@ -75,7 +76,7 @@ class JobsBeside:
         if self._unwell_at > self._renewed_at:
             self._read_anew()
             return
-        if self._is_heard_anew(job):
+        if self._is_heard_anew(job) or self._is_hidden():
             return
         last = f"its last was {result.state!r}" if result else "there was none before"
         raise self._gone(job, f"no sign of life for {SILENT_SECONDS:.0f} s ({last})", remedy)
@@ -121,6 +122,24 @@ class JobsBeside:
             time.sleep(LISTEN_SECONDS)
         return self._look(job)[0] != before
 
+    def _is_hidden(self) -> bool:
+        """Whether an open transaction may hide from every client what the job writes.
+
+        All applications share one partition. If a writer of any of them is killed within a transaction, nobody
+        sees what stands behind it before the transaction ends, some 20 s later. Until then, this begins to listen
+        again.
+        """
+        try:
+            seen = self._rescale.admin.end_offsets([CONTROL_TOPIC], read_committed=True)
+        except ClusterOutage:
+            self.note_outage()
+            return True
+        # The end of all records was asked for before a new client has listened. What is open is open since then.
+        is_hidden = seen[CONTROL_TOPIC][0] < self._written
+        if is_hidden:
+            self._heard.clear()
+        return is_hidden
+
     def _is_cluster_well(self) -> bool:
         """Whether every broker is up, and all leaders of this expansion's partitions have answered for a while.
 
@@ -131,7 +150,7 @@ class JobsBeside:
             topics = {t for m in self._plan.moves for t in (m.source, m.target)} | {CONTROL_TOPIC}
             admin = self._rescale.admin
             try:
-                admin.end_offsets(sorted(topics), read_committed=False)
+                self._written = admin.end_offsets(sorted(topics), read_committed=False)[CONTROL_TOPIC][0]
                 # Leaders move at once, but the job may still wait for a coordinator on the broker that is down.
                 is_whole = admin.is_whole()
             except ClusterOutage:

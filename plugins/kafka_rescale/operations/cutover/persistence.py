@@ -15,9 +15,9 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import TypeVar
 
-from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import ClusterOutage, NotLetIn, Outage, RescaleError
-from kafka_rescale.core.expansion.pause_alert import is_down
+from kafka_rescale.core.expansion.pause_alert import is_stopped
 from kafka_rescale.kafka.client.waiting import now_ms, within
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 
@@ -94,7 +94,7 @@ def state_of_pause(application: str, journal: Journal | None, what: str, *, has_
     if journal is None:
         return f"it is not known whether anything processes the inputs of {application}: {waiting}"
     plan = journal.plan
-    if not is_down(journal) or (journal.phase is Phase.QUIESCING and not journal.stop_asked):
+    if not is_stopped(journal):
         return (
             f"{plan.green if journal.is_promoted else plan.blue} processes the inputs of {application}: {waiting}"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.verify.promotable import (
     assert_no_findings,
     assert_proof,
@@ -12,7 +13,7 @@ from kafka_rescale.core.verify.promotable import (
 )
 from kafka_rescale.core.verify.proof import needs_proof
 from kafka_rescale.core.verify.rolling_proof import RollingProof
-from kafka_rescale.kafka.client.waiting import now_ms, wait_until
+from kafka_rescale.kafka.client.waiting import wait_until
 from kafka_rescale.kafka.copy.fences import green_now, restarts_now, topic_ids
 from kafka_rescale.operations.expansion.rescale import Rescale
 
@@ -34,11 +35,16 @@ def assert_begun(rescale: Rescale, journal: Journal) -> None:
 def await_near_proof(rescale: Rescale, journal: Journal) -> None:
     """Wait until the comparison has come near the ends, so that little is left to compare within the pause.
 
+    How old it is, the job's own clock tells by the job's next report, because its driver may be on a machine whose
+    clock differs from this one's. The report that is there already may be that of a driver that has died.
+
     :raises UnsafeState: the comparison has found something.
     :raises Outage: the job that copies does not compare fast enough.
     """
     if not needs_proof(journal.plan):
         return
+
+    reports: list[int] = []
 
     def is_near() -> bool:
         state = rescale.control.read()
@@ -46,7 +52,9 @@ def await_near_proof(rescale: Rescale, journal: Journal) -> None:
         if rolling is None:
             return False
         assert_no_findings(rolling, state.acceptances)
-        return now_ms() - rolling.fences.as_of_ms < NEAR_SECONDS * 1000
+        reports.append(_reported_ms(state))
+        is_new = reports[-1] != reports[0]
+        return is_new and reports[-1] - rolling.fences.as_of_ms < NEAR_SECONDS * 1000
 
     wait_until(
         is_near,
@@ -55,6 +63,12 @@ def await_near_proof(rescale: Rescale, journal: Journal) -> None:
         remedy="Look at the log of the catch_up task, which says what hinders it.",
         longest_pause=1.0,
     )
+
+
+def _reported_ms(state: ControlState) -> int:
+    """Return when the job that compares has reported last, by its own clock; 0 if it never has."""
+    result = state.results.get("catch_up")
+    return result.lags.samples[-1].at_ms if result is not None and result.lags.samples else 0
 
 
 def assert_proven(rescale: Rescale, journal: Journal, begins: PartitionOffsets) -> RollingProof | None:

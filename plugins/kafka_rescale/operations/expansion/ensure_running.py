@@ -13,6 +13,7 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.expansion.lost_records import lost_perhaps
 from kafka_rescale.core.plan.instances import green
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.cutover.cutover import run_cutover
@@ -73,7 +74,7 @@ def ensure_running(
         state = _read(rescale)
         journal = _left(rescale, state)
     if journal is None or not journal.is_promoted:
-        return Ensured(False, _stand(state))
+        return Ensured(False, _stand(application.application_id, state))
     return _forward(rescale, journal)
 
 
@@ -113,8 +114,8 @@ def _left(rescale: Rescale, state: ControlState) -> Journal | None:
     return journal if is_left else None
 
 
-def _stand(state: ControlState) -> str:
+def _stand(application: str, state: ControlState) -> str:
     journal = state.journal
     if journal is None:
-        return "Nothing to do: no expansion has begun"
+        return f"Nothing to do: no expansion has begun; {lost_perhaps(application)}"
     return f"Nothing to do: the expansion is in phase {journal.told}"

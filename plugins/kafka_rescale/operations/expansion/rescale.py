@@ -10,7 +10,8 @@ from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
+from kafka_rescale.core.errors import Fenced, Outage
+from kafka_rescale.core.expansion.lost_records import lost_records, no_journal
 from kafka_rescale.core.values import Value
 from kafka_rescale.core.verify.kept import kept_of
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -34,8 +35,8 @@ class Rescale:
 
     :param owner: the run that must hold the lease for anything to be changed.
     :param airflow: the Airflow that the owner is a run of; empty if that is not known.
-    :param attempt: the attempt that may be changed, as any journal of it; None if it may be any attempt. A run
-        that is cleared has several attempts, and the lease does not tell them apart.
+    :param attempt: the attempt that may be changed, as the last journal of it that is known; None if it may be any
+        attempt. A run that is cleared has several attempts, and the lease does not tell them apart.
     """
 
     application: Application
@@ -87,7 +88,7 @@ class Rescale:
         """Return the journal, provided that this owner still holds the lease, and that no later attempt has begun.
 
         :raises Fenced: another run has taken over, or another attempt has begun.
-        :raises UnsafeState: no expansion has begun.
+        :raises UnsafeState: no expansion has begun, or the control topic has lost its records.
         """
         return self._owned(self.control.read())
 
@@ -121,12 +122,7 @@ class Rescale:
     def _owned(self, state: ControlState) -> Journal:
         lease, journal = state.lease, state.journal
         if journal is None or lease is None:
-            raise UnsafeState(
-                f"expansion of {self.application.application_id}",
-                found="no journal",
-                expected="an expansion that has begun",
-                remedy="Trigger the expansion; its plan task begins it.",
-            )
+            raise lost_records(self.attempt) if self.attempt else no_journal(self.application.application_id)
         is_ours = lease.is_of(self.owner, self.airflow)
         if lease.released and is_ours and journal.phase is Phase.COMPLETE:
             raise Fenced(

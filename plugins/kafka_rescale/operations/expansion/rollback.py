@@ -14,6 +14,7 @@ from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import ClusterOutage, Fenced, RescaleError
+from kafka_rescale.core.expansion.lost_records import lost_perhaps, lost_records
 from kafka_rescale.core.page.health import failed_jobs
 from kafka_rescale.core.plan.instances import blue
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -78,9 +79,10 @@ def roll_back(
     :param stopped_by: the person who has decided so, or the approval that was not given; empty if a run failed by
         itself. Autoscaling then asks before it tries again.
     :param airflow: the Airflow that the owner is a run of; empty if that is not known.
-    :param attempt: the attempt to roll back, as any journal of it; if another one has begun since, nothing is
-        changed. None for the present attempt.
+    :param attempt: the attempt to roll back, as the last journal of it that is known; if another one has begun
+        since, nothing is changed. None for the present attempt.
     :raises Fenced: another run has gone on, and needs blue stopped.
+    :raises UnsafeState: the control topic has lost the records of the attempt; the error says who is down.
     """
     rescale = Rescale.open(application, connection, owner, airflow)
     known: list[Journal] = []
@@ -92,7 +94,7 @@ def roll_back(
     # have been committed although the answer got lost. Cut off from the brokers, it also can't know whether
     # another try of its task, or a person's run that has taken the lease, has promoted green meanwhile: then both
     # generations would process the same input. Without brokers blue could not process any record anyway.
-    claim = _Claim(owner, airflow, attempt, take_over=take_over)
+    claim = _Claim(application.application_id, owner, airflow, attempt, take_over=take_over)
     journal = insist(
         lambda: _mark(rescale.control, claim, reason, stopped_by),
         told("an answer of the control topic; then what was stopped is started again"),
@@ -104,11 +106,12 @@ def roll_back(
     log.warning("rolling back %s: %s", journal.plan.green, journal.rollback_reason)
     _resume(rescale, journal, told)
     # Another process may have ended this rollback while this one was slow. Then the rest is done as well.
+    # From here on blue is as it was.
+    known.append(journal.model_copy(update={"stop_asked": False}))
+    rescale, claim = replace(rescale, attempt=known[-1]), replace(claim, attempt=known[-1])
     present = insist(lambda: _attempt(rescale.control.read(), claim), told("the control topic to be read"))
     if isinstance(present, RollBack):
         return present
-    # From here on blue is as it was.
-    known.append(journal.model_copy(update={"stop_asked": False}))
     insist(lambda: close_gate(rescale, journal), told("the instances behind the warm-up gate to be stopped"))
     insist(lambda: send_away(rescale, journal), told("the processes held at the door to be stopped"))
     undo = mode_of(journal.plan).roll_back
@@ -149,8 +152,12 @@ def _resume(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[[
 
 @dataclass(frozen=True)
 class _Claim:
-    """Who rolls back, and what; the parameters are those of ``roll_back``."""
+    """Who rolls back, and what; the other parameters are those of ``roll_back``.
 
+    :param application: base name of the application.
+    """
+
+    application: str
     owner: str
     airflow: str
     attempt: Journal | None
@@ -190,8 +197,13 @@ def _cancelled_by(state: ControlState, journal: Journal) -> str:
 
 
 def _attempt(state: ControlState, claim: _Claim) -> Journal | RollBack:
-    """Return the attempt to roll back, or why there is nothing to roll back."""
+    """Return the attempt to roll back, or why there is nothing to roll back.
+
+    :raises UnsafeState: the control topic has lost its records.
+    """
     journal = state.journal
+    if journal is None and claim.attempt is not None:
+        raise lost_records(claim.attempt)
     if journal is not None and claim.attempt is not None and not journal.is_same_attempt(claim.attempt):
         return _replaced(state, claim, claim.attempt, journal)
     if journal is None or state.lease is None or not journal.in_progress:
@@ -223,6 +235,8 @@ def _nothing_to_do(state: ControlState, claim: _Claim) -> RollBack:
     is_complete = journal is not None and journal.phase is Phase.COMPLETE
     way_back = mode_of(journal.plan).way_back(journal.plan) if journal is not None and is_complete else ""
     told = f"the expansion is complete. {way_back}" if way_back else "no expansion is in progress"
+    if journal is None:
+        told = f"{told}; {lost_perhaps(claim.application)}"
     return RollBack(False, f"nothing to roll back: {told}")
 
 
@@ -272,17 +286,16 @@ def _not_overtaken(rescale: Rescale, instance: Instance, told: Callable[[], str]
     """Return the present journal, unless another run has gone on, while this process hung or was frozen.
 
     :raises Fenced: green is promoted by now, the other run has stopped blue, or blue is no longer the application.
+    :raises UnsafeState: the control topic has lost the records of the attempt.
     """
     journal = insist(rescale.control.read, told).journal
-    if (
-        journal is None
-        or journal.is_promoted
-        or journal.phase in BLUE_STOPPED
-        or journal.plan.blue != instance.application_id
-    ):
+    if journal is None:
+        assert rescale.attempt is not None
+        raise lost_records(rescale.attempt)
+    if journal.is_promoted or journal.phase in BLUE_STOPPED or journal.plan.blue != instance.application_id:
         raise Fenced(
             f"rollback of {rescale.application.application_id}",
-            found="no journal" if journal is None else f"phase {journal.told}",
+            found=f"phase {journal.told}",
             expected=f"phase {Phase.ROLLING_BACK}, before {instance.application_id} is started",
             remedy="Another run has gone on with the expansion: look whether its application runs.",
         )

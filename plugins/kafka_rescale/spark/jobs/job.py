@@ -16,8 +16,9 @@ from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import Fenced, Outage, RescaleError, UnsafeState
+from kafka_rescale.core.errors import Fenced, Outage, RescaleError
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK
+from kafka_rescale.core.expansion.lost_records import no_journal
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -293,12 +294,7 @@ class Job:
 
     def _journal(self, state: ControlState) -> Journal:
         if state.journal is None:
-            raise UnsafeState(
-                f"expansion of {self.arguments.application}",
-                found="no journal",
-                expected="an expansion that has begun",
-                remedy="Trigger the expansion; its plan task begins it.",
-            )
+            raise no_journal(self.arguments.application)
         return state.journal
 
     def _before(self) -> Worked:
