@@ -91,6 +91,16 @@ def earlier_homes(partitioner: Partitioner, keys: Sequence[bytes], earlier: int)
     return [_earlier_home(partitioner, key, earlier) for key in keys]
 
 
+def homes_of_known(partitioner: Partitioner, keys: Sequence[bytes | None], n: int, unknown: int) -> list[int]:
+    """Return the partitions of the keys that are known, and ``unknown`` for each ``None``.
+
+    A user's function is asked for no other bytes in its place: it may fail on what is no key of its topic.
+    """
+    known = [key for key in keys if key is not None]
+    homes = iter(partitioner.partition_batch(known, n) if known else ())
+    return [unknown if key is None else next(homes) for key in keys]
+
+
 def _earlier_home(partitioner: Partitioner, key: bytes, earlier: int) -> int:
     try:
         return partitioner.partition(key, earlier)
