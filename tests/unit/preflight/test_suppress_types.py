@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from kafka_rescale.core.partitioning.partitioners import Murmur2
 
 from tests.unit.preflight import test_preflight_formats as world
 from tests.unit.preflight.test_preflight_formats import TIME, found, one_store, records_of
@@ -49,7 +50,7 @@ def test_a_buffer_of_windows_is_refused_as_a_plain_one(real: str) -> None:
 
 def test_a_few_windows_that_lie_where_plain_keys_would_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     def in_both(key: bytes) -> bool:
-        homes = {world.Murmur2().partition(each, world.COUNT) for each in (key, key + TIME)}
+        homes = {Murmur2().partition(each, world.COUNT) for each in (key, key + TIME)}
         return len(homes) == 1
 
     monkeypatch.setattr(world, "KEYS", [key for key in world.KEYS if in_both(key)][:2])
