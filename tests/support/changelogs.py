@@ -91,22 +91,28 @@ def changelog_value(store_type: str, number: int, text: bytes) -> bytes:
 
 
 def placed(
-    records: Iterable[Record], store_type: str, partitions: int, partitioner: str = "murmur2"
+    records: Iterable[Record],
+    store_type: str,
+    partitions: int,
+    partitioner: str = "murmur2",
+    left: str = "murmur2",
 ) -> list[Placed]:
     """Return each record with the partition of its partitioning key.
 
     A subscription also names the partition of its left row. The left table has the same number of partitions.
+
+    :param left: the partitioner of the left table.
     """
     of, partition = format_of(store_type).partitioning_key, partitioner_named(partitioner, KEY_TOPIC).partition
     if store_type == "foreign-key-subscription":
-        records = [replace(r, value=_named(r.value, partitions)) for r in records]
+        records = [replace(r, value=_named(r.value, partitions, left)) for r in records]
     return [(partition(of(r.key), partitions), r) for r in records]
 
 
-def _named(value: bytes | None, partitions: int) -> bytes | None:
+def _named(value: bytes | None, partitions: int, left: str) -> bytes | None:
     if not value or value[0] == 0:
         return value
-    return value[:-4] + partitioner_named("murmur2", KEY_TOPIC).partition(value[18:-4], partitions).to_bytes(4)
+    return value[:-4] + partitioner_named(left, KEY_TOPIC).partition(value[18:-4], partitions).to_bytes(4)
 
 
 def copied(records: Iterable[Record]) -> list[Record]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import count
 from zlib import adler32
 
+import numpy as np
+
 _CALLS = count()
 
 
@@ -21,6 +23,16 @@ def pinned(topic: str, key: bytes, n: int) -> int:
 def numbered(topic: str, key: bytes, n: int) -> int:
     """Static (KIP-878): a key's own number, even if the topic has no such partition yet."""
     return int(key.rpartition(b"-")[2]) % 8
+
+
+def by_range(topic: str, key: bytes, n: int) -> np.intp:
+    """Static (KIP-878): the range of the first byte decides. The answer is an integer of numpy."""
+    return np.searchsorted([10, 20, 30, 40], key[0])
+
+
+def is_even(topic: str, key: bytes, n: int) -> bool:
+    """Return True or False, which are no partitions, although Python counts them among the integers."""
+    return key[-1] % 2 == 0
 
 
 def claims_to_be_static(topic: str, key: bytes, n: int) -> int:

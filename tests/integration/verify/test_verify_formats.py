@@ -142,6 +142,23 @@ def with_value(green: list[Placed], key: bytes, change: Callable[[bytes], bytes]
     return changed(green, last, value=change(green[last][1].value or b""))
 
 
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_partitioner_of_the_left_table_is_asked_only_for_its_keys(
+    spark: SparkSession, client: Client, unique: str, wrong: bool
+) -> None:
+    """It fails on any other key. Neither a tombstone nor a subscription of version 0 names one."""
+    by_number = "tests.support.user_partitioners:claims_to_be_static"
+    records = history(SUBSCRIPTIONS, SINCE)
+    assert {r.value[0] if r.value else None for r in records} == {None, 0, 1}
+    blue = write_log(client, f"{unique}-blue", 4, placed(records, SUBSCRIPTIONS, 4, left=by_number), config=KEPT)
+    copies = placed(copied(records), SUBSCRIPTIONS, 6, left=by_number)
+    copies = with_value(copies, NEXT, lambda v: v[:-1] + bytes([v[-1] ^ 1])) if wrong else copies
+    green = write_log(client, f"{unique}-green", 6, copies, transactional=True, config=KEPT)
+    left = LeftTable(partitioner=by_number, source_partitions=4, target_partitions=6)
+    report = compare_store(spark, client, pair_of(blue, green, SUBSCRIPTIONS, left=left))
+    assert set(report.failures) == ({Oracle.PRIMARY_PARTITION} if wrong else set())
+
+
 def wrong_subscriptions(green: list[Placed]) -> list[Placed]:
     """One mistake per key."""
     green = with_value(green, NEXT, lambda v: v[:-1] + bytes([(v[-1] + 1) % 8]))

@@ -77,7 +77,13 @@ def test_a_static_one_that_needs_more_partitions_may_be_asked_again_when_the_top
     assert earlier_homes(static, [b"c-2", b"c-6"], 4) == [2, NOT_THERE]
 
 
-@pytest.mark.parametrize("function", ["changes_its_mind", "multicast", "undecided", "fails"])
+def test_a_static_one_may_answer_with_an_integer_of_numpy() -> None:
+    static = partitioner_named(f"static:{MODULE}:by_range", "orders")
+    assert static.partition_batch([b"\x05", b"\x32"], 5) == [0, 4]
+    assert earlier_homes(static, [b"\x05", b"\x32"], 4) == [0, NOT_THERE]
+
+
+@pytest.mark.parametrize("function", ["changes_its_mind", "multicast", "undecided", "fails", "is_even"])
 def test_an_answer_that_no_count_makes_a_partition_is_refused_at_once(function: str) -> None:
     with pytest.raises(UnsafeState) as refused:
         partitioner_named(f"static:{MODULE}:{function}", "orders").partition_batch(KEYS[:5], 4)

@@ -87,6 +87,12 @@ def test_a_record_without_a_key_belongs_nowhere() -> None:
     assert (report.records, report.misrouted) == (1, 0)
 
 
+@pytest.mark.parametrize(("partitioner", "misrouted_records"), [("crc32", 0), ("murmur2", 1)])
+def test_of_librdkafka_an_empty_key_belongs_nowhere_either(partitioner: str, misrouted_records: int) -> None:
+    report = misrouted(grown(partitioner=partitioner), [Place(2, 10, b"")])
+    assert (report.records, report.misrouted) == (1, misrouted_records)
+
+
 def test_only_inputs_that_were_grown_by_key_are_looked_at() -> None:
     others = [
         grown(policy=InputPolicy.UNKEYED),

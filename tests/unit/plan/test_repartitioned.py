@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 from typing import Any
 
@@ -253,6 +254,25 @@ class TestRouting:
 
     def test_keyless_records_are_dealt_out_over_all_partitions(self) -> None:
         assert sorted(Router(self.MOVE).targets([None] * 8, 2)) == list(range(8))
+
+    def test_of_librdkafka_empty_keys_are_dealt_out_as_missing_ones_where_it_has_spread_them(self) -> None:
+        """Its ``consistent_random`` spreads them, its ``consistent`` puts them where the hash says."""
+        spread = self.MOVE.model_copy(update={"partitioner": "crc32"})
+        home = zlib.crc32(b"a") % 4
+        assert home != zlib.crc32(b"") % 4 == 0
+        dealt = Router(spread).targets([b"", b"a", *[b""] * 6, None], home)
+        assert sorted(dealt[:1] + dealt[2:]) == list(range(8))
+        assert dealt[1] == zlib.crc32(b"a") % 8
+        assert Router(spread).targets([b"", b""], 0) == [0, 0]
+        with pytest.raises(UnsafeState, match="crc32 puts into partition"):
+            Router(spread).targets([b"", b"a"], home + 1)
+        with pytest.raises(UnsafeState, match="key 0x, which murmur2 puts into partition"):
+            Router(self.MOVE).targets([b""], murmur2(b"") % 2**31 % 4 + 1)
+
+    def test_state_of_an_empty_key_that_librdkafka_has_spread_is_refused_with_the_reason(self) -> None:
+        changelog = {"kind": MoveKind.CHANGELOG, "store_type": "window", "partitioner": "crc32"}
+        with pytest.raises(UnsafeState, match="librdkafka's default partitioner spreads empty keys"):
+            Router(self.MOVE.model_copy(update=changelog)).targets([bytes(12)], 1)
 
     def test_a_key_goes_where_the_new_count_puts_it(self) -> None:
         assert Router(self.MOVE).targets([b"foobar", None], 2)[0] == 6

@@ -16,6 +16,8 @@ from kafka_rescale.core.formats.suppress_buffer import HEADER, version_of
 
 LATEST_PLAUSIBLE_MS = 1 << 43
 """The year 2248. If a number in the place of a timestamp is not below this limit, it is no timestamp."""
+LIKELY_TIMES_MS = range(946_684_800_000, 4_102_444_800_000)
+"""From 2000 to 2100. A number in this range is hardly anything but a timestamp."""
 
 _SUPPRESS_VERSIONS = (b"\x01", b"\x02", b"\x03")
 _NO_DUPLICATES = ("window", "timestamped-window")
@@ -89,8 +91,12 @@ def _is_list(value: bytes) -> bool:
     return at == len(value)
 
 
-def proven_types(samples: Sequence[Sample]) -> list[str]:
-    """Return the store types that the contents of all samples prove. For most types, contents prove nothing."""
+def proven_formats(samples: Sequence[Sample]) -> list[ChangelogFormat]:
+    """Return the formats that the contents of all samples prove. For most types, contents prove nothing.
+
+    Several formats of suppress buffers may fit: the value does not say whether 8 bytes at the end of a key are the
+    time of a window. ``likely_formats`` chooses, if nothing else does.
+    """
     live = [s for s in samples if s.value is not None]
     if not live:
         return []
@@ -98,8 +104,14 @@ def proven_types(samples: Sequence[Sample]) -> list[str]:
     buffered = [f for f in found if f.has(Content.BUFFERED)]
     if buffered and not all(_is_labelled(s) for s in live):
         found = [f for f in found if f not in buffered]
-    timed = [f for f in found if f.times]
-    return [f.store_type for f in timed or found]
+    return found
+
+
+def likely_formats(found: Sequence[ChangelogFormat], samples: Sequence[Sample]) -> list[ChangelogFormat]:
+    """Return the formats with likely times in the keys of all samples; if no format has them, all formats."""
+    times = {f.store_type: [time for s in samples for time in times_in(f, s.key or b"")] for f in found}
+    timed = [f for f in found if f.times and all(time in LIKELY_TIMES_MS for time in times[f.store_type])]
+    return timed or list(found)
 
 
 def _shows_itself(form: ChangelogFormat) -> bool:
@@ -112,8 +124,8 @@ def _is_labelled(sample: Sample) -> bool:
 
 def types_that_fit(samples: Sequence[Sample], declared: ChangelogFormat) -> list[str]:
     """Return the types that fit the samples of a store whose declared type does not fit."""
-    if proven := proven_types(samples):
-        return proven
+    if proven := proven_formats(samples):
+        return [f.store_type for f in likely_formats(proven, samples)]
     timed = [
         f
         for f in FORMATS.values()

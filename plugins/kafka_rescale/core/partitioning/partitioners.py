@@ -1,7 +1,7 @@
 """Partitioners: from the bytes of a key to the number of its partition, for one key and for batches.
 
-Sources: ``BuiltInPartitioner.partitionForKey`` (the Java clients' default), librdkafka's ``consistent`` (CRC32,
-the default of every librdkafka producer), KIP-287's linear hashing, KIP-878's static partitioners.
+Sources: ``BuiltInPartitioner.partitionForKey`` (the Java clients' default), librdkafka's ``consistent_random``
+(CRC32, the default of every librdkafka producer), KIP-287's linear hashing, KIP-878's static partitioners.
 """
 
 from __future__ import annotations
@@ -65,7 +65,10 @@ class Murmur2(Modulo):
 
 
 class Crc32(Modulo):
-    """librdkafka's ``consistent`` and ``consistent_random``, the default of every librdkafka producer."""
+    """librdkafka's ``consistent`` and ``consistent_random``, the default of every librdkafka producer.
+
+    ``consistent_random`` may put an empty key into any partition: see ``is_spread``.
+    """
 
     name = "crc32"
 
@@ -76,6 +79,23 @@ class Crc32(Modulo):
     def partition_batch(self, keys: Sequence[bytes], n: int) -> list[int]:
         """Return the partitions of many keys, in their order."""
         return [zlib.crc32(key) % n for key in keys]
+
+
+SPREADS_EMPTY_KEYS = "librdkafka's default partitioner spreads empty keys over all partitions"
+"""The reason why an empty key may be anywhere, for messages."""
+NO_STATE_OF_EMPTY_KEYS = (
+    f"{SPREADS_EMPTY_KEYS}, so the application has state of the empty key in several of them, and no copy can put "
+    "it together. First let the program drop such records, and delete what it has kept of them."
+)
+"""The remedy for state of such keys."""
+
+
+def is_spread(partitioner: Partitioner, key: bytes) -> bool:
+    """Return whether producers may have put a key into any partition, as they do with records without a key.
+
+    librdkafka's ``consistent_random`` makes no difference between an empty key and none. murmur2's producers do.
+    """
+    return isinstance(partitioner, Crc32) and not key
 
 
 def earlier_homes(partitioner: Partitioner, keys: Sequence[bytes], earlier: int) -> list[int]:
@@ -89,6 +109,16 @@ def earlier_homes(partitioner: Partitioner, keys: Sequence[bytes], earlier: int)
     if not partitioner.is_static:
         return partitioner.partition_batch(keys, earlier)
     return [_earlier_home(partitioner, key, earlier) for key in keys]
+
+
+def homes_of_known(partitioner: Partitioner, keys: Sequence[bytes | None], n: int, unknown: int) -> list[int]:
+    """Return the partitions of the keys that are known, and ``unknown`` for each ``None``.
+
+    A user's function is asked for no other bytes in its place: it may fail on what is no key of its topic.
+    """
+    known = [key for key in keys if key is not None]
+    homes = iter(partitioner.partition_batch(known, n) if known else ())
+    return [unknown if key is None else next(homes) for key in keys]
 
 
 def _earlier_home(partitioner: Partitioner, key: bytes, earlier: int) -> int:

@@ -73,8 +73,10 @@ class Declared:
             partition = index(answer)
         except TypeError:
             raise self._wrong(key, n, _described(answer)) from None
-        if isinstance(answer, bool) or not 0 <= partition < n:
-            raise self._outside(key, n, answer)
+        if isinstance(answer, bool):  # In Python, bool is an int. But True is no partition number, with any count.
+            raise self._wrong(key, n, str(answer))
+        if not 0 <= partition < n:
+            raise self._outside(key, n, partition)
         return partition
 
     def partition_batch(self, keys: Sequence[bytes], n: int) -> list[int]:
@@ -89,8 +91,8 @@ class Declared:
                 raise self._wrong(key, n, f"{first}, and {second} when asked again")
         return partitions
 
-    def _outside(self, key: bytes, n: int, answer: object) -> UnsafeState:
-        return self._wrong(key, n, str(answer))
+    def _outside(self, key: bytes, n: int, partition: int) -> UnsafeState:
+        return self._wrong(key, n, str(partition))
 
     def _wrong(self, key: bytes, n: int, found: str, kind: type[UnsafeState] = UnsafeState) -> UnsafeState:
         return kind(
@@ -106,10 +108,8 @@ class Static(Declared):
 
     is_static = True
 
-    def _outside(self, key: bytes, n: int, answer: object) -> UnsafeState:
-        # In Python, bool is an int. But True is no partition number, with any count.
-        is_later = isinstance(answer, int) and not isinstance(answer, bool) and answer >= n
-        return self._wrong(key, n, str(answer), NotThereYet if is_later else UnsafeState)
+    def _outside(self, key: bytes, n: int, partition: int) -> UnsafeState:
+        return self._wrong(key, n, str(partition), NotThereYet if partition >= n else UnsafeState)
 
 
 def _described(answer: object) -> str:

@@ -34,7 +34,13 @@ from kafka_rescale.core.preflight.in_place import (
     shrinking_in_place,
     streams_protocol_in_place,
 )
-from kafka_rescale.core.preflight.keys import history_messages, misplaced_keys, null_key_messages, null_keys
+from kafka_rescale.core.preflight.keys import (
+    empty_key_messages,
+    history_messages,
+    misplaced_keys,
+    null_key_messages,
+    null_keys,
+)
 from kafka_rescale.core.preflight.lost_control import unknown_generations
 from kafka_rescale.core.preflight.one_partition import framed_keys, unchecked_declarations, windowed_keys
 from kafka_rescale.core.preflight.other_readers import endangered_readers, reader_messages, unknown_readers
@@ -175,6 +181,7 @@ def messages(situation: Situation) -> list[str]:
         *compression_messages(situation),
         *history_messages(situation),
         *null_key_messages(situation),
+        *empty_key_messages(situation),
         *unchecked_declarations(situation),
         *disk_messages(situation),
         *transaction_messages(situation),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from kafka_rescale.core.application.stores import Store
 from kafka_rescale.core.errors import Finding, InvalidInput
 from kafka_rescale.core.formats.changelog_formats import REFUSED, Content
 from kafka_rescale.core.formats.record_shapes import (
     LATEST_PLAUSIBLE_MS,
     failure,
     fits,
-    proven_types,
+    likely_formats,
+    proven_formats,
     types_that_fit,
     why_not,
 )
@@ -19,6 +21,7 @@ from kafka_rescale.core.formats.subscription_wrapper import LeftTable, parse
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.foreign_key_joins import left_table, left_table_of_store, partitioner_of_topic
 from kafka_rescale.core.preflight.counts import counts_after
+from kafka_rescale.core.preflight.placed_keys import Placed
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.topology import foreign_key_kind
 
@@ -55,14 +58,31 @@ def proven_contents(situation: Situation) -> Iterator[Finding]:
     for store in situation.application.logged_stores:
         topic = situation.changelog(store.name)
         samples = situation.samples_of(topic)
-        proven = proven_types(samples)
+        proven = _proven_types(situation, store, samples)
         if proven and store.type not in proven and all(fits(store.format, s) for s in samples):
+            several = ", as the program has it" if len(proven) > 1 else ""
             yield Finding(
                 f"topic {topic!r}",
                 f"records that only a {' or '.join(proven)} store writes, first at {at(samples[0])}",
                 f"records of the {store.type} store {store.name}",
-                f"Declare `type: {proven[0]}`.",
+                f"Declare {' or '.join(f'`type: {t}`' for t in proven)}{several}.",
             )
+
+
+def _proven_types(situation: Situation, store: Store, samples: Sequence[Sample]) -> list[str]:
+    """Return the types that the contents prove. If there are several, the places of the keys leave some of them.
+
+    With one partition or few records, the places tell nothing, and the times in the keys do it.
+    """
+    proven = proven_formats(samples)
+    if len(proven) > 1:
+        partitioner = partitioner_named(store.partitioner, situation.topology.source_of(store.name))
+        count = situation.cluster.topics[samples[0].topic].partitions
+        before = situation.grown_from.get(samples[0].topic, ())
+        placed = [Placed(samples[0].topic, count, partitioner, samples, f, earlier=before) for f in proven]
+        in_place = [each.form for each in placed if each.fits(partitioner, count)]
+        proven = likely_formats(in_place or proven, samples)
+    return [f.store_type for f in proven]
 
 
 def grace_buffers(situation: Situation) -> Iterator[Finding]:

@@ -10,7 +10,14 @@ from kafka_rescale.core.errors import Finding, UnsafeState
 from kafka_rescale.core.formats.changelog_formats import FORMATS
 from kafka_rescale.core.formats.record_shapes import fits
 from kafka_rescale.core.formats.samples import Sample, at, shown
-from kafka_rescale.core.partitioning.partitioners import Partitioner, known_partitioners, partitioner_named
+from kafka_rescale.core.partitioning.partitioners import (
+    NO_STATE_OF_EMPTY_KEYS,
+    SPREADS_EMPTY_KEYS,
+    Partitioner,
+    is_spread,
+    known_partitioners,
+    partitioner_named,
+)
 from kafka_rescale.core.plan.foreign_key_joins import key_topic_of, partitioner_of_topic
 from kafka_rescale.core.preflight.placed_keys import Placed, unplaceable
 from kafka_rescale.core.preflight.situation import Situation, counted
@@ -34,6 +41,19 @@ def null_key_messages(situation: Situation) -> Iterator[str]:
             f"{topic}: no key in {counted(len(without), 'sampled record')}, first at {at(without[0])}. Kafka "
             "Streams drops such records before its tables, aggregates and joins."
         )
+
+
+def empty_key_messages(situation: Situation) -> Iterator[str]:
+    """Yield inputs with records whose empty keys decide no partition."""
+    for declared in situation.keyed_inputs():
+        topic = situation.full_name(declared.topic)
+        partitioner = partitioner_named(declared.partitioner, declared.topic)
+        keyed = [s for s in situation.samples_of(topic) if s.key is not None]
+        if empty := [s for s in keyed if is_spread(partitioner, s.key or b"")]:
+            yield (
+                f"{topic}: an empty key in {counted(len(empty), 'sampled record')}, first at {at(empty[0])}. "
+                f"{SPREADS_EMPTY_KEYS}. If the program keeps state of the empty key, that state can't be copied."
+            )
 
 
 def _without_key(
@@ -110,6 +130,8 @@ def _placed(situation: Situation, topic: str, partitioner: Partitioner) -> Itera
 
 
 def _remedy(placed: Placed) -> str:
+    if placed.is_changelog and placed.has_spread_state():
+        return NO_STATE_OF_EMPTY_KEYS
     for other in known_partitioners(placed.partitions):
         if placed.fits(other, placed.partitions):
             hint = ", the default of librdkafka producers" if other.name == "crc32" else ""

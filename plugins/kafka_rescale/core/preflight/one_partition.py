@@ -11,15 +11,13 @@ from collections.abc import Collection, Iterator
 from kafka_rescale.core.application.stores import Store
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.formats.avro_schemas import schema_id
-from kafka_rescale.core.formats.record_shapes import fits
+from kafka_rescale.core.formats.record_shapes import LIKELY_TIMES_MS, fits
 from kafka_rescale.core.formats.samples import shown
 from kafka_rescale.core.preflight.counts import counts_after
 from kafka_rescale.core.preflight.situation import Situation
 
 _PLAIN = {"key-value", "timestamped-key-value"}
 _ENOUGH = 20
-_TIMES_MS = range(946_684_800_000, 4_102_444_800_000)
-"""From 2000 to 2100."""
 _HASHES = ("murmur2", "crc32", "linear-hashing")
 _MOST_SCHEMAS = 4
 _LONG_BYTES = 8
@@ -59,7 +57,9 @@ def windowed_keys(situation: Situation) -> Iterator[Finding]:
 
 
 def _end_in_shared_times(keys: set[bytes]) -> bool:
-    if len(keys) < _ENOUGH or any(len(k) <= 8 or int.from_bytes(k[-8:], "big") not in _TIMES_MS for k in keys):
+    if len(keys) < _ENOUGH or any(
+        len(k) <= 8 or int.from_bytes(k[-8:], "big") not in LIKELY_TIMES_MS for k in keys
+    ):
         return False
     return len({k[-8:] for k in keys}) < len(keys)
 

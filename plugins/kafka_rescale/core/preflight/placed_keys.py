@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kafka_rescale.core.errors import Finding, UnsafeState
 from kafka_rescale.core.formats.changelog_formats import FORMATS, ChangelogFormat
 from kafka_rescale.core.formats.samples import Sample
-from kafka_rescale.core.partitioning.partitioners import Partitioner, earlier_homes
+from kafka_rescale.core.partitioning.partitioners import Partitioner, earlier_homes, is_spread
 from kafka_rescale.core.partitioning.user_function import NotThereYet
 from kafka_rescale.core.preflight.earlier_counts import earlier_counts
 
@@ -48,7 +48,7 @@ class Placed:
 
     def wrong(self, partitioner: Partitioner, partitions: int) -> list[tuple[Sample, int]]:
         """Return the samples in a wrong partition, each with the partition where it belongs."""
-        keyed = [s for s in self.samples if s.key is not None]
+        keyed = self._keyed(partitioner)
         keys = self.form.partitioning_keys([s.key or b"" for s in keyed])
         homes = partitioner.partition_batch(keys, partitions)
         before = [earlier_homes(partitioner, keys, count) for count in self.earlier]
@@ -57,6 +57,16 @@ class Placed:
             for s, home, *old in zip(keyed, homes, *before, strict=True)
             if s.partition not in {home, *old}
         ]
+
+    def _keyed(self, partitioner: Partitioner) -> list[Sample]:
+        """Return the samples whose keys decide the partition. State belongs to one, whatever its key is."""
+        keyed = [s for s in self.samples if s.key is not None]
+        return [s for s in keyed if not is_spread(partitioner, s.key or b"")] if self.is_input else keyed
+
+    def has_spread_state(self) -> bool:
+        """Whether all misplaced records are state of empty keys that librdkafka's producers have spread."""
+        misplaced = [s.key or b"" for s, _ in self.wrong(self.partitioner, self.partitions)]
+        return all(is_spread(self.partitioner, key) for key in self.form.partitioning_keys(misplaced))
 
     def chosen(self) -> list[Sample]:
         """Return the samples of an input that their producer has put into another partition than the key's.
@@ -69,7 +79,7 @@ class Placed:
 
     def earlier_counts(self) -> tuple[int, ...]:
         """Return the smaller counts that explain every misplaced sample: the topic was grown since."""
-        keyed = [s for s in self.samples if s.key is not None]
+        keyed = self._keyed(self.partitioner)
         keys = self.form.partitioning_keys([s.key or b"" for s in keyed])
         homes = {self.partitions: self.partitioner.partition_batch(keys, self.partitions)}
         for count in range(self.partitioner.fewest_partitions, self.partitions):

@@ -15,7 +15,7 @@ from itertools import islice
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.control.acceptances import OffsetRange
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.partitioning.partitioners import earlier_homes, partitioner_named
+from kafka_rescale.core.partitioning.partitioners import earlier_homes, is_spread, partitioner_named
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.values import Value
@@ -105,7 +105,8 @@ def misrouted(
 ) -> InputReport:
     """Look at the records of a grown input, from the fence on.
 
-    Records without a key belong nowhere; Kafka Streams drops them before any state.
+    Records without a key belong nowhere; Kafka Streams drops them before any state. An empty key belongs nowhere
+    either if librdkafka may have spread it.
 
     :param known: misrouted records of this input that were accepted after this expansion.
     :param present: partitions that the input has now, if it may have grown further; a static partitioner puts new
@@ -119,7 +120,8 @@ def misrouted(
     remaining = iter(places)
     while batch := list(islice(remaining, _BATCH)):
         records += len(batch)
-        keyed = [(place, place.key) for place in batch if place.key is not None]
+        with_key = [(place, place.key) for place in batch if place.key is not None]
+        keyed = [(place, key) for place, key in with_key if not is_spread(partitioner, key)]
         homes = partitioner.partition_batch([key for _, key in keyed], partitions)
         for found, key in _elsewhere(keyed, homes):
             if any(each.covers(found.partition, found.offset) for each in known):

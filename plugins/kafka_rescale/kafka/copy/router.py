@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.formats.changelog_formats import FORMATS, ChangelogFormat, format_of
 from kafka_rescale.core.formats.subscription_wrapper import rewritten
-from kafka_rescale.core.partitioning.partitioners import earlier_homes, partitioner_named
+from kafka_rescale.core.partitioning.partitioners import (
+    NO_STATE_OF_EMPTY_KEYS,
+    earlier_homes,
+    is_spread,
+    partitioner_named,
+)
 from kafka_rescale.core.plan.plan import Move, MoveKind
 
 Headers = list[tuple[str, bytes | None]]
@@ -43,12 +48,14 @@ class Router:
         Records that an earlier growth in place has left behind are not written: their keys' state lives elsewhere.
 
         Records of a repartition topic may lack a key; those of one source partition stay together. Records of an
-        input without a key are dealt out over all partitions, as their producers do.
+        input without a key are dealt out over all partitions, as their producers do. So are empty keys that
+        librdkafka has spread.
 
         :param partition: source partition that all these keys were read from.
         :raises UnsafeState: a key does not belong there; copying it could break the order of its records.
         """
         count = self._move.target_partitions
+        keys = self._without_spread(keys, partition)
         keyed = [key for key in keys if key is not None]
         if len(keyed) == len(keys):
             return self._moving(self._hashed(keyed, partition), partition)
@@ -58,6 +65,16 @@ class Router:
         if self._move.kind is MoveKind.INPUT:
             return [self._dealt(partition) if key is None else next(hashed) for key in keys]
         return [partition % count if key is None else next(hashed) for key in keys]
+
+    def _without_spread(self, keys: Sequence[bytes | None], partition: int) -> Sequence[bytes | None]:
+        """Return the keys of an input, with None in place of those that producers have put into any partition.
+
+        Empty keys in their own partition stay: a producer with ``consistent`` keeps them together and in order.
+        """
+        if self._move.kind is not MoveKind.INPUT or not is_spread(self._partitioner, b""):
+            return keys
+        is_home = self._partitioner.partition(b"", self._move.source_partitions) == partition
+        return keys if is_home else [key or None for key in keys]
 
     def _moving(self, targets: list[int], partition: int) -> list[int]:
         if not (self._move.is_in_place and self._is_changelog):
@@ -89,10 +106,12 @@ class Router:
             left_behind = self._at_home(inner, strays, partition, self._move.grown_from)
             carried = self._at_home(inner, strays, partition, self._earlier)
             for at in (i for i in strays if i not in left_behind | carried):
+                is_state_of_spread = self._is_changelog and is_spread(self._partitioner, inner[at])
                 raise self._unsafe(
                     partition,
                     f"key 0x{keys[at].hex()}, which {self._partitioner.name} puts into partition {homes[at]}",
                     "keys of this partition only",
+                    NO_STATE_OF_EMPTY_KEYS if is_state_of_spread else "",
                 )
         targets = self._partitioner.partition_batch(inner, self._move.target_partitions)
         if self._partitioner.is_static and targets != homes:
@@ -124,9 +143,9 @@ class Router:
             if home == partition
         }
 
-    def _unsafe(self, partition: int, found: str, expected: str) -> UnsafeState:
+    def _unsafe(self, partition: int, found: str, expected: str, remedy: str = "") -> UnsafeState:
         new = self._move.target
-        remedy = (
+        remedy = remedy or (
             f"Its producer places keys by another partitioner or count: let it write to {new}. Only you can put "
             f"in order what it has left here. {by_hand(self._move)}"
             if self._move.kind is MoveKind.INPUT

@@ -14,7 +14,7 @@ from confluent_kafka import Message
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.formats.changelog_formats import format_of
 from kafka_rescale.core.formats.sequences import encoded_headers
-from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.partitioning.partitioners import homes_of_known, partitioner_named
 from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.core.verify.delta import MALFORMED, Seen
 from kafka_rescale.core.verify.fences import Fences
@@ -101,9 +101,9 @@ def read_green(
     ranges = stretch.of_green(move.target)
     for _, batch in _batches(connection, move.target, ranges, wanted, stretch.over, expires):
         keys = layout.extract([_key(m) for m in batch])
-        homes = partitioner.partition_batch([key or b"" for key in keys], move.target_partitions)
-        for message, key, home in zip(batch, keys, homes, strict=True):
-            yield _seen(message, MALFORMED if key is None else home, message.value(), message.headers())
+        homes = homes_of_known(partitioner, keys, move.target_partitions, MALFORMED)
+        for message, home in zip(batch, homes, strict=True):
+            yield _seen(message, home, message.value(), message.headers())
 
 
 def _batches(

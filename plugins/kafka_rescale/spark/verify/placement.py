@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from kafka_rescale.core.formats.key_layouts import First, KeyLayout, LengthPrefixed, Trimmed
-from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.partitioning.partitioners import homes_of_known, partitioner_named
 from kafka_rescale.spark.verify.hashes import HASHES
 from kafka_rescale.spark.verify.stores import STORE, by_store
 
@@ -47,19 +47,20 @@ class Placing:
         """Whether Spark can compute the partitions."""
         return self.partitioner in HASHES and isinstance(self.layout, Trimmed | First | LengthPrefixed)
 
-    def partitions(self, keys: Sequence[bytes]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """Return the partitions of keys in blue and in green."""
+    def partitions(self, keys: Sequence[bytes | None]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Return the partitions of keys in blue and in green; ``MALFORMED`` for what is no key of the store."""
         # Look it up by name: a user's function is imported where it runs, and never pickled.
-        partition_batch = partitioner_named(self.partitioner, self.key_topic).partition_batch
-        extracted = self.layout.extract(keys)
-        partitioned, malformed = [key or b"" for key in extracted], [key is None for key in extracted]
-        source, target = (np.array(partition_batch(partitioned, n), np.int32) for n in (self.source, self.target))
-        source[malformed] = target[malformed] = MALFORMED
-        return source, target
+        partitioner = partitioner_named(self.partitioner, self.key_topic)
+        present = iter(self.layout.extract([key for key in keys if key is not None]))
+        partitioned = [None if key is None else next(present) for key in keys]
+        source, target = (
+            homes_of_known(partitioner, partitioned, n, MALFORMED) for n in (self.source, self.target)
+        )
+        return np.array(source, np.int32), np.array(target, np.int32)
 
 
 def homes(placings: Sequence[Placing], key: Column) -> Homes:
-    """Return the partitions of a key in blue and in green; ``MALFORMED`` if the key can't be of the store type.
+    """Return the partitions of a key in blue and in green; ``MALFORMED`` if there is none that the store can have.
 
     :param placings: how keys get their partitions, by the places of the stores.
     """

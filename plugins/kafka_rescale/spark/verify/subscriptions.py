@@ -40,11 +40,13 @@ def with_primary(log: DataFrame, pairs: Sequence[StorePair]) -> DataFrame:
 
     Both are null if the value names no primary partition.
     """
-    key = sf.expr(f"substring(value, {_BEGIN} + 1, length(value) - 4 - {_BEGIN})")
-    named = sf.expr("int(conv(hex(substring(value, -4, 4)), 16, 10))")
-    source, target = homes([_placing(pair.left) for pair in pairs], sf.coalesce(key, sf.lit(b"")))
-    home = sf.when(sf.col("is_green"), target).otherwise(source)
     names_one = _is_subscription(pairs) & sf.expr(_IS_VERSION_1)
+    # The left table's partitioner may be a user's function, which fails on bytes that are no key.
+    has_key = names_one & sf.expr(f"length(value) >= {_BEGIN} + 4")
+    key = sf.when(has_key, sf.expr(f"substring(value, {_BEGIN} + 1, length(value) - 4 - {_BEGIN})"))
+    named = sf.expr("int(conv(hex(substring(value, -4, 4)), 16, 10))")
+    source, target = homes([_placing(pair.left) for pair in pairs], key)
+    home = sf.when(sf.col("is_green"), target).otherwise(source)
     return log.withColumns({"primary": sf.when(names_one, named), "primary_home": sf.when(names_one, home)})
 
 
