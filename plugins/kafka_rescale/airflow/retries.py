@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.providers.standard.exceptions import HITLRejectException, HITLTriggerEventError
-from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
+from airflow.sdk import BaseOperator, ExceptionRetryPolicy, RetryAction, RetryRule
 
 from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, Refused, Unreadable, UnsafeState
 
@@ -34,6 +34,16 @@ APPROVAL_RETRY_POLICY = ExceptionRetryPolicy(
 """A person's answer is final, and the task itself waits until it can be noted. After any other failure the task
 asks again. Airflow 3.3 fails a task if the answer comes within a second, before the executor has reported that the
 task is deferred."""
+
+
+def set_retry_policy(task: BaseOperator) -> None:
+    """Give a task the policy, unless it has one. ``DEFAULT_ARGS`` reaches only the tasks of our own DAGs.
+
+    :param task: An operator or sensor whose base has been initialized with the arguments of its DAG.
+    """
+    if task.retry_policy is None:
+        task.retry_policy = RETRY_POLICY
+
 
 DEFAULT_ARGS: dict[str, Any] = {
     "owner": "kafka-rescale",

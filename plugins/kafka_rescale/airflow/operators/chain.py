@@ -9,6 +9,7 @@ from airflow.providers.standard.operators.trigger_dagrun import DagIsPaused, Tri
 from airflow.providers.standard.triggers.external_task import DagStateTrigger
 from airflow.sdk import BaseOperator
 
+from kafka_rescale.airflow.retries import set_retry_policy
 from kafka_rescale.airflow.runs import run_state
 from kafka_rescale.core.autoscaling.decision import RunState
 from kafka_rescale.core.errors import Outage, Refused
@@ -25,6 +26,7 @@ class UnpausedDagsOperator(BaseOperator):
 
     def __init__(self, *, dag_ids: Sequence[str], **arguments: Any) -> None:
         super().__init__(**arguments)
+        set_retry_policy(self)
         self.dag_ids = tuple(dag_ids)
 
     def execute(self, context: Context) -> None:
@@ -50,6 +52,10 @@ class MemberExpansionOperator(TriggerDagRunOperator):
     The provider's operator clears any run that has the id. If that run is still at work, Airflow would kill its
     tasks and start them again, perhaps a cutover. So this operator only waits for a run at work.
     """
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        set_retry_policy(self)
 
     def execute(self, context: Context) -> None:
         """Wait for the run if it is at work. Otherwise trigger it.
