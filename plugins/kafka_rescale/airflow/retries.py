@@ -50,6 +50,8 @@ DEFAULT_ARGS: dict[str, Any] = {
     "retries": 2,
     "retry_delay": timedelta(seconds=10),
     "retry_policy": RETRY_POLICY,
+    # Airflow's `[core] default_task_execution_timeout` would end jobs that last for days, and interrupt a pause.
+    "execution_timeout": None,
     # Airflow's default rule adds up the weights of all downstream tasks, so the first task of a run would come
     # before the last.
     "weight_rule": "absolute",
