@@ -152,7 +152,8 @@ def _operators() -> Iterator[str]:
 
     yield "## Operators, sensor, trigger\n"
     yield "For DAGs of one's own, in `kafka_rescale.airflow`. Beside their own parameters they take those of the"
-    yield "class that they are made from, as far as they don't set them themselves (`SnapshotOperator`: `job`).\n"
+    yield "class that they are made from, as far as they don't set them themselves (`SnapshotOperator`: `job`)."
+    yield "A failure that needs a person is not retried, unless the DAG or the task sets another `retry_policy`.\n"
     yield table(("class, parameter", "default", ""), operators())
 
 

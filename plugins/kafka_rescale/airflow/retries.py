@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.providers.standard.exceptions import HITLRejectException, HITLTriggerEventError
-from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
+from airflow.sdk import BaseOperator, ExceptionRetryPolicy, RetryAction, RetryRule
 
 from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, Refused, Unreadable, UnsafeState
 
@@ -35,11 +35,23 @@ APPROVAL_RETRY_POLICY = ExceptionRetryPolicy(
 asks again. Airflow 3.3 fails a task if the answer comes within a second, before the executor has reported that the
 task is deferred."""
 
+
+def set_retry_policy(task: BaseOperator) -> None:
+    """Give a task the policy, unless it has one. ``DEFAULT_ARGS`` reaches only the tasks of our own DAGs.
+
+    :param task: An operator or sensor whose base has been initialized with the arguments of its DAG.
+    """
+    if task.retry_policy is None:
+        task.retry_policy = RETRY_POLICY
+
+
 DEFAULT_ARGS: dict[str, Any] = {
     "owner": "kafka-rescale",
     "retries": 2,
     "retry_delay": timedelta(seconds=10),
     "retry_policy": RETRY_POLICY,
+    # Airflow's `[core] default_task_execution_timeout` would end jobs that last for days, and interrupt a pause.
+    "execution_timeout": None,
     # Airflow's default rule adds up the weights of all downstream tasks, so the first task of a run would come
     # before the last.
     "weight_rule": "absolute",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +11,11 @@ from airflow.providers.standard.operators.trigger_dagrun import DagIsPaused
 from airflow.sdk.exceptions import AirflowException, DagRunTriggerException, TaskDeferred
 from kafka_rescale.airflow.dags import chain as chain_dags
 from kafka_rescale.airflow.operators import chain
+from kafka_rescale.airflow.triggers import member_run
+from kafka_rescale.airflow.triggers.member_run import MemberRunTrigger
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.autoscaling.decision import RunState
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import Outage, Refused
 
 from tests.support.application_files import CHAIN
 
@@ -50,10 +53,42 @@ def test_a_run_that_is_not_at_work_is_triggered_or_begun_anew(execute: Any, stat
 def test_a_run_at_work_is_only_waited_for_in_the_triggerer(execute: Any) -> None:
     with pytest.raises(TaskDeferred) as deferred:
         execute(RunState.RUNNING)
-    _, arguments = deferred.value.trigger.serialize()
-    assert (arguments["dag_id"], arguments["run_ids"]) == ("expand_orders-app", [RUN])
-    assert {str(state) for state in arguments["states"]} == {"success", "failed"}
-    assert deferred.value.method_name == "execute_complete"
+    assert is_our_wait(deferred.value)
+
+
+def is_our_wait(deferred: TaskDeferred) -> bool:
+    arguments = {"dag_id": "expand_orders-app", "run_id": RUN, "poll_seconds": 5}
+    told = ("kafka_rescale.airflow.triggers.member_run.MemberRunTrigger", arguments)
+    return deferred.trigger.serialize() == told and deferred.method_name == "execute_complete"
+
+
+def test_the_triggered_run_is_waited_for_by_our_trigger_too(execute: Any) -> None:
+    """Airflow's runner makes a trigger of its own, which never ends if the run is deleted."""
+    with pytest.raises(DagRunTriggerException) as asked:
+        execute(RunState.ABSENT)
+    assert {str(state.value) for state in asked.value.allowed_states} >= {"queued", "running"}
+    with pytest.raises(TaskDeferred) as deferred:
+        member().execute_complete({}, ("DagStateTrigger", {"run_ids": [RUN], RUN: "queued"}))  # type: ignore[typeddict-item]
+    assert is_our_wait(deferred.value)
+
+
+def test_a_task_that_waits_on_a_worker_succeeds_only_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain, "run_state", lambda _: RunState.ABSENT)
+    task = member()
+    task.deferrable, task.trigger_run_id = False, RUN
+    ti = SimpleNamespace(get_dag=lambda _: SimpleNamespace(is_paused=False))
+    with pytest.raises(DagRunTriggerException) as asked:
+        task.execute({"ti": ti})  # type: ignore[typeddict-item]
+    assert asked.value.allowed_states == ["success"]
+
+
+def test_a_run_that_was_deleted_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = iter([RunState.RUNNING, RunState.UNKNOWN, RunState.ABSENT])
+    monkeypatch.setattr(member_run, "run_state", lambda _: next(states))
+    trigger = MemberRunTrigger(dag_id="expand_orders-app", run_id=RUN, poll_seconds=0.0)
+    event = asyncio.run(anext(aiter(trigger.run())))  # type: ignore[arg-type]
+    with pytest.raises(Refused, match="somebody has deleted"):
+        member().execute_complete({}, event.payload)  # type: ignore[typeddict-item]
 
 
 @pytest.mark.parametrize("state", ["success", "failed"])

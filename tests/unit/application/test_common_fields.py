@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from kafka_rescale.core.application.common import ApplicationFile
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.roles import Role
+from kafka_rescale.operations.application.load import load_application, load_pipeline_application
 from pydantic import ValidationError
+
+from tests.support.application_files import write_application
+from tests.support.words_pipeline import write_pipeline
 
 BOTH = (Application, PipelineApplication)
 ANOTHER_IDEA = {
@@ -38,6 +46,24 @@ def test_both_files_check_what_they_share(
 ) -> None:
     with pytest.raises(ValidationError, match=found):
         model.model_validate({field: value})
+
+
+@pytest.mark.parametrize(
+    ("write", "field"), [(write_application, "schedule"), (write_pipeline, "keep_warm_schedule")]
+)
+def test_a_dag_with_several_runs_at_a_time_is_not_begun_without_a_pause(
+    write: Callable[..., Path], field: str, tmp_path: Path
+) -> None:
+    """Airflow refuses such a DAG as a whole, because of a limit of its runs that no file can set."""
+    file = write(tmp_path, **{field: "@continuous"})
+    line = 1 + file.read_text().splitlines().index(f"{field}: '@continuous'")
+    load = load_application if write is write_application else load_pipeline_application
+    with pytest.raises(InvalidInput, match=f"{file.name}:{line}: {field}: found '@continuous', which only"):
+        load(file)
+
+
+def test_a_pipeline_may_begin_its_runs_one_after_the_other(tmp_path: Path) -> None:
+    assert load_pipeline_application(write_pipeline(tmp_path, schedule="@continuous")).schedule == "@continuous"
 
 
 @pytest.mark.parametrize("model", BOTH)

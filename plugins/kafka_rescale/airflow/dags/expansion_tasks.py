@@ -27,6 +27,7 @@ from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
 from kafka_rescale.airflow.sensors.switch import SwitchSensor
 from kafka_rescale.airflow.spark.cores import conf_of
 from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
+from kafka_rescale.airflow.spark.settings import unrendered
 from kafka_rescale.core.application.streams import Application, Mode
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.expansion.run import Begins, Step, Task, Tries, tasks_of
@@ -263,7 +264,7 @@ def spark_job(application: Application, job: str, **arguments: Any) -> RescaleSp
         "task_id": job,
         "application_id": application.application_id,
         "conn_id": application.spark_conn_id,
-        "conf": conf_of(application, job),
+        "conf": unrendered(conf_of(application, job)),
     }
     kafka = kafka_arguments(application, Role.VERIFY if job in {"verify", "prove"} else Role.COPY)
     return RescaleSparkSubmitOperator(job=job, **kafka, **{**of_application, **arguments})

@@ -11,6 +11,7 @@ from kafka_rescale.airflow.dags.factory import START
 from kafka_rescale.airflow.operators.keep_warm import KeepWarmOperator, ProbeOperator, StandbysOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
+from kafka_rescale.airflow.spark.settings import unrendered
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.roles import Role
 
@@ -58,7 +59,7 @@ def keep_warm_dag(application: PipelineApplication, file: Path) -> DAG | None:
             application_id=name,
             **kafka_arguments(application, Role.COPY),
             conn_id=application.spark_conn_id,
-            conf=dict(application.spark_conf),
+            conf=unrendered(application.spark_conf),
         ).expand(client=standbys.output)
         probe = ProbeOperator(task_id="probe", application_file=str(file))
         probe >> TriggerDagRunOperator(

@@ -13,6 +13,7 @@ from kafka_rescale.airflow.operators.process import AssignOperator, PipelineCall
 from kafka_rescale.airflow.operators.processors import WarmUpProcessorsOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
+from kafka_rescale.airflow.spark.settings import unrendered
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.internal_topics import levels
@@ -63,7 +64,7 @@ def process_dag(application: PipelineApplication, file: Path) -> DAG:
             application_id=name,
             **kafka_arguments(application, Role.COPY),
             conn_id=application.spark_conn_id,
-            conf=dict(application.spark_conf),
+            conf=unrendered(application.spark_conf),
         ).expand(client=[client.client_id for client in application.members])
         if application.on_partition_expansion is not None:
             assign >> PipelineCallbackOperator(task_id="callback", application_file=str(file))
@@ -75,7 +76,7 @@ def process_dag(application: PipelineApplication, file: Path) -> DAG:
                 level=level,
                 **kafka_arguments(application, Role.COPY),
                 conn_id=application.spark_conn_id,
-                conf=dict(application.spark_conf),
+                conf=unrendered(application.spark_conf),
             ).expand(thread=assign.output)
             last >> threads
             last = threads

@@ -12,6 +12,7 @@ from kafka_rescale.airflow.dags.params import snapshot_params
 from kafka_rescale.airflow.operators.snapshot import SnapshotOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
+from kafka_rescale.airflow.spark.settings import unrendered
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.roles import Role
 
@@ -52,7 +53,7 @@ def snapshot_dag(application: Application, file: Path) -> DAG | None:
             application_id=name,
             **kafka_arguments(application, Role.COPY),
             conn_id=application.spark_conn_id,
-            conf=dict(application.spark_conf),
+            conf=unrendered(application.spark_conf),
             start=_moment("data_interval_start"),
             end=_moment("data_interval_end"),
             from_scratch="{{ params.from_scratch }}",

@@ -30,6 +30,7 @@ from kafka_rescale.airflow.runs import (
 from kafka_rescale.airflow.spark.cores import room_needed
 from kafka_rescale.airflow.spark.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.core.application.config_files import SPARK_ROLES
+from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.expansion.cutover_steps import cutover_steps
 from kafka_rescale.core.expansion.late_run import is_news, remark_on_late_run
 from kafka_rescale.core.plan.chain import ChainRun
@@ -138,7 +139,8 @@ class PreflightOperator(RescaleOperator, SkipMixin):
 
 class PlanOperator(RescaleOperator, SkipMixin):
     """
-    Show the plan. Then take the lease and begin, or end the run if it is a dry run or there is nothing to do.
+    Show the plan of the task `preflight`. Then take the lease and begin, or end the run if it is a dry run or
+    there is nothing to do. That task needs exactly this id. The tasks behind look for the plan in a task `plan`.
 
     :param only_show: whether the run is a dry run, which ends after the plan; a boolean or its text (templated)
     """
@@ -153,6 +155,13 @@ class PlanOperator(RescaleOperator, SkipMixin):
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Begin the plan and return it for the stages. Push its table, brief and cutover for the approvals."""
         found = context["ti"].xcom_pull(task_ids=PREFLIGHT_TASK)
+        if found is None:
+            raise InvalidInput(
+                f"task {self.task_id}",
+                found=f"no result of a task `{PREFLIGHT_TASK}` in this run",
+                expected="a PreflightOperator before it, with exactly that task id, and in no task group",
+                remedy="Correct the DAG, and trigger it again. Nothing has been touched.",
+            )
         plan = Plan.model_validate(found["plan"]) if found["plan"] else None
         told = found["messages"]
         table = f"{plan_markdown(plan)}\n{remarks_markdown(told)}" if plan else "\n".join(told)

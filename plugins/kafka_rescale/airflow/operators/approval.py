@@ -141,7 +141,8 @@ class OptionalApprovalOperator(ApprovalOperator):
 
 class CutoverApprovalOperator(OptionalApprovalOperator):
     """
-    Ask a person to approve the cutover: now, in a window of the application file, or at a time that they name.
+    Ask a person to approve the cutover: now, in a window of the application file, or at a time that they name. The
+    question has the results of earlier tasks with the ids `gate_all`, `prove`, `prewarm`, `rehearse` and `plan`.
 
     While nobody answers, ``catch_up`` keeps the copies near, until ``max_wait_seconds`` of the file have passed.
     Then the run ends, and the copies stay for the next run.
@@ -170,6 +171,17 @@ class CutoverApprovalOperator(OptionalApprovalOperator):
     def _about(self, context: Context) -> str:
         now_ms, switch = int(time.time() * 1000), self._switch
         return about_markdown(switch.plan, now_ms, switch.attempt) if switch else ""
+
+    def _evidence(self, context: Context) -> tuple[str, ...]:
+        """Return the evidence, and say which part is missing: a question without a proof must show that."""
+        found, before = super()._evidence(context), self.get_flat_relative_ids(upstream=True)
+        sources = {} if REHEARSE_TASK in before else {GATE_TASK: "lag", PROVE_TASK: "proof"}
+        missing = {task: what for task, what in sources.items() if task not in before}
+        if not missing:
+            return found
+        what, is_are = " and no ".join(missing.values()), "is" if len(missing) == 1 else "are"
+        tasks = " and ".join(f"`{task}`" for task in missing)
+        return f"**No {what} {is_are} shown here**: this DAG has no task {tasks} before this one.", *found
 
     def validate_params_input(self, params_input: Mapping[str, Any]) -> None:
         """Check the fields of an answer. The form may be older than the file, which may have got or lost windows.

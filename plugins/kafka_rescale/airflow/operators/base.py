@@ -9,6 +9,7 @@ from airflow.sdk import BaseOperator, Context
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.page_link import ApplicationPageLink
+from kafka_rescale.airflow.retries import set_retry_policy
 from kafka_rescale.airflow.runs import airflow_of, owner_of
 from kafka_rescale.core.roles import Role
 
@@ -32,6 +33,7 @@ class RescaleOperator(BaseOperator):
 
     def __init__(self, *, application_file: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        set_retry_policy(self)
         self.application_file = application_file
 
     def application(self) -> Application:

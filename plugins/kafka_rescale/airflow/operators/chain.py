@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.trigger_dagrun import DagIsPaused, TriggerDagRunOperator
-from airflow.providers.standard.triggers.external_task import DagStateTrigger
 from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import DagRunTriggerException
+from airflow.utils.state import DagRunState
 
+from kafka_rescale.airflow.retries import set_retry_policy
 from kafka_rescale.airflow.runs import run_state
+from kafka_rescale.airflow.triggers.member_run import MemberRunTrigger
 from kafka_rescale.core.autoscaling.decision import RunState
 from kafka_rescale.core.errors import Outage, Refused
 
@@ -25,6 +28,7 @@ class UnpausedDagsOperator(BaseOperator):
 
     def __init__(self, *, dag_ids: Sequence[str], **arguments: Any) -> None:
         super().__init__(**arguments)
+        set_retry_policy(self)
         self.dag_ids = tuple(dag_ids)
 
     def execute(self, context: Context) -> None:
@@ -51,6 +55,10 @@ class MemberExpansionOperator(TriggerDagRunOperator):
     tasks and start them again, perhaps a cutover. So this operator only waits for a run at work.
     """
 
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        set_retry_policy(self)
+
     def execute(self, context: Context) -> None:
         """Wait for the run if it is at work. Otherwise trigger it.
 
@@ -67,7 +75,14 @@ class MemberExpansionOperator(TriggerDagRunOperator):
             )
         if state is RunState.RUNNING:
             self._wait_for_it(context)
-        super().execute(context)
+        try:
+            super().execute(context)
+        except DagRunTriggerException as triggered:
+            if triggered.deferrable and triggered.wait_for_completion:
+                # Airflow triggers the run, and waits with its own trigger, which never ends if the run is deleted.
+                # With any state that wait ends at once, and `execute_complete` begins ours.
+                triggered.allowed_states = list(DagRunState)
+            raise
 
     def _wait_for_it(self, context: Context) -> None:
         if context["ti"].get_dag(self.trigger_dag_id).is_paused:
@@ -76,10 +91,27 @@ class MemberExpansionOperator(TriggerDagRunOperator):
             "Run %s is at work. This task waits for it and does not start it again.", self.trigger_run_id
         )
         context["ti"].xcom_push(key="trigger_run_id", value=self.trigger_run_id)
-        trigger = DagStateTrigger(
-            dag_id=self.trigger_dag_id,
-            states=[*self.allowed_states, *self.failed_states],
-            run_ids=[str(self.trigger_run_id)],
-            poll_interval=self.poke_interval,
-        )
+        self._defer_until_its_end(str(self.trigger_run_id))
+
+    def execute_complete(self, context: Context, event: tuple[str, dict[str, Any]]) -> None:
+        """Wait further if the run is at work. Otherwise succeed or fail as the run has.
+
+        :raises Refused: The run was deleted.
+        """
+        found = event[1]
+        run_id: str = found["run_ids"][0]
+        state = found.get(run_id)
+        if state == RunState.ABSENT:
+            raise Refused(
+                f"run {self.trigger_dag_id}/{run_id}",
+                found="no run with this id any more: somebody has deleted it",
+                expected="a run that ends",
+                remedy="Clear this task: it triggers the run again, which goes on where the expansion is.",
+            )
+        if state not in {*self.allowed_states, *self.failed_states}:
+            self._defer_until_its_end(run_id)
+        super().execute_complete(context, event)
+
+    def _defer_until_its_end(self, run_id: str) -> None:
+        trigger = MemberRunTrigger(dag_id=self.trigger_dag_id, run_id=run_id, poll_seconds=self.poke_interval)
         self.defer(trigger=trigger, method_name="execute_complete")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +10,8 @@ from airflow.sdk import Context
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.runs import APPROVAL_TASKS, failed_tasks, owner_of, triggered_by, was_marked
-from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.errors import InvalidInput, Refused
+from kafka_rescale.core.expansion.pacing_say import LIMIT
 
 
 class RollBackOperator(RescaleOperator):
@@ -169,7 +170,9 @@ class PaceOperator(RescaleOperator):
         "reason",
     )
 
-    def __init__(self, *, action: str, bytes_per_second: str | int = "", reason: str = "", **kwargs: Any) -> None:
+    def __init__(
+        self, *, action: str, bytes_per_second: str | int | None = "", reason: str = "", **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.action = action
         self.bytes_per_second = bytes_per_second
@@ -179,6 +182,7 @@ class PaceOperator(RescaleOperator):
         """Return the pace that holds now."""
         from kafka_rescale.operations.expansion.pace import say_pace
 
+        self._assert_limit()
         application = self.application()
         told = say_pace(
             application,
@@ -190,6 +194,20 @@ class PaceOperator(RescaleOperator):
         )
         self.log.info("%s", told)
         return told
+
+    def _assert_limit(self) -> None:
+        """Refuse a limit that is no rate: 0 must not remove the limit.
+
+        :raises InvalidInput: it is neither empty nor a whole number from 1 on.
+        """
+        limit = "" if self.bytes_per_second is None else str(self.bytes_per_second).strip()
+        if self.action == LIMIT and limit and not (limit.isdecimal() and int(limit)):
+            raise InvalidInput(
+                "pace",
+                found=f"a limit of {limit!r}",
+                expected="1 or more bytes per second, or nothing for no limit",
+                remedy="Correct the limit; the action `pause` stops the copy. Nothing has been changed.",
+            )
 
 
 class FinishOperator(RescaleOperator):
@@ -205,15 +223,48 @@ class FinishOperator(RescaleOperator):
 
 
 class RetireOperator(RescaleOperator):
-    """Delete the topics and groups of all earlier generations. Refuse while the running generation is unproven."""
+    """
+    Delete the topics and groups of all earlier generations. Refuse while the running generation is unproven.
+
+    :param dry_run: whether to list only what would be deleted; a boolean or its text. Without it, the DAG's param
+        `dry_run` decides (templated)
+    :param confirm: id of the application, so that nobody retires topics by mistake. Without it, the DAG's param
+        `confirm` has it. A dry run needs none (templated)
+    """
 
     ui_color = "#f6c7b6"
+    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "dry_run", "confirm")
+
+    def __init__(self, *, dry_run: bool | str | None = None, confirm: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dry_run = dry_run
+        self.confirm = confirm
+
+    def _chosen(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the task says, or else the form. Only a clear no is no dry run.
+
+        :raises InvalidInput: neither of them says it.
+        """
+        given = {"dry_run": self.dry_run, "confirm": self.confirm}
+        told = {name: params.get(name) if value is None else value for name, value in given.items()}
+        is_dry_run = str(told["dry_run"]).lower() != "false"
+        needed = ("dry_run",) if is_dry_run else ("dry_run", "confirm")
+        for name in needed:
+            if given[name] is None and name not in params:
+                raise InvalidInput(
+                    f"task {self.task_id}",
+                    found=f"neither `{name}` nor a param of that name",
+                    expected="one of the two",
+                    remedy=f"Pass `{name}` to the RetireOperator, or give the DAG the param. "
+                    "Nothing has been deleted.",
+                )
+        return {"dry_run": is_dry_run, "confirm": told["confirm"]}
 
     def execute(self, context: Context) -> Any:
         """Return the deleted topics of each generation; in a dry run, the topics that would be deleted."""
         from kafka_rescale.operations.expansion.retire import retire
 
-        params = context["params"]
+        params = self._chosen(context["params"])
         name = self.application().application_id
         if not params["dry_run"] and params["confirm"] != name:
             raise Refused(

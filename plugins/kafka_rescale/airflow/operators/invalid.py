@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from airflow.sdk import BaseOperator, Context
 
+from kafka_rescale.airflow.retries import set_retry_policy
 from kafka_rescale.core.errors import InvalidInput
 
 
@@ -21,6 +22,7 @@ class InvalidApplicationOperator(BaseOperator):
 
     def __init__(self, *, application_file: str, error: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        set_retry_policy(self)
         self.application_file = application_file
         self.error = error
 

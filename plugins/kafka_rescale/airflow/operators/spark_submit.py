@@ -18,6 +18,7 @@ from airflow.sdk.exceptions import AirflowException
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.lag_gate import journal_of
 from kafka_rescale.airflow.page_link import ApplicationPageLink
+from kafka_rescale.airflow.retries import set_retry_policy
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.spark.connection import deploy_mode_of, names_resource_manager, require_spark_master
 from kafka_rescale.airflow.spark.cores import fitting
@@ -115,6 +116,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         self.result_key = job if stage is None else f"{job}/{stage}"
         name = f"{application_id}-{self.result_key.replace('/', '-')}"
         super().__init__(application=str(job_file(job)), name=name, **kwargs)
+        set_retry_policy(self)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the job's result without its per-partition part."""

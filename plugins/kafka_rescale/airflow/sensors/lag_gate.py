@@ -16,6 +16,7 @@ from kafka_rescale.airflow.lag_gate import Gate, GateReason, Reading, Readings, 
 from kafka_rescale.airflow.markdown import lag_table, lag_verdict
 from kafka_rescale.airflow.metrics import report_lag
 from kafka_rescale.airflow.page_link import ApplicationPageLink
+from kafka_rescale.airflow.retries import set_retry_policy
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
 from kafka_rescale.core.errors import RescaleError, UnsafeState
@@ -68,6 +69,7 @@ class LagGateSensor(BaseSensorOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(timeout=timeout, **kwargs)
+        set_retry_policy(self)
         self.application_id = application_id
         self.kafka_config_id = kafka_config_id
         self.acceptable_lag = acceptable_lag

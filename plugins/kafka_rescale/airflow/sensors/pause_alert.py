@@ -7,6 +7,7 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator, Context
 
 from kafka_rescale.airflow.page_link import ApplicationPageLink
+from kafka_rescale.airflow.retries import set_retry_policy
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.triggers.pause_alert import PauseAlertTrigger
 
@@ -29,6 +30,7 @@ class PauseAlertSensor(BaseSensorOperator):
 
     def __init__(self, *, application_id: str, kafka_config_id: str, limit_seconds: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        set_retry_policy(self)
         self.application_id = application_id
         self.kafka_config_id = kafka_config_id
         self.limit_seconds = limit_seconds

@@ -10,6 +10,7 @@ from airflow.sdk import BaseSensorOperator, Context
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.page_link import ApplicationPageLink
+from kafka_rescale.airflow.retries import set_retry_policy
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.triggers.switch import SwitchTrigger
 from kafka_rescale.core.roles import Role
@@ -34,6 +35,7 @@ class SwitchSensor(BaseSensorOperator):
 
     def __init__(self, *, application_file: str, poll_seconds: float = 5.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        set_retry_policy(self)
         self.application_file = application_file
         self.poll_seconds = poll_seconds
 

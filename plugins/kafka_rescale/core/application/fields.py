@@ -15,21 +15,31 @@ from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.topology.topic_names import SAID, TOPIC_NAME, is_topic_name
 
 # Schedules that Airflow accepts. They are checked when a file is read: later they would fail all its DAGs.
-PRESETS = frozenset({"@once", "@continuous", "@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})
+PRESETS = frozenset({"@once", "@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})
+CONTINUOUS = "@continuous"
 
 
 def checked_schedule(value: str | None) -> str | None:
     """Return a cron expression or preset.
 
-    :raises WrongValue: the value is neither of them.
+    :raises WrongValue: the value is neither of them, or ``@continuous``. Airflow takes that only for a DAG with
+        one run at a time.
     """
     if value is None or value in PRESETS or _is_cron(value):
         return value
     raise WrongValue(
-        found=repr(value),
+        found=repr(value) + (", which only `schedule` of a pipeline may be" if value == CONTINUOUS else ""),
         expected="a cron expression such as `0 3 * * sun`, or a preset such as @weekly",
         remedy="Correct it.",
     )
+
+
+def checked_pipeline_schedule(value: str | None) -> str | None:
+    """Return a cron expression or preset, which may be ``@continuous``.
+
+    :raises WrongValue: the value is neither of them.
+    """
+    return value if value == CONTINUOUS else checked_schedule(value)
 
 
 def _is_cron(value: str) -> bool:

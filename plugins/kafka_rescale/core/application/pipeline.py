@@ -13,6 +13,7 @@ from kafka_rescale.core.application.fields import (
     PartitionCount,
     Strict,
     WholeNumber,
+    checked_pipeline_schedule,
     checked_schedule,
     place,
 )
@@ -68,7 +69,8 @@ class PipelineApplication(ApplicationFile):
     :param max_poll_interval_ms: how long the job of a thread may go without a sign of progress. Then it is ended,
         and counts as a dead thread. A sign is a task that begins or ends, or a commit; a task also commits while
         it restores its state. The wait for the job's start counts, too.
-    :param keep_warm_schedule: when standbys and warm-ups read the new records of the changelogs.
+    :param keep_warm_schedule: when standbys and warm-ups read the new records of the changelogs: a cron expression
+        or preset, but not ``@continuous``.
     :param linear_hashing: inputs whose producers place keys by linear hashing, and outputs that shall be written
         in this way. Each has the partition count that it was created with.
     :param static_partitioners: inputs whose partitioner is static, with `module:function` of topic, key and count.
@@ -113,6 +115,7 @@ class PipelineApplication(ApplicationFile):
     growth_settle_ms: WholeNumber = Field(default=420_000, ge=0, alias="partition.growth.settle.ms")
     backfill: DeclaredBackfill | None = None
 
+    _schedule = field_validator("schedule")(checked_pipeline_schedule)
     _keep_warm_schedule = field_validator("keep_warm_schedule")(checked_schedule)
 
     @field_validator("state_dir")

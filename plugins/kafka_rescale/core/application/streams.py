@@ -82,9 +82,9 @@ class Application(ApplicationFile):
         weeks.
     :param autoscaling_enabled: whether ``watch_<application>`` expands it when an input has grown (KIP-878).
     :param autoscaling_timeout_ms: how long it retries without any success, from the first failure on (KIP-878).
-    :param schedule: cron expression or preset of its expansion DAG. Without a schedule, only a person or another
-        program starts an expansion, and the DAG can't be backfilled. Its runs ask no person. A run that begins
-        more than an hour after its time, as when the DAG is unpaused, is skipped.
+    :param schedule: cron expression or preset of its expansion DAG, but not ``@continuous``. Without a schedule,
+        only a person or another program starts an expansion, and the DAG can't be backfilled. Its runs ask no
+        person. A run that begins more than an hour after its time, as when the DAG is unpaused, is skipped.
     :param snapshots: daily snapshots of its stores; without this field there is no snapshot DAG.
     :param notifications: notifiers of Airflow, and the events that each of them is told.
     :param pause_alert_seconds: limit of the time from the begin of the pause to the first output of the next
