@@ -45,6 +45,12 @@ def owner_of(context: Context | Mapping[str, Any]) -> str:
     return f"{dag_run.dag_id}/{dag_run.run_id}"
 
 
+def task_of(context: Context | Mapping[str, Any]) -> str:
+    """Return the name that all tries of this task have: ``<dag_id>/<run_id>/<task_id>/<map index>``."""
+    ti = context["ti"]
+    return f"{owner_of(context)}/{ti.task_id}/{ti.map_index}"
+
+
 def triggered_by(context: Context) -> str:
     """Return the person who has triggered this run, with the run."""
     who = getattr(context["dag_run"], "triggering_user_name", None)
