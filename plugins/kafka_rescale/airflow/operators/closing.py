@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
-from kafka_rescale.airflow.runs import APPROVAL_TASKS, failed_tasks, owner_of, triggered_by, was_marked
+from kafka_rescale.airflow.runs import APPROVAL_TASKS, asked_ms, failed_tasks, owner_of, triggered_by, was_marked
 from kafka_rescale.core.errors import Refused
 
 
@@ -40,7 +40,7 @@ class RollBackOperator(RescaleOperator):
         reason = f"{self.reason}: {', '.join(failed)}" if failed else self.reason
         how: dict[str, Any] = {"take_over": self.take_over, "stopped_by": self._stopped_by(failed, context)}
         if self.take_over:
-            how["asked_ms"] = _asked_ms(self, context)
+            how["asked_ms"] = asked_ms(self, context)
         outcome = self.run_owned(roll_back, context, reason=reason, **how)
         if self.take_over and not outcome.is_done:
             raise Refused(
@@ -149,7 +149,7 @@ class SwitchOperator(RescaleOperator):
             by=triggered_by(context),
             until=self.until,
             reason=self.reason,
-            asked_ms=_asked_ms(self, context),
+            asked_ms=asked_ms(self, context),
         )
         self.log.info("%s", said)
         return said
@@ -190,7 +190,7 @@ class PaceOperator(RescaleOperator):
             by=triggered_by(context),
             bytes_per_second=int(self.bytes_per_second) if self.bytes_per_second else None,
             reason=self.reason,
-            asked_ms=_asked_ms(self, context),
+            asked_ms=asked_ms(self, context),
         )
         self.log.info("%s", told)
         return told
@@ -226,12 +226,4 @@ class RetireOperator(RescaleOperator):
                 expected=f"`{name}` in the field *Application to confirm*, or a dry run",
                 remedy="Trigger it with the dry run on to see what would be deleted. Nothing has been deleted.",
             )
-        return self.run_owned(retire, context, dry_run=params["dry_run"], asked_ms=_asked_ms(self, context))
-
-
-def _asked_ms(task: BaseOperator, context: Context) -> int | None:
-    """Return when the run was asked for, in ms since the epoch. A retry, or a run of a paused DAG, comes later.
-
-    :returns: None for a task behind others. There the DAG decides when it is said, and not a person.
-    """
-    return None if task.upstream_task_ids else int(context["dag_run"].run_after.timestamp() * 1000)
+        return self.run_owned(retire, context, dry_run=params["dry_run"], asked_ms=asked_ms(self, context))
