@@ -10,7 +10,7 @@ from uuid import uuid4
 from kafka_rescale.core.autoscaling.decision import RunState, has_ended
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import BaseOperator, Context
 
     from kafka_rescale.core.control.lease import Lease
 
@@ -45,10 +45,24 @@ def owner_of(context: Context | Mapping[str, Any]) -> str:
     return f"{dag_run.dag_id}/{dag_run.run_id}"
 
 
+def task_of(context: Context | Mapping[str, Any]) -> str:
+    """Return the name that all tries of this task have: ``<dag_id>/<run_id>/<task_id>/<map index>``."""
+    ti = context["ti"]
+    return f"{owner_of(context)}/{ti.task_id}/{ti.map_index}"
+
+
 def triggered_by(context: Context) -> str:
     """Return the person who has triggered this run, with the run."""
     who = getattr(context["dag_run"], "triggering_user_name", None)
     return f"{who or 'somebody'} ({owner_of(context)})"
+
+
+def asked_ms(task: BaseOperator, context: Context) -> int | None:
+    """Return when this run was asked for, in ms since the epoch. A retry, or a run of a paused DAG, begins later.
+
+    :returns: None for a task behind others. There the DAG decides when it is said, and not a person.
+    """
+    return None if task.upstream_task_ids else int(context["dag_run"].run_after.timestamp() * 1000)
 
 
 def is_begun_by_schedule(context: Context) -> bool:

@@ -268,8 +268,9 @@ def test_to_look_at_what_a_retirement_would_delete_needs_no_confirmation(
     monkeypatch.setattr(type(task), "run_owned", lambda *_, **options: asked.update(options))
     params = parsed().dags["retire_orders-app"].params
     params.update({"dry_run": dry_run, "confirm": confirm})
-    task.execute({"params": params.validate()})
-    assert asked == {"dry_run": dry_run}
+    run = SimpleNamespace(run_after=datetime.fromtimestamp(7, UTC))
+    task.execute({"params": params.validate(), "dag_run": run})
+    assert asked == {"dry_run": dry_run, "asked_ms": 7000}
 
 
 def test_parsing_twice_gives_the_same_dag(applications: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -41,7 +41,8 @@ from tests.support.plans import plan_for
 
 OWNER = "expand_orders-app/r"
 NIGHTLY = {"windows": ["02:00-05:00"]}
-RUN = SimpleNamespace(dag_id="expand_orders-app", run_id="r", triggering_user_name="ada")
+ASKED = datetime.fromtimestamp(7, UTC)
+RUN = SimpleNamespace(dag_id="expand_orders-app", run_id="r", triggering_user_name="ada", run_after=ASKED)
 CONTEXT: Any = {"dag_run": RUN, "params": {"approve_cutover": True}}
 JOURNAL = Journal(plan=plan_for("orders-app"))
 WORDS = {"found": "a", "expected": "b", "remedy": "c"}
@@ -359,7 +360,7 @@ def test_the_form_says_a_word_in_the_name_of_the_person_who_has_triggered_it(
 ) -> None:
     said: list[Any] = []
 
-    def say(_: object, connection: object, action: str, **words: str) -> str:
+    def say(_: object, connection: object, action: str, **words: object) -> str:
         said.append((action, words))
         return "waits"
 
@@ -368,7 +369,7 @@ def test_the_form_says_a_word_in_the_name_of_the_person_who_has_triggered_it(
     file = write_application(tmp_path)
     task = SwitchOperator(task_id="switch", application_file=str(file), action="postpone", until="u", reason="r")
     assert task.execute(CONTEXT) == "waits"
-    assert said == [("postpone", {"by": f"ada ({OWNER})", "until": "u", "reason": "r"})]
+    assert said == [("postpone", {"by": f"ada ({OWNER})", "until": "u", "reason": "r", "asked_ms": 7000})]
     dag = switch_dag(load_application(file), file)
     assert list(dag.params) == ["action", "until", "reason"]
     assert not dag.params.get_param("action").has_value, "nobody says a word by mistake"
@@ -392,7 +393,7 @@ def test_the_form_of_the_pace_says_it_in_the_name_of_the_person(
             task_id="pace", application_file=str(file), action="limit", bytes_per_second=limit, reason="r"
         )
         assert task.execute(CONTEXT) == "paused"
-    by = {"by": f"ada ({OWNER})", "reason": "r"}
+    by = {"by": f"ada ({OWNER})", "reason": "r", "asked_ms": 7000}
     assert said == [("limit", {**by, "bytes_per_second": 7}), ("limit", {**by, "bytes_per_second": None})]
     dag = pace_dag(load_application(file), file)
     assert list(dag.params) == ["action", "bytes_per_second", "reason"]

@@ -18,6 +18,7 @@ from kafka_rescale.core.processing.adjustments import (
     Adjusted,
     Adjustments,
     adjusted,
+    changed_by,
     clients_removed,
     clients_started,
     still_asked,
@@ -218,6 +219,7 @@ def test_what_a_run_asks_for_is_done_once_however_often_it_is_cleared() -> None:
     for number in range(REMEMBERED):
         later = adjusted(later, f"another-{number}", Adjustments(start="b")).processing
     assert len(later.adjusted_by) == REMEMBERED
+    assert rebalanced(changed_by(later, "a-task", "a-thread"), A, B).changed_threads == {"a-task": "a-thread"}
     assert adjusted(later, "quiet", NOTHING_ASKED) == Adjusted(later)
 
 

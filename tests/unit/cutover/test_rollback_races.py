@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.support.expansion.growing_steps import APPLICATION, CONNECTION, cut_o
 from tests.support.expansion.growing_world import NAME, OWNER, GrowingWorld
 
 PERSON = "rollback_orders-app/manual"
+ASKED = datetime.fromtimestamp(7, UTC)
 FENCED = Fenced("transactional.id", found="another controller", expected="none", remedy="Stop here.")
 
 
@@ -187,17 +189,20 @@ def test_a_task_says_which_airflow_it_is_of_and_who_has_ended_the_attempt(
     monkeypatch.setattr(RollBackOperator, "application", lambda _: APPLICATION)
     monkeypatch.setattr(RollBackOperator, "connection", lambda *_: CONNECTION)
     task = RollBackOperator(task_id="roll_back", application_file="x.yaml", reason="why", take_over=take_over)
-    run = SimpleNamespace(dag_id="rollback_x", run_id="r", triggering_user_name="anna")
+    run = SimpleNamespace(dag_id="rollback_x", run_id="r", triggering_user_name="anna", run_after=ASKED)
     task.execute({"dag_run": run})  # type: ignore[arg-type]
     assert (told["owner"], told["airflow"], told["take_over"]) == ("rollback_x/r", "this Airflow", take_over)
     assert told["stopped_by"] == stopped_by
+    # A run that expands was triggered before its own attempt began.
+    assert told.get("asked_ms") == (7000 if take_over else None)
 
 
 def _asked_for(monkeypatch: pytest.MonkeyPatch, outcome: RollBack, *, by_a_person: bool) -> dict[str, Any]:
     monkeypatch.setattr(closing, "failed_tasks", lambda _: [])
     monkeypatch.setattr(RollBackOperator, "run_owned", lambda *_, **__: outcome)
     task = RollBackOperator(task_id="roll_back", application_file="x.yaml", reason="why", take_over=by_a_person)
-    return task.execute({"dag_run": SimpleNamespace(dag_id="rollback_x", run_id="manual-1")})  # type: ignore[arg-type]
+    run = SimpleNamespace(dag_id="rollback_x", run_id="manual-1", run_after=ASKED)
+    return task.execute({"dag_run": run})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("before", [False, True])

@@ -7,6 +7,7 @@ from pathlib import Path
 from airflow.sdk import DAG, TaskGroup, chain
 
 from kafka_rescale.airflow.dags.params import chain_params, whole_number
+from kafka_rescale.airflow.fields import require_known_fields
 from kafka_rescale.airflow.operators.admin import PreflightOperator
 from kafka_rescale.airflow.operators.chain import MemberExpansionOperator, UnpausedDagsOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
@@ -95,6 +96,7 @@ def _dag(dag_id: str, name: str, members: list[Member]) -> DAG:
                     application_file=str(files[application.application_id]),
                     target=whole_number("target"),
                     after_readers=True,
+                    pre_execute=require_known_fields,
                 )
             dag_ids = [f"expand_{application.application_id}" for application in ordered]
             UnpausedDagsOperator(task_id="unpaused_dags", dag_ids=dag_ids, retries=0)

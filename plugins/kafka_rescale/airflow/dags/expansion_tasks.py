@@ -10,6 +10,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, TaskGroup, TriggerRule
 
 from kafka_rescale.airflow.dags.params import approval_params, whole_number
+from kafka_rescale.airflow.fields import require_known_fields
 from kafka_rescale.airflow.operators.admin import (
     ExpandStageOperator,
     PlanOperator,
@@ -112,6 +113,7 @@ class ExpansionTasks:
             expected="{{ params.expected_state }}",
             # If a chain's dry run comes here, its runs of the readers have expanded nothing either.
             after_readers=f"{{{{ params.dry_run and run_id.endswith('{CHAINED}') }}}}",
+            pre_execute=require_known_fields,
             **common,
         )
 

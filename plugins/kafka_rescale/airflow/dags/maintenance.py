@@ -14,6 +14,7 @@ from kafka_rescale.airflow.dags.params import (
     switch_params,
     whole_number,
 )
+from kafka_rescale.airflow.fields import require_known_fields
 from kafka_rescale.airflow.operators.closing import (
     AcceptOperator,
     PaceOperator,
@@ -99,6 +100,7 @@ def accept_dag(application: Application, file: Path) -> DAG:
             application_file=str(file),
             findings="{{ params.findings | join(' ') }}",
             reason="{{ params.reason }}",
+            pre_execute=require_known_fields,
         )
     return dag
 
@@ -112,6 +114,7 @@ def switch_dag(application: Application, file: Path) -> DAG:
             action="{{ params.action }}",
             until="{{ params.until or '' }}",
             reason="{{ params.reason }}",
+            pre_execute=require_known_fields,
         )
     return dag
 
@@ -125,6 +128,7 @@ def pace_dag(application: Application, file: Path) -> DAG:
             action="{{ params.action }}",
             bytes_per_second=whole_number("bytes_per_second"),
             reason="{{ params.reason }}",
+            pre_execute=require_known_fields,
         )
     return dag
 
@@ -132,7 +136,7 @@ def pace_dag(application: Application, file: Path) -> DAG:
 def retire_dag(application: Application, file: Path) -> DAG:
     """Return the DAG that deletes the earlier generations of one application."""
     with _manual_dag("retire", application, retire_params(application), RETIRE_DOC) as dag:
-        RetireOperator(task_id="retire", application_file=str(file))
+        RetireOperator(task_id="retire", application_file=str(file), pre_execute=require_known_fields)
     return dag
 
 

@@ -9,6 +9,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable
 from kafka_rescale.airflow.backfills import interval_params
 from kafka_rescale.airflow.dags.factory import START
 from kafka_rescale.airflow.dags.pipeline_params import process_params
+from kafka_rescale.airflow.fields import require_known_fields
 from kafka_rescale.airflow.operators.process import AssignOperator, PipelineCallbackOperator, ProcessOperator
 from kafka_rescale.airflow.operators.processors import WarmUpProcessorsOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
@@ -57,7 +58,9 @@ def process_dag(application: PipelineApplication, file: Path) -> DAG:
         doc_md=DOC.format(application_id=name, description=pipeline.describe().rstrip()),
         tags=["kafka-rescale", "process", *application.tags],
     ) as dag:
-        last = assign = AssignOperator(task_id="assign", application_file=str(file))
+        last = assign = AssignOperator(
+            task_id="assign", application_file=str(file), pre_execute=require_known_fields
+        )
         assign >> WarmUpProcessorsOperator.partial(
             task_id="warm_up_processors",
             application_file=str(file),

@@ -9,6 +9,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from kafka_rescale.airflow.dags.factory import START
 from kafka_rescale.airflow.dags.params import snapshot_params
+from kafka_rescale.airflow.fields import require_known_fields
 from kafka_rescale.airflow.operators.snapshot import SnapshotOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
@@ -57,6 +58,7 @@ def snapshot_dag(application: Application, file: Path) -> DAG | None:
             start=_moment("data_interval_start"),
             end=_moment("data_interval_end"),
             from_scratch="{{ params.from_scratch }}",
+            pre_execute=require_known_fields,
         )
     return dag
 

@@ -9,7 +9,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
-from kafka_rescale.airflow.runs import APPROVAL_TASKS, failed_tasks, owner_of, triggered_by, was_marked
+from kafka_rescale.airflow.runs import APPROVAL_TASKS, asked_ms, failed_tasks, owner_of, triggered_by, was_marked
 from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.expansion.pacing_say import LIMIT
 
@@ -39,7 +39,9 @@ class RollBackOperator(RescaleOperator):
 
         failed = failed_tasks(owner_of(context))
         reason = f"{self.reason}: {', '.join(failed)}" if failed else self.reason
-        how = {"take_over": self.take_over, "stopped_by": self._stopped_by(failed, context)}
+        how: dict[str, Any] = {"take_over": self.take_over, "stopped_by": self._stopped_by(failed, context)}
+        if self.take_over:
+            how["asked_ms"] = asked_ms(self, context)
         outcome = self.run_owned(roll_back, context, reason=reason, **how)
         if self.take_over and not outcome.is_done:
             raise Refused(
@@ -148,6 +150,7 @@ class SwitchOperator(RescaleOperator):
             by=triggered_by(context),
             until=self.until,
             reason=self.reason,
+            asked_ms=asked_ms(self, context),
         )
         self.log.info("%s", said)
         return said
@@ -191,6 +194,7 @@ class PaceOperator(RescaleOperator):
             by=triggered_by(context),
             bytes_per_second=int(self.bytes_per_second) if self.bytes_per_second else None,
             reason=self.reason,
+            asked_ms=asked_ms(self, context),
         )
         self.log.info("%s", told)
         return told
@@ -273,4 +277,4 @@ class RetireOperator(RescaleOperator):
                 expected=f"`{name}` in the field *Application to confirm*, or a dry run",
                 remedy="Trigger it with the dry run on to see what would be deleted. Nothing has been deleted.",
             )
-        return self.run_owned(retire, context, dry_run=params["dry_run"])
+        return self.run_owned(retire, context, dry_run=params["dry_run"], asked_ms=asked_ms(self, context))

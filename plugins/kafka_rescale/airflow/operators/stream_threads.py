@@ -7,11 +7,13 @@ from typing import Any
 from airflow.sdk import Context
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
+from kafka_rescale.airflow.runs import task_of
 
 
 class AddStreamThreadOperator(RescaleOperator):
     """
     Add a stream thread to a pipeline, and wait until it has started. The next run of the pipeline gives it tasks.
+    A retry adds no other thread.
 
     :param timeout_seconds: seconds to wait; with None, the task doesn't wait. Use None in a DAG that triggers that
         next run itself
@@ -37,6 +39,7 @@ class AddStreamThreadOperator(RescaleOperator):
             self.client,
             self.timeout_seconds,
             declared=application.client_ids,
+            task=task_of(context),
         )
         self.log.info("%s", name or "No thread was added: the pipeline is not running.")
         return name
@@ -44,7 +47,7 @@ class AddStreamThreadOperator(RescaleOperator):
 
 class RemoveStreamThreadOperator(RescaleOperator):
     """
-    Remove a stream thread of a pipeline, and wait until it has ended.
+    Remove a stream thread of a pipeline, and wait until it has ended. A retry removes no other thread.
 
     :param timeout_seconds: seconds to wait; with None, the task doesn't wait. Use None in a DAG that triggers the
         next run itself
@@ -70,6 +73,7 @@ class RemoveStreamThreadOperator(RescaleOperator):
             self.timeout_seconds,
             self.client,
             declared=application.client_ids,
+            task=task_of(context),
         )
         self.log.info("%s", name or "No thread was removed: the pipeline has none to remove.")
         return name

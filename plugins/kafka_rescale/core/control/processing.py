@@ -134,6 +134,8 @@ class Processing(Value):
         there are such tasks, a second rebalance follows.
     :param adjusted_by: the latest runs whose changes have been made. They are made once, however often a run's
         ``assign`` is cleared.
+    :param changed_threads: the thread that each of the latest tasks of operators has added or removed. A task that
+        Airflow repeats changes no other thread.
     :param missing: number of standbys that no client may have, by the id of the task that lacks them.
     """
 
@@ -144,6 +146,7 @@ class Processing(Value):
     movements: tuple[MovementRecord, ...] = ()
     revoked: tuple[str, ...] = ()
     adjusted_by: tuple[str, ...] = ()
+    changed_threads: dict[str, str] = Field(default_factory=dict, exclude_if=lambda of: not of)
     missing: dict[str, int] = Field(default_factory=dict, exclude_if=lambda of: not of)
 
     @property

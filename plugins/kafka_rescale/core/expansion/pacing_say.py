@@ -8,12 +8,20 @@ from kafka_rescale.core.control.pace import Instruction, Pace
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.expansion.late_words import assert_about, assert_last
 
 LIMIT, PAUSE, RESUME = "limit", "pause", "resume"
 ACTIONS = (LIMIT, PAUSE, RESUME)
 
 
-def said(state: ControlState, application: str, action: str, word: Instruction, limit: int | None = None) -> Pace:
+def said(
+    state: ControlState,
+    application: str,
+    action: str,
+    word: Instruction,
+    limit: int | None = None,
+    asked_ms: int | None = None,
+) -> Pace:
     """Return the pace of the expansion in progress after a person's order.
 
     A pause of a copy that is paused, and a resume of a copy that goes on, change nothing. The order may have been
@@ -22,16 +30,32 @@ def said(state: ControlState, application: str, action: str, word: Instruction, 
     :param application: name for errors.
     :param action: one of ``ACTIONS``.
     :param limit: for the action ``limit``: bytes per second, or None for no limit.
-    :raises Refused: nothing is copied, or the application is stopped or is about to be stopped.
+    :param asked_ms: when the person has asked for it, in ms since the epoch; None for now.
+    :raises Refused: nothing is copied, the application is stopped or is about to be stopped, or the attempt or
+        another person's word is younger than this one.
     """
     journal = _copying(state, application)
     known = Pace.of(journal.plan.fingerprint, state.pace)
+    what = f"pace of {application}"
+    assert_about(what, journal, asked_ms)
+
+    def replaces(last: Instruction | None) -> None:
+        if last is not None:
+            assert_last(what, word.by, asked_ms, last.by, last.at_ms)
+
     if action == LIMIT:
+        replaces(known.limited)
         return known.model_copy(update={"limit": limit, "limited": word})
     if action == RESUME:
-        return known if known.paused is None else known.model_copy(update={"paused": None, "resumed": word})
+        if known.paused is None:
+            return known
+        replaces(known.paused)
+        return known.model_copy(update={"paused": None, "resumed": word})
     _assert_may_pause(state, journal, application)
-    return known if known.paused is not None else known.model_copy(update={"paused": word, "resumed": None})
+    if known.paused is not None:
+        return known
+    replaces(known.resumed)
+    return known.model_copy(update={"paused": word, "resumed": None})
 
 
 def _copying(state: ControlState, application: str) -> Journal:

@@ -54,7 +54,8 @@ class Adjustments:
 
 NOTHING_ASKED = Adjustments()
 REMEMBERED = 500
-"""How many runs with changes the record remembers. If an older run is cleared, it makes its changes again."""
+"""How many runs with changes the record remembers, and how many tasks that have added or removed a thread. If an
+older one is cleared, it makes its changes again."""
 
 
 def still_asked(processing: Processing | None, run: str, asked: Adjustments) -> Adjustments:
@@ -155,6 +156,16 @@ def thread_removed(processing: Processing, client_id: str | None) -> tuple[Proce
     record = processing.the_client(client_id)
     client, name = record.client.remove_stream_thread()
     return processing.with_clients(record.with_client(client)), name
+
+
+def changed_by(processing: Processing, task: str, thread: str) -> Processing:
+    """Return the record after a task has added or removed a thread, for repetitions of that task.
+
+    :param task: id of the task, which all its tries have.
+    """
+    changed = {**processing.changed_threads, task: thread}
+    latest = dict(list(changed.items())[-REMEMBERED:])
+    return processing.model_copy(update={"changed_threads": latest})
 
 
 def clients_removed(processing: Processing, ids: Collection[str]) -> Processing:

@@ -93,6 +93,7 @@ class Rebalance:
             movements=tuple(movements),
             revoked=tuple(sorted({str(task) for tasks in step.revoke.values() for task in tasks})),
             adjusted_by=before.adjusted_by,
+            changed_threads=before.changed_threads,
             missing={str(task): lacks for task, lacks in sorted(target.missing.items())},
         )
 

@@ -24,18 +24,21 @@ def say_pace(
     by: str,
     bytes_per_second: int | None = None,
     reason: str = "",
+    asked_ms: int | None = None,
 ) -> str:
     """Record what a person orders about the pace, and return what holds now. The jobs hear of it within seconds.
 
     :param action: one of ``pacing_say.ACTIONS``.
     :param bytes_per_second: for ``limit``; None removes the limit.
-    :raises Refused: nothing is copied, or the application is stopped or is about to be stopped.
+    :param asked_ms: when the person has asked for it, in ms since the epoch; None for now.
+    :raises Refused: nothing is copied, the application is stopped or is about to be stopped, or the attempt or
+        another person's word is younger than this one.
     """
     control = ControlTopic(connection, application.application_id)
     word = Instruction(by=by, at_ms=now_ms(), reason=reason.strip())
 
     def changed(state: ControlState) -> Pace:
-        return said(state, application.application_id, action, word, bytes_per_second)
+        return said(state, application.application_id, action, word, bytes_per_second, asked_ms)
 
     # Read first, so that an order that is refused fences no other process.
     state = control.read()

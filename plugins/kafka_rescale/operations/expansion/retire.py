@@ -10,6 +10,7 @@ from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.expansion.late_words import assert_about
 from kafka_rescale.core.expansion.retirement import Remains, remains
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.lifecycle.instance import Instance
@@ -21,7 +22,13 @@ log = logging.getLogger(__name__)
 
 
 def retire(
-    application: Application, connection: KafkaConnection, *, owner: str, dry_run: bool = False, airflow: str = ""
+    application: Application,
+    connection: KafkaConnection,
+    *,
+    owner: str,
+    dry_run: bool = False,
+    airflow: str = "",
+    asked_ms: int | None = None,
 ) -> dict[str, list[str]]:
     """Delete the internal topics and the groups of every generation before the running one.
 
@@ -29,12 +36,15 @@ def retire(
 
     :param dry_run: only report what would be deleted.
     :param airflow: the Airflow that the owner is a run of; empty if that is not known.
+    :param asked_ms: when a person has asked for it, in ms since the epoch; None for now. A generation that became
+        old later was not meant.
     :returns: the topics per ``application.id``, the oldest first.
-    :raises Refused: the running generation is not proven, an expansion from it is in progress, or an old
-        generation runs; in place, nothing is ever left.
+    :raises Refused: the running generation is not proven, an expansion from it is in progress, an old generation
+        runs, or an expansion has begun since this was asked for; in place, nothing is ever left.
     """
     rescale = Rescale.open(application, connection, owner, airflow)
     journal, generations = _proven(application, rescale.control.read())
+    assert_about(f"retirement of {application.application_id}", journal, asked_ms)
     topology = topology_of(application)
     found = remains(application, topology, generations, journal.plan, rescale.admin.list_topics())
     if not found:

@@ -14,6 +14,7 @@ from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import ClusterOutage, Fenced, RescaleError
+from kafka_rescale.core.expansion.late_words import begun_since
 from kafka_rescale.core.expansion.lost_records import lost_perhaps, lost_records
 from kafka_rescale.core.page.health import failed_jobs
 from kafka_rescale.core.plan.instances import blue
@@ -64,6 +65,7 @@ def roll_back(
     stopped_by: str = "",
     airflow: str = "",
     attempt: Journal | None = None,
+    asked_ms: int | None = None,
 ) -> RollBack:
     """Start blue again if it was stopped, and close the attempt.
 
@@ -81,6 +83,8 @@ def roll_back(
     :param airflow: the Airflow that the owner is a run of; empty if that is not known.
     :param attempt: the attempt to roll back, as the last journal of it that is known; if another one has begun
         since, nothing is changed. None for the present attempt.
+    :param asked_ms: when a person has asked for it, in ms since the epoch; if the attempt has begun since, nothing
+        is changed. None for now.
     :raises Fenced: another run has gone on, and needs blue stopped.
     :raises UnsafeState: the control topic has lost the records of the attempt; the error says who is down.
     """
@@ -94,7 +98,7 @@ def roll_back(
     # have been committed although the answer got lost. Cut off from the brokers, it also can't know whether
     # another try of its task, or a person's run that has taken the lease, has promoted green meanwhile: then both
     # generations would process the same input. Without brokers blue could not process any record anyway.
-    claim = _Claim(application.application_id, owner, airflow, attempt, take_over=take_over)
+    claim = _Claim(application.application_id, owner, airflow, attempt, take_over=take_over, asked_ms=asked_ms)
     journal = insist(
         lambda: _mark(rescale.control, claim, reason, stopped_by),
         told("an answer of the control topic; then what was stopped is started again"),
@@ -162,6 +166,7 @@ class _Claim:
     airflow: str
     attempt: Journal | None
     take_over: bool
+    asked_ms: int | None = None
 
 
 def _mark(control: ControlTopic, claim: _Claim, reason: str, stopped_by: str) -> Journal | RollBack:
@@ -212,6 +217,8 @@ def _attempt(state: ControlState, claim: _Claim) -> Journal | RollBack:
         return RollBack(False, mode_of(journal.plan).only_forward(journal.plan))
     if not (claim.take_over or state.lease.is_of(claim.owner, claim.airflow)):
         return RollBack(False, f"not rolled back: {state.lease.owner} holds the lease")
+    if late := begun_since(journal, claim.asked_ms):
+        return RollBack(False, f"{late}; trigger it again to roll this attempt back")
     return journal
 
 

@@ -14,6 +14,7 @@ from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.control.switch import Order, Switch
 from kafka_rescale.core.errors import InvalidInput, Refused, UnsafeState
+from kafka_rescale.core.expansion.late_words import assert_about, assert_last
 from kafka_rescale.core.expansion.pacing_words import resumed_ms, told_pause_of, told_stop
 from kafka_rescale.core.expansion.switch_wait import Standing, Wait, copied_topics, told, utc, wait_of
 from kafka_rescale.core.expansion.switch_words import CANCEL, CUT_OVER_NOW, POSTPONE, moment_ms
@@ -145,20 +146,25 @@ def say(
     by: str,
     not_before_ms: int = 0,
     reason: str = "",
+    asked_ms: int | None = None,
 ) -> Switch:
     """Record what a person orders about the switch of the expansion in progress: postpone, begin now, or cancel.
 
     The windows and the limit of the wait are taken from the present file.
 
-    :raises Refused: no switch is ahead, or the time is not within the limit of the wait.
+    :param asked_ms: when the person has asked for it, in ms since the epoch; None for now.
+    :raises Refused: no switch is ahead, the time is not within the limit of the wait, or the attempt or another
+        person's word is younger than this one.
     """
     control = ControlTopic(connection, application.application_id)
+    what = f"switch of {application.application_id}"
 
     def change(state: ControlState) -> Change:
         journal = _to_come(application, state)
-        known = Switch.of(journal, state.switch).said(
-            order, by, now_ms(), not_before_ms=not_before_ms, reason=reason.strip()
-        )
+        assert_about(what, journal, asked_ms)
+        before = Switch.of(journal, state.switch)
+        assert_last(what, by, asked_ms, before.by, before.at_ms)
+        known = before.said(order, by, now_ms(), not_before_ms=not_before_ms, reason=reason.strip())
         until = _until_ms(application, known)
         _assert_within(not_before_ms, now_ms(), until)
         limits = {"windows": application.cutover_windows, "until_ms": until if known.has_begun else 0}
@@ -179,11 +185,13 @@ def say_action(
     by: str,
     until: str = "",
     reason: str = "",
+    asked_ms: int | None = None,
 ) -> str:
     """Note what a person says in the form or in a shell; return what the switch waits for now.
 
     :param action: one of ``ACTIONS``.
     :param until: for ``postpone``: the time in ISO 8601. Without a time, the switch waits for another order.
+    :param asked_ms: when the person has asked for it, in ms since the epoch; None for now.
     :raises InvalidInput: the time can't be read, or the action has none.
     """
     if until and action != POSTPONE:
@@ -196,7 +204,8 @@ def say_action(
         )
     at_ms = moment_ms(until, application.cutover_windows) if until else 0
     orders = {POSTPONE: Order.WINDOW if at_ms else Order.HOLD, CUT_OVER_NOW: Order.NOW, CANCEL: Order.CANCEL}
-    switch = say(application, connection, orders[action], by=by, not_before_ms=at_ms, reason=reason)
+    order = orders[action]
+    switch = say(application, connection, order, by=by, not_before_ms=at_ms, reason=reason, asked_ms=asked_ms)
     warning = asks_again(application) if action == CANCEL else ""
     return " ".join(filter(None, [told(switch, now_ms()), warning]))
 

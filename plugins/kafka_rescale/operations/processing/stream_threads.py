@@ -16,7 +16,7 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.processing import Processing, ThreadRecord
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, TimedOut, UnsafeState
-from kafka_rescale.core.processing.adjustments import thread_added, thread_removed, with_declared
+from kafka_rescale.core.processing.adjustments import changed_by, thread_added, thread_removed, with_declared
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -37,6 +37,7 @@ def add_stream_thread(
     timeout_seconds: float | None = None,
     say: Say = log.info,
     declared: Collection[str] = (),
+    task: str = "",
 ) -> str | None:
     """Add a thread, and return its name; None if the pipeline has never run, or the client is not running.
 
@@ -44,12 +45,14 @@ def add_stream_thread(
     :param timeout_seconds: how long to wait for its start, ``math.inf`` without a limit; None returns at once.
     :param say: called with a sentence about the wait.
     :param declared: ids of the clients of the application file. The record may not know some of them yet.
+    :param task: id of the task that asks for it. A repetition of the task only waits for the thread of the first
+        try. Empty if nothing repeats the call.
     :raises InvalidInput: there is no such client, or no client was named and there are several.
     :raises Outage: the thread has not started in time, but it still will; or the brokers don't answer.
     :raises UnsafeState: the thread ended before it had started.
     """
     control = ControlTopic(connection, application_id)
-    name = _change(control, lambda known: thread_added(with_declared(known, declared), client_id))
+    name = _change(control, lambda known: thread_added(with_declared(known, declared), client_id), task)
     if name is None or timeout_seconds is None:
         return name
     what, tell = f"stream thread {name} to start", now_and_then(say)
@@ -80,6 +83,7 @@ def remove_stream_thread(
     client_id: str | None = None,
     say: Say = log.info,
     declared: Collection[str] = (),
+    task: str = "",
 ) -> str | None:
     """Ask a thread to end, and return its name; None if the client has no thread or can't lose any.
 
@@ -87,11 +91,13 @@ def remove_stream_thread(
     :param client_id: id of the client that loses the thread; None for the only client.
     :param say: called with a sentence about the wait.
     :param declared: ids of the clients of the application file. The record may not know some of them yet.
+    :param task: id of the task that asks for it. A repetition of the task only waits for the thread of the first
+        try. Empty if nothing repeats the call.
     :raises InvalidInput: there is no such client, or no client was named and there are several.
     :raises Outage: the thread has not ended in time, but it still will.
     """
     control = ControlTopic(connection, application_id)
-    name = _change(control, lambda known: thread_removed(with_declared(known, declared), client_id))
+    name = _change(control, lambda known: thread_removed(with_declared(known, declared), client_id), task)
     if name is None or timeout_seconds is None:
         return name
     what, tell = f"stream thread {name} to end", now_and_then(say)
@@ -137,16 +143,22 @@ def _wait(condition: Callable[[], bool], seconds: float, what: str, remedy: str)
     )
 
 
-def _change(control: ControlTopic, event: Event) -> str | None:
+def _change(control: ControlTopic, event: Event, task: str) -> str | None:
+    """Change a thread, and return its name. If an earlier try of the task has done so, only return the name."""
     names: list[str | None] = [None]
 
     def change(state: ControlState) -> Mapping[str, Processing]:
         if state.processing is None:
             return {}
+        if (name := state.processing.changed_threads.get(task)) is not None:
+            names[0] = name
+            return {}
         after, names[0] = event(state.processing)
+        if names[0] is None:
+            return {}
         # Only a client that the record knows has threads. A new one gets its record by the next run.
         changed = state.processing.with_clients(*after.clients)
-        return {} if names[0] is None else {Concern.PROCESSING: changed}
+        return {Concern.PROCESSING: changed_by(changed, task, names[0]) if task else changed}
 
     update_despite_races(control, change, lost=(Fenced,))
     return names[0]
