@@ -130,7 +130,8 @@ def _commands() -> Iterator[str]:
     root: Any = get_command(app)
     yield "## Commands\n"
     yield f"`python -m kafka_rescale COMMAND FILE`. {root.help}"
-    yield "Exit codes: 0, 1 findings or unsafe state, 2 invalid input or refused, 3 outage.\n"
+    codes = "0, 1 findings or unsafe state, 2 invalid input or refused, 3 outage, 4 an error in the program"
+    yield f"Exit codes: {codes}.\n"
     rows = []
     options = {n: [p for p in c.params if p.param_type_name == "option"] for n, c in root.commands.items()}
     shared = set.intersection(*({o.name for o in of} for of in options.values()))

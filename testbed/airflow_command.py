@@ -12,6 +12,8 @@ from testbed.airflow_settings import AirflowPorts, airflow_environment
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 FILE_NAME = "environment"
+OTHERS = {"KAFKA_RESCALE_APPLICATIONS", "PYTHONPATH", "PYTHONUNBUFFERED", "SPARK_SUBMIT_OPTS"}
+"""Settings that a shell which has read the file has already. If the command is run there, it still writes them."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -23,7 +25,11 @@ def main(arguments: list[str] | None = None) -> int:
         "--kafka", default="localhost:9092", help="bootstrap.servers of the connection kafka_default"
     )
     parser.add_argument("--spark", default="local[2]", help="master of the connection spark_default")
-    parser.add_argument("--applications", type=Path, help="directory of application files; default: the clone's")
+    parser.add_argument(
+        "--applications",
+        type=Path,
+        help="directory of application files; default: KAFKA_RESCALE_APPLICATIONS, or the clone's",
+    )
     options = parser.parse_args(arguments)
     home = options.directory.resolve()
     home.mkdir(parents=True, exist_ok=True)
@@ -50,9 +56,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def as_exports(environment: dict[str, str]) -> str:
-    """Return Airflow's settings, and the other new variables of an environment, as lines that a shell reads."""
-    wanted = {n: v for n, v in sorted(environment.items()) if n.startswith("AIRFLOW") or os.environ.get(n) != v}
-    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in wanted.items())
+    """Return the settings, and the other new variables of an environment, as lines that a shell reads."""
+    return "".join(
+        f"export {name}={shlex.quote(value)}\n"
+        for name, value in sorted(environment.items())
+        if name.startswith("AIRFLOW") or name in OTHERS or os.environ.get(name) != value
+    )
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_rescale.core.errors import InvalidInput, Outage, Refused, RescaleError
 
-PASSED, FINDINGS, REFUSED, OUTAGE = 0, 1, 2, 3
+PASSED, FINDINGS, REFUSED, OUTAGE, BROKEN = 0, 1, 2, 3, 4
 
 
 def exit_code(error: RescaleError) -> int:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
 
 from kafka_rescale.cli.app import app
-from kafka_rescale.cli.exit_codes import FINDINGS, PASSED, REFUSED, exit_code
+from kafka_rescale.cli.exit_codes import BROKEN, PASSED, REFUSED, exit_code
 from kafka_rescale.cli.output import failed
 from kafka_rescale.core.errors import RescaleError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 success, 1 findings, 2 invalid input or refused, 3 outage."""
+    """Run one command and return its exit code.
+
+    :returns: 0 success, 1 findings, 2 invalid input or refused, 3 outage, 4 an error in the program.
+    """
     try:
         with _quiet_clients():
             code = app(arguments, standalone_mode=False, prog_name="python -m kafka_rescale")
@@ -24,11 +28,11 @@ def main(arguments: list[str] | None = None) -> int:
         return exit_code(error)
     except typer.Exit as done:
         return done.exit_code
-    except typer.Abort:
-        return FINDINGS
     except Exception as error:
         if not hasattr(error, "show"):
-            raise
+            # Python itself would end with 1, which stands for findings.
+            traceback.print_exc()
+            return BROKEN
         error.show()  # click reports a mistake in the command line
         return REFUSED
     return code if isinstance(code, int) else PASSED

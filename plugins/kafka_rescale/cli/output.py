@@ -13,8 +13,11 @@ from rich.table import Table
 
 from kafka_rescale.core.errors import RescaleError
 
-WIDE = 200
-"""Width in columns if the output is not a terminal. Topic names must stay whole, so that grep finds them."""
+WIDE = 10_000
+"""Width in columns if the output is not a terminal: more than a row needs.
+
+Topic names must stay whole, so that grep finds them.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ def show(document: Document, as_json: bool) -> None:
         console.print(document.text, soft_wrap=True)
     for rows in document.tables:
         if rows.rows:
+            # Within the table, it would be folded to the width of the rows.
+            console.print(rows.title, style="table.title", soft_wrap=True)
             console.print(_table(rows))
     if document.closing:
         console.print(document.closing, soft_wrap=True)
@@ -77,7 +82,7 @@ def _console(*, stderr: bool = False) -> Console:
 
 
 def _table(rows: Rows) -> Table:
-    table = Table(title=rows.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     numbers = [all(isinstance(row[i], int | None) for row in rows.rows) for i in range(len(rows.header))]
     for name, is_number in zip(rows.header, numbers, strict=True):
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")

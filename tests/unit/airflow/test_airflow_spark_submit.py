@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from contextlib import nullcontext
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -221,6 +222,25 @@ def test_without_jars_spark_fetches_the_connector_of_its_own_version(
     (tmp_path / "a.jar").touch()
     monkeypatch.setenv("KAFKA_RESCALE_SPARK_JARS", str(tmp_path))
     assert connector() == (f"{tmp_path / 'a.jar'},{tmp_path / 'b.jar'}", None)
+
+
+def test_without_spark_the_remedy_is_named_before_anything_is_submitted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As after an installation of the wheel without its extra: Airflow's provider brings only Spark's client."""
+
+    def absent(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.delenv("KAFKA_RESCALE_SPARK_JARS", raising=False)
+    monkeypatch.setattr("kafka_rescale.spark.jobs.files.FETCHED", tmp_path / "none")
+    monkeypatch.setattr("kafka_rescale.spark.jobs.files.version", absent)
+    with pytest.raises(InvalidInput, match=r"found no package pyspark .*'kafka_rescale\[spark\]'"):
+        require_spark_files()
+    jar = tmp_path / "connector.jar"
+    jar.touch()
+    monkeypatch.setenv("KAFKA_RESCALE_SPARK_JARS", str(jar))
+    assert require_spark_files() == ""
 
 
 @pytest.mark.parametrize("given", ["empty", "gone", "gone.jar,also.jar"])

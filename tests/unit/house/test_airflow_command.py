@@ -57,6 +57,22 @@ def test_it_has_the_connections_and_the_files_and_nobody_else_reads_its_keys(
     assert stat.S_IMODE((tmp_path / "home" / FILE_NAME).stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("again", [True, False], ids=["named again", "not named again"])
+def test_a_shell_that_has_read_the_file_writes_the_same_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    """For another port, the command is run again, in that shell; Airflow is then started in a new one."""
+    named = ["--applications", str(tmp_path / "mine")]
+    assert main(["--directory", str(tmp_path), *named]) == 0
+    first = sourced(tmp_path)
+    for name, value in first.items():
+        monkeypatch.setenv(name, value)
+    assert main(["--directory", str(tmp_path), *(named if again else [])]) == 0
+    second = sourced(tmp_path)
+    assert second.keys() == first.keys()
+    assert second["KAFKA_RESCALE_APPLICATIONS"] == str(tmp_path / "mine")
+
+
 def test_the_page_names_the_command() -> None:
     text = (ROOT / "docs" / "airflow.md").read_text().partition("## On one machine")[2].partition("\n## ")[0]
     assert "make airflow-env" in text

@@ -161,6 +161,28 @@ def test_the_override_of_the_docs_fits(tmp_path: Path) -> None:
         assert service["environment"]["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor", "the rest stays"
 
 
+def test_the_upgrade_of_the_docs_gives_every_process_the_new_package(compose: Compose) -> None:
+    """The package is a mount, so images and settings stay as they are, and `up` alone leaves old processes."""
+    text = (ROOT / "docs/docker-compose.md").read_text().partition("## Upgrade")[2].partition("\n## ")[0]
+    (commands,) = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    first, *others = commands.splitlines()
+    assert first.startswith("docker compose stop ")
+    using = {
+        name
+        for name, service in compose["services"].items()
+        if any(volume["target"] == "/opt/airflow/plugins" for volume in service.get("volumes", []))
+    }
+    assert set(first.split()[3:]) == using - RUNS_ONCE
+    assert others == ["git pull", "docker compose up --build -d"]
+
+
+def test_the_pages_say_what_dies_with_airflow() -> None:
+    assert "\n### A program that a command starts\n" in (ROOT / "docs/lifecycle.md").read_text()
+    for page in ("install.md", "docker-compose.md"):
+        upgrade = (ROOT / "docs" / page).read_text().partition("\n## Upgrade\n")[2]
+        assert "(lifecycle.md#a-program-that-a-command-starts)" in upgrade, page
+
+
 def test_ports_are_open_to_this_machine_only(compose: Compose) -> None:
     for service in compose["services"].values():
         assert all(port["host_ip"] == "127.0.0.1" for port in service.get("ports", []))

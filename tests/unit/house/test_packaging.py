@@ -17,6 +17,7 @@ from kafka_rescale.airflow.provider import get_provider_info
 from kafka_rescale.cli.exit_codes import PASSED, REFUSED
 from kafka_rescale.cli.main import main
 from kafka_rescale.core import installation
+from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.installation import GATE_JAR, own_file
 from kafka_rescale.lifecycle.programs import home
 from kafka_rescale.operations.application.load import application_files
@@ -142,6 +143,14 @@ class TestInstalled:
         file = write_application(tmp_path / "airflow" / "applications")
         assert application_files() == [file]
         assert home() == tmp_path / "airflow"
+
+    def test_without_their_directory_airflow_shows_an_import_error(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidInput) as error:
+            all_dags()
+        assert str(error.value) == (
+            f"application files: found {tmp_path / 'airflow' / 'applications'}; expected an existing directory of "
+            "application files. Create it, or name another one in KAFKA_RESCALE_APPLICATIONS for all of Airflow."
+        )
 
     def test_without_a_variable_airflows_home_is_where_airflow_has_it(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -51,6 +51,8 @@ case "$*" in
     if [ ! -e pods ]; then echo pod/order-totals-g2-0 >made; fi ;;
 "get statefulset order-totals-g2 --ignore-not-found --output name")
     if [ -e set ]; then echo statefulset.apps/order-totals-g2; fi ;;
+"get statefulset order-totals-g2 --ignore-not-found --output jsonpath={.spec.replicas}")
+    if [ -e set ]; then printf %s "$(cat set)"; fi ;;
 "scale statefulset.apps/order-totals-g2 --replicas=0") echo 0 >set ;;
 "get pods --selector app=order-totals-g2 --output name")
     if [ -e made ]; then mv made pods; exit 0; fi
@@ -116,14 +118,26 @@ def test_the_script_starts_and_stops_and_status_tells(cluster: Cluster) -> None:
     assert cluster.run("status", NAME) == 3
     assert cluster.run("start-gated", NAME, "8") == 0
     assert cluster.read("applied") == f"{{n: {NAME}, p: 8, s: 'org.kafkarescale.WarmUpGate'}}\n"
-    assert cluster.run("start-held", NAME, "8") == 0
-    assert cluster.read("applied") == f"{{n: {NAME}, p: 8, s: 'org.kafkarescale.HoldGate'}}\n"
     assert cluster.run("status", NAME) == 0
-    assert cluster.run("start", NAME, "8") == 0
-    assert cluster.read("applied") == f"{{n: {NAME}, p: 8, s: ''}}\n"
     assert cluster.run("stop", NAME) == 0
     assert not (cluster.directory / "pods").exists(), "a stop returns when every pod has ended"
     assert cluster.run("status", NAME) == 3
+    assert cluster.run("start-held", NAME, "8") == 0
+    assert cluster.read("applied") == f"{{n: {NAME}, p: 8, s: 'org.kafkarescale.HoldGate'}}\n"
+    assert cluster.run("stop", NAME) == 0
+    assert cluster.run("start", NAME, "8") == 0
+    assert cluster.read("applied") == f"{{n: {NAME}, p: 8, s: ''}}\n"
+
+
+@pytest.mark.parametrize("first", ["start", "start-gated", "start-held"])
+def test_a_start_leaves_pods_that_run_as_they_are(cluster: Cluster, first: str) -> None:
+    """With another template, Kubernetes would restart them one by one, after the promotion too."""
+    assert cluster.run(first, NAME, "8") == 0
+    applied = cluster.read("applied")
+    for again in ("start", "start-gated", "start-held"):
+        assert cluster.run(again, NAME, "8") == 0
+    assert cluster.read("applied") == applied
+    assert cluster.read("calls").count("apply") == 1
 
 
 def test_a_stop_of_what_is_not_there_succeeds(cluster: Cluster) -> None:
@@ -181,8 +195,8 @@ def test_a_script_that_was_killed_leaves_nothing_that_renews_its_lock(cluster: C
     with cluster.begin("stop", NAME) as stop:
         wait_until(lambda: cluster.has("set", "0"), timeout=30, what="the stop to be at work")
         stop.kill()
-    (cluster.directory / "hang").unlink()
     assert cluster.run("start", NAME, "8") == 0
+    assert "p: 8" in cluster.read("applied"), "the pods that are there have been told to end"
 
 
 def test_a_script_whose_lock_was_taken_ends(cluster: Cluster) -> None:
@@ -218,8 +232,11 @@ def test_the_class_calls_its_api_and_waits_for_the_end(monkeypatch: pytest.Monke
     assert not made.is_running(green)
     made.start_gated(green)
     assert api.wanted[f"http://api/{NAME}"]["client_supplier"] == "org.kafkarescale.WarmUpGate"
+    made.stop(green)
     made.start_held(green)
-    assert api.wanted[f"http://api/{NAME}"]["client_supplier"] == "org.kafkarescale.HoldGate"
+    made.start(green)
+    assert api.wanted[f"http://api/{NAME}"]["client_supplier"] == "org.kafkarescale.HoldGate", "it runs already"
+    api.wanted[f"http://api/{NAME}"]["replicas"] = 0  # by a stop that was killed: the instances are ending
     made.start(green)
     assert api.wanted[f"http://api/{NAME}"] == {
         "application_id": NAME,
@@ -258,5 +275,7 @@ class Api:
 
         status = self.status if url in self.wanted else 404
         return SimpleNamespace(
-            status_code=status, raise_for_status=raise_for_status, json=lambda: {"instances": self.instances}
+            status_code=status,
+            raise_for_status=raise_for_status,
+            json=lambda: {"replicas": self.wanted[url]["replicas"], "instances": self.instances},
         )

@@ -30,15 +30,19 @@ def application_files(runtime: str = KAFKA_STREAMS, mentioning: str = "") -> lis
 
     :param runtime: the runtime of the files; a file that names no runtime is of ``kafka-streams``.
     :param mentioning: leave out files without this text, such as an application's name. Nothing of them is parsed.
-    :raises InvalidInput: the environment names a directory that does not exist.
+    :raises InvalidInput: their directory does not exist. Without it, all DAGs would be gone, and nothing said why.
     """
     directory = files_directory()
-    if os.environ.get(DIRECTORY_VARIABLE) and not directory.is_dir():
+    if not directory.is_dir():
+        if os.environ.get(DIRECTORY_VARIABLE):
+            what, other = f"environment variable {DIRECTORY_VARIABLE}", "unset the variable to use `applications/`"
+        else:
+            what, other = "application files", f"name another one in {DIRECTORY_VARIABLE} for all of Airflow"
         raise InvalidInput(
-            f"environment variable {DIRECTORY_VARIABLE}",
+            what,
             found=str(directory),
             expected="an existing directory of application files",
-            remedy="Create it, or unset the variable to use `applications/`.",
+            remedy=f"Create it, or {other}.",
         )
     files = (file for file in files_in(directory) if not mentioning or mentioning in text_if_readable(file))
     return [file for file in files if (runtime_of(file) == SPARK) == (runtime == SPARK)]

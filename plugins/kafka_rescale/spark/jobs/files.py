@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from zipfile import ZipFile, is_zipfile
 
@@ -28,13 +28,22 @@ def connector() -> tuple[str | None, str | None]:
     ``KAFKA_RESCALE_SPARK_JARS`` (comma-separated, or a directory) comes first, then the jars that `make setup` has
     fetched. Without either, Spark fetches the connector of its own version when the job is submitted.
 
-    :raises InvalidInput: the variable names a directory without jars, or files that aren't there.
+    :raises InvalidInput: the variable names a directory without jars, or files that aren't there; or Spark's own
+        version is not known, because this Python has no Spark.
     """
     if given := os.environ.get(JARS, ""):
         return ",".join(_given_jars(given)), None
     if found := _jars_in(FETCHED):
         return ",".join(found), None
-    return None, f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{version('pyspark')}"
+    try:
+        return None, f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{version('pyspark')}"
+    except PackageNotFoundError:
+        raise InvalidInput(
+            "Spark's Kafka connector",
+            found="no package pyspark in this Python",
+            expected="Spark where tasks run and where `verify` is called",
+            remedy=f"Run `pip install 'kafka_rescale[spark]'` there, or name the connector's jars in {JARS}.",
+        ) from None
 
 
 def require_spark_files(java_class: str | None = None) -> str:
