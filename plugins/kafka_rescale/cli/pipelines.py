@@ -131,7 +131,7 @@ def pipeline_status(file: Path, config: Path | None, picture: Path | None) -> Do
     return Document(
         {
             "state": str(processing.state),
-            **processing.model_dump(mode="json", exclude={"tasks"}),
+            **processing.model_dump(mode="json", exclude={"tasks", "input_ends"}),
             "jobs": [dict(zip(JOB, map(str, job), strict=True)) for job in jobs],
         },
         f"{application.application_id}: {processing.state}, as of {processing.run or 'no run'}.",

@@ -146,6 +146,7 @@ def processed(monkeypatch: pytest.MonkeyPatch, failures: dict[int, Exception], a
     """Return a job whose tasks have failed, after its body has failed by the first of the failures."""
     processing = SimpleNamespace(
         tasks_of=lambda *_: [TaskId(1, n) for n in range(3)],
+        input_ends={},
         the_client=lambda _: SimpleNamespace(cache_bytes_of_thread=lambda _: 0),
     )
     monkeypatch.setattr(run, "run_task", Tasks(failures))

@@ -11,6 +11,7 @@ from kafka_rescale.core.assignment.stream_threads import StreamsClient, StreamTh
 from kafka_rescale.core.assignment.tasks import Role, TaskId
 from kafka_rescale.core.assignment.thread_states import State, ThreadState
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.values import Value
 
@@ -135,6 +136,8 @@ class Processing(Value):
     :param adjusted_by: the latest runs whose changes have been made. They are made once, however often a run's
         ``assign`` is cleared.
     :param missing: number of standbys that no client may have, by the id of the task that lacks them.
+    :param input_ends: up to where the run reads the inputs, by full names. All levels and all retries read them up
+        to the same ends. Empty if an earlier version has made the assignment.
     """
 
     run: str = ""
@@ -145,6 +148,7 @@ class Processing(Value):
     revoked: tuple[str, ...] = ()
     adjusted_by: tuple[str, ...] = ()
     missing: dict[str, int] = Field(default_factory=dict, exclude_if=lambda of: not of)
+    input_ends: PartitionOffsets = Field(default_factory=dict, exclude_if=lambda of: not of)
 
     @property
     def threads(self) -> tuple[ThreadRecord, ...]:

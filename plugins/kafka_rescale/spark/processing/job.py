@@ -36,7 +36,9 @@ Ended = tuple[list[TaskDone], list[TaskStopped]]
 
 
 def process(job: Job) -> None:
-    """Run the tasks that a thread was assigned, up to the ends that their sources have when the job begins.
+    """Run the tasks that a thread was assigned, up to the ends of their sources.
+
+    These are the ends that the inputs had at the run's assignment, and those that the repartition topics have now.
 
     :raises UnsafeState: another run's assignment is in force.
     :raises RescaleError: a task has failed; the next attempt goes on from the committed offsets. If it was stopped
@@ -59,6 +61,7 @@ def process(job: Job) -> None:
         processors,
         request.backfill,
         cache_bytes=_cache_bytes(processing, request) // max(1, len(tasks)),
+        inputs=processing.input_ends,
     )
     done, stopped = _run(job, works, request, as_of_ms) if works else ([], [])
     for each in done:
