@@ -70,12 +70,14 @@ class Stuck:
         return f"{self.application.application_id}-StreamThread-{index}"
 
     def write(self, values: dict[int, list[str]]) -> None:
+        """Write records, and begin the run that reads them."""
         producer = Producer(self.connection.client())
         for partition, its in values.items():
             for number, value in enumerate(its):
                 key = f"{partition}-{number % 7}".encode()
                 producer.produce(INPUT, value.encode(), key, partition, timestamp=1_700_000_000_000 + number)
         assert producer.flush(30) == 0
+        prepare(self.application, self.connection, RUN)
 
     def counts(self) -> Counter[str]:
         """The last count of each key that was committed."""
@@ -108,7 +110,6 @@ def stuck(broker: EmbeddedBroker, unique: str, tmp_path: Path, monkeypatch: pyte
     named = {"application_id": unique, "pipeline": "tests.support.processing.stuck_pipeline:counting"}
     limit = {"max.poll.interval.ms": LIMIT_SECONDS * 1000}
     application = load_pipeline_application(write_pipeline(tmp_path, **named, **limit))
-    prepare(application, connection, RUN)
     return Stuck(application, connection, tmp_path)
 
 

@@ -75,6 +75,15 @@ def test_every_task_is_active_on_one_client_with_a_standby_on_another() -> None:
     assert Processing.model_validate_json(FIRST.model_dump_json()) == FIRST
 
 
+def test_the_ends_of_the_inputs_belong_to_the_run_and_outlive_the_death_of_a_thread() -> None:
+    ends = {"in": {0: 5, 1: 7}}
+    first = Rebalance("run", 1_000, TASKS, [A, B], CONFIGS, input_ends=ends).of(None)
+    assert Processing.model_validate_json(first.model_dump_json()).input_ends == ends
+    died = thread_died(first, first.running[0], Decision.REPLACE_THREAD)
+    assert died.input_ends == ends
+    assert rebalanced(first, A, B, run="run 2").input_ends == {}
+
+
 def test_a_client_that_is_gone_is_replaced_by_its_standbys() -> None:
     a = having(A, "0_0 0_1 0_2 0_3", 5)
     for left in ((a, gone(B)), (a,)):

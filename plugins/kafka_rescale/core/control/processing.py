@@ -11,6 +11,7 @@ from kafka_rescale.core.assignment.stream_threads import StreamsClient, StreamTh
 from kafka_rescale.core.assignment.tasks import Role, TaskId
 from kafka_rescale.core.assignment.thread_states import State, ThreadState
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.values import Value
 
@@ -137,6 +138,8 @@ class Processing(Value):
     :param changed_threads: the thread that each of the latest tasks of operators has added or removed. A task that
         Airflow repeats changes no other thread.
     :param missing: number of standbys that no client may have, by the id of the task that lacks them.
+    :param input_ends: up to where the run reads the inputs, by full names. All levels and all retries read them up
+        to the same ends. Empty if an earlier version has made the assignment.
     """
 
     run: str = ""
@@ -148,6 +151,7 @@ class Processing(Value):
     adjusted_by: tuple[str, ...] = ()
     changed_threads: dict[str, str] = Field(default_factory=dict, exclude_if=lambda of: not of)
     missing: dict[str, int] = Field(default_factory=dict, exclude_if=lambda of: not of)
+    input_ends: PartitionOffsets = Field(default_factory=dict, exclude_if=lambda of: not of)
 
     @property
     def threads(self) -> tuple[ThreadRecord, ...]:

@@ -21,6 +21,7 @@ from kafka_rescale.core.assignment.stream_threads import StreamsClient
 from kafka_rescale.core.assignment.tasks import Client, TaskId, Tasks
 from kafka_rescale.core.assignment.thread_states import State, ThreadState
 from kafka_rescale.core.assignment.validation import require_valid
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing
 from kafka_rescale.core.errors import Refused
 
@@ -51,6 +52,7 @@ class Rebalance:
     :param tasks: all tasks of the pipeline.
     :param members: every client of the application file. The rebalance forgets all other clients.
     :param rack_assignor: the user's own rule for the racks of standbys.
+    :param input_ends: up to where the run reads the inputs, by full names.
     """
 
     run: str
@@ -59,6 +61,7 @@ class Rebalance:
     members: Sequence[Member]
     configs: AssignmentConfigs = field(default_factory=AssignmentConfigs)
     rack_assignor: RackStandbyTaskAssignor | None = None
+    input_ends: PartitionOffsets = field(default_factory=dict)
 
     def of(self, before: Processing | None, at_work: Collection[str] = ()) -> Processing:
         """Return which thread runs which task from now on.
@@ -95,6 +98,7 @@ class Rebalance:
             adjusted_by=before.adjusted_by,
             changed_threads=before.changed_threads,
             missing={str(task): lacks for task, lacks in sorted(target.missing.items())},
+            input_ends=self.input_ends,
         )
 
     def _target(self, records: Mapping[str, ClientRecord]) -> Assignment:

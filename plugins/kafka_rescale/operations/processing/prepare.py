@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.assignment.rack_standbys import RackStandbyTaskAssignor, rack_standby_task_assignor
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.state import ControlState
@@ -41,7 +42,7 @@ from kafka_rescale.operations.processing.members import members_of
 from kafka_rescale.operations.processing.processors import Expansions, expand_processors, hand_over, remember
 from kafka_rescale.operations.processing.stream_threads import LONGEST_PAUSE_SECONDS
 from kafka_rescale.spark.processing.task_work import RENEW_MS, transactional_id
-from kafka_rescale.spark.processing.work import works_of
+from kafka_rescale.spark.processing.work import input_ends, works_of
 
 MADE_BEFORE = "the changes of this run were made by an earlier attempt"
 
@@ -81,10 +82,10 @@ def prepare(
 ) -> Prepared:
     """Create missing internal topics, and rebalance: give every task to a thread for this run.
 
-    This is idempotent: the same run gets the same assignment again. If a task moves away from a thread that may
-    still be at work, it is revoked first, so that this thread can't commit any more. Then another thread gets it.
-    New processors get their partitions here, once they have almost caught up, because no task runs between two
-    runs.
+    This is idempotent: the same run gets the same assignment again, and reads its inputs up to the same ends. If a
+    task moves away from a thread that may still be at work, it is revoked first, so that this thread can't commit
+    any more. Then another thread gets it. New processors get their partitions here, once they have almost caught
+    up, because no task runs between two runs.
 
     :param application: the application, with the id of its generation.
     :param run: ``<dag_id>/<run_id>``.
@@ -93,7 +94,8 @@ def prepare(
     :raises InvalidInput: the pipeline, its exception handler or its rule for racks can't be imported.
     :raises Refused: a topic that the pipeline reads or writes doesn't exist, or has grown in a way that would tear
         keys from their state; what the interval needs is gone; or no client can take part.
-    :raises Outage: a thread that shall be removed is still at work when its timeout is over.
+    :raises Outage: a thread that shall be removed is still at work when its timeout is over; or a transaction on
+        an input that has grown stays open.
     :raises UnsafeState: an internal topic has another number of partitions than its tasks; or brokers refuse to
         grow one for the processors that the trigger form asks for.
     :raises Fenced: an old run has interfered while processors were given their partitions; run again.
@@ -120,15 +122,15 @@ def prepare(
             leaving = thread_removed(with_declared(before, application.client_ids), asked.remove_from)[1]
             _wait_for_end(control, leaving, asked.timeout_seconds)
         expansions = hand_over(application, pipeline, connection, processors, run)
-    known = known_state(
-        ClusterAdmin(connection), application.application_id, pipeline, expansions.processors.tasks
-    )
+    admin, name = ClusterAdmin(connection), application.application_id
+    known = known_state(admin, name, pipeline, expansions.processors.tasks)
+    ends = input_ends(admin, pipeline, name, expansions.processors, backfill)
     # This also covers an attempt that was killed between its two rebalances.
     revoked = to_fence = before.revoked if before is not None else ()
     while True:
         for task in to_fence:
-            fence(connection, transactional_id(application.application_id, task))
-        processing, told = _rebalance(application, control, known, expansions, run, asked)
+            fence(connection, transactional_id(name, task))
+        processing, told = _rebalance(application, control, known, ends, expansions, run, asked)
         adjustments += told
         to_fence = processing.revoked
         if not to_fence:
@@ -141,6 +143,7 @@ def _rebalance(
     application: PipelineApplication,
     control: ControlTopic,
     known: KnownState,
+    ends: PartitionOffsets,
     expansions: Expansions,
     run: str,
     asked: Adjustments,
@@ -161,7 +164,8 @@ def _rebalance(
             before = done.processing
         members = members_of(application, before, known, at_ms)
         rack_assignor = _rack_assignor(application)
-        rebalance = Rebalance(run, at_ms, known.tasks, members, application.assignment_configs, rack_assignor)
+        configs = application.assignment_configs
+        rebalance = Rebalance(run, at_ms, known.tasks, members, configs, rack_assignor, ends)
         # In the second rebalance, all tasks that move have been revoked, and no thread has them.
         is_second = before is not None and before.run == run and bool(before.revoked)
         return {
@@ -222,7 +226,14 @@ def is_idle(
         return False  # the job itself refuses to run then
     try:
         works = works_of(
-            ClusterAdmin(connection), pipeline, name, tasks, request.state_dir, processors, request.backfill
+            ClusterAdmin(connection),
+            pipeline,
+            name,
+            tasks,
+            request.state_dir,
+            processors,
+            request.backfill,
+            inputs=processing.input_ends,
         )
     except Outage:
         return False  # a transaction of a killed attempt is open: the job ends it

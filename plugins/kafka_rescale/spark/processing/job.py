@@ -18,6 +18,7 @@ from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.internal_topics import levels
+from kafka_rescale.core.processing.late_records import told_dropped
 from kafka_rescale.core.processing.request import ProcessRequest
 from kafka_rescale.core.topology.topology import internal_topic
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -36,7 +37,9 @@ Ended = tuple[list[TaskDone], list[TaskStopped]]
 
 
 def process(job: Job) -> None:
-    """Run the tasks that a thread was assigned, up to the ends that their sources have when the job begins.
+    """Run the tasks that a thread was assigned, up to the ends of their sources.
+
+    These are the ends that the inputs had at the run's assignment, and those that the repartition topics have now.
 
     :raises UnsafeState: another run's assignment is in force.
     :raises RescaleError: a task has failed; the next attempt goes on from the committed offsets. If it was stopped
@@ -59,10 +62,13 @@ def process(job: Job) -> None:
         processors,
         request.backfill,
         cache_bytes=_cache_bytes(processing, request) // max(1, len(tasks)),
+        inputs=processing.input_ends,
     )
     done, stopped = _run(job, works, request, as_of_ms) if works else ([], [])
     for each in done:
         say(f"{job.key}: {each}")
+        if told := told_dropped(each.dropped):
+            log.warning("task %s: %s", each.task, told)
     for other in stopped:
         say(f"{job.key}: task {other.task} was stopped: {other.failure.error}\n{other.trace}")
     internal = {internal_topic(application, topic) for topic in pipeline.topology.repartitions}
@@ -157,5 +163,6 @@ def _finish(job: Job, done: Sequence[TaskDone], works: Sequence[TaskWork], as_of
         ),
         marks={str(each.task): each.mark for each in done},
         progressed_ms=now_ms() if done else 0,
+        dropped=total["dropped"],
         detail=f"{len(done)} tasks, {', '.join(f'{count} {name}' for name, count in total.items())}",
     )

@@ -40,6 +40,8 @@ def run_task(
     """
     began, rewinds, careful = time.monotonic(), 0, False
     failure: Exception | None = None
+    # Unless records are processed one by one, a record is also blamed for what the cache evicts when it comes.
+    is_certain = False
     logged = [work.changelog(store) for store in subtopology.stores if store.is_logged]
     producer = TaskProducer(connection, work.transactional_id, logged)
     while True:
@@ -64,12 +66,13 @@ def run_task(
                 # Brokers don't say which record they have refused, so process the records again, one by one. Use a
                 # new client: the rest of a refused transaction may disturb the old client's next transaction.
                 careful, producer = True, TaskProducer(connection, work.transactional_id, logged)
+                failure = failure if is_certain else None
         except Exception as error:
             if not careful and (isinstance(error, RefusedRecord) or came_of_cache(error)):
-                careful = True
+                careful, failure = True, failure if is_certain else None
             elif failure is None and culprit(error) is not None:
                 # Process again, up to that record. A run that goes on behind it must not skip earlier records.
-                failure, careful = error, False
+                failure, careful, is_certain = error, False, careful
             else:
                 raise
             producer.abort()

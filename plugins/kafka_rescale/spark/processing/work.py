@@ -1,14 +1,21 @@
-"""The work of a thread's tasks: their sources, up to the ends that these have at this moment."""
+"""The work of a thread's tasks: their sources, and the ends up to which a run reads them.
+
+The ends of the inputs are captured once per run, and those of the repartition topics when a level begins. If each
+level captured the ends of its inputs itself, a later level would read its inputs further than what the levels
+before it have written. A join would then miss partners that the next run brings too late.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from kafka_rescale.core.assignment.tasks import TaskId
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.backfill import Backfill
+from kafka_rescale.core.processing.grown_topic import GrownTopic
 from kafka_rescale.core.processing.growth import Declared, grown_static_topics, grown_topics, initial_counts
 from kafka_rescale.core.processing.internal_topics import changelogs_of
 from kafka_rescale.core.processing.state_copies import NewTask, new_tasks
@@ -22,6 +29,27 @@ from kafka_rescale.kafka.processing.replay_offsets import replay_offsets
 from kafka_rescale.spark.processing.task_work import TaskWork
 
 
+def input_ends(
+    admin: ClusterAdmin,
+    pipeline: Pipeline,
+    application_id: str,
+    processors: PipelineProcessors,
+    backfill: Backfill | None = None,
+) -> PartitionOffsets:
+    """Return the ends that the inputs have at this moment, by full names.
+
+    :param application_id: id of the generation.
+    :param processors: the processors as of the run's assignment.
+    :param backfill: the interval that the generation processes.
+    :raises Outage: a transaction on an input that has grown stays open.
+    """
+    parts, internal = pipeline.sub_topologies(), pipeline.topology.repartitions
+    names = full_names(application_id, pipeline, (t for part in parts for t in part.sources), backfill)
+    declared = Declared(processors.linear, internal, processors.static)
+    inputs = {full for topic, full in names.items() if topic not in internal}
+    return captured_ends(admin, inputs, _grown(parts, processors, declared, names))
+
+
 def works_of(
     admin: ClusterAdmin,
     pipeline: Pipeline,
@@ -31,6 +59,7 @@ def works_of(
     processors: PipelineProcessors,
     backfill: Backfill | None = None,
     cache_bytes: int = 0,
+    inputs: PartitionOffsets | None = None,
 ) -> list[TaskWork]:
     """Return the work of some tasks. All records that their upstream tasks have written lie below the ends.
 
@@ -39,6 +68,8 @@ def works_of(
         run.
     :param backfill: the interval that the generation processes.
     :param cache_bytes: size of each task's record cache.
+    :param inputs: up to where the run reads the inputs (``input_ends``). An input that is not there is read up to
+        its present end.
     :raises Outage: a transaction on a repartition topic stays open.
     """
     parts = {part.id: part for part in pipeline.sub_topologies()}
@@ -49,14 +80,10 @@ def works_of(
     if fed := sorted(names[t] for part in concerned for t in part.sources if t in internal):
         wait_until_complete(admin, fed)
     declared = Declared(processors.linear, internal, processors.static)
-    grown = {
-        names[topic]: each
-        for part in concerned
-        for topic, each in grown_topics(part, processors, declared, names).items()
-    }
-    ends = captured_ends(admin, {names[topic] for part in concerned for topic in part.sources}, grown)
-    inputs = {names[t] for part in concerned for t in part.sources if t not in internal}
-    begins = {} if backfill is None else replay_offsets(admin, inputs, backfill)
+    grown = _grown(concerned, processors, declared, names)
+    ends = _ends(admin, {names[topic] for part in concerned for topic in part.sources}, grown, inputs or {})
+    replayed = {names[t] for part in concerned for t in part.sources if t not in internal}
+    begins = {} if backfill is None else replay_offsets(admin, replayed, backfill)
     topics = admin.existing_topics(t for part in concerned for t in _written(part, application_id, names))
     initials = initial_counts(pipeline, processors, declared, names)
     return [
@@ -92,6 +119,28 @@ def works_of(
             ]
         ]
     ]
+
+
+def _ends(
+    admin: ClusterAdmin, topics: set[str], grown: Mapping[str, GrownTopic], inputs: PartitionOffsets
+) -> PartitionOffsets:
+    ends = captured_ends(admin, topics, {topic: each for topic, each in grown.items() if topic not in inputs})
+    # A topic may have lost its end since. Nobody could read it up to the former one.
+    return {
+        topic: {p: min(end, inputs.get(topic, {}).get(p, end)) for p, end in by_partition.items()}
+        for topic, by_partition in ends.items()
+    }
+
+
+def _grown(
+    parts: Iterable[SubTopology], processors: PipelineProcessors, declared: Declared, names: Mapping[str, str]
+) -> dict[str, GrownTopic]:
+    """Return the grown sources of some sub-topologies, by full names."""
+    return {
+        names[topic]: each
+        for part in parts
+        for topic, each in grown_topics(part, processors, declared, names).items()
+    }
 
 
 def _written(part: SubTopology, application_id: str, names: Mapping[str, str]) -> list[str]:
