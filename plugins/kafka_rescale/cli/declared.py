@@ -15,9 +15,9 @@ from kafka_rescale.core.acls.pipeline import pipeline_acls
 from kafka_rescale.core.application.common import ApplicationFile
 from kafka_rescale.core.application.runtimes import SPARK
 from kafka_rescale.core.assignment.rack_standbys import rack_standby_task_assignor
-from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.exception_handler import exception_handler
+from kafka_rescale.core.processing.late_records import late_hints
 from kafka_rescale.core.processing.linear_topics import require_linear_topics
 from kafka_rescale.core.processing.static_topic import require_static_topics
 from kafka_rescale.core.roles import Role
@@ -45,7 +45,9 @@ def validated(file: Path) -> Document:
         if declared.rack_standby_task_assignor is not None:
             rack_standby_task_assignor(declared.rack_standby_task_assignor)
         require_linear_topics(declared.linear_hashing, pipeline.topology, declared.moved_outputs)
-        return pipeline_view(declared, pipeline)
+        return _warning(
+            pipeline_view(declared, pipeline), late_hints(pipeline.topology, pipeline.sub_topologies())
+        )
     application = load_application(file)
     return application_view(application, topology_of(application))
 
@@ -85,7 +87,7 @@ def _needed(file: Path) -> tuple[ApplicationFile, tuple[Acl, ...], tuple[Apart, 
     return application, needed_acls(application, topology), tuple(each for each in apart if each.acls)
 
 
-def _warning(document: Document, findings: Iterable[Finding]) -> Document:
+def _warning(document: Document, findings: Iterable[object]) -> Document:
     """Return the document with the warnings at its end, where a reader sees them."""
     warnings = list(map(str, findings))
     closing = "\n".join([document.closing, *(f"warning: {each}" for each in warnings)])

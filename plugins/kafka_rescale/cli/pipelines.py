@@ -13,6 +13,7 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.processing import ClientRecord, Processing, ThreadRecord
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.processing.late_records import told_dropped
 from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -127,12 +128,15 @@ def pipeline_status(file: Path, config: Path | None, picture: Path | None) -> Do
     assignment = processing.assignment
     if picture is not None:
         picture.write_text(svg(assignment))
-    jobs = [_job(result) for result in processing.jobs(state.results)]
+    results = processing.jobs(state.results)
+    jobs, dropped = list(map(_job, results)), sum(result.dropped for result in results)
+    told = told_dropped(dropped)
     return Document(
         {
             "state": str(processing.state),
             **processing.model_dump(mode="json", exclude={"tasks", "input_ends"}),
             "jobs": [dict(zip(JOB, map(str, job), strict=True)) for job in jobs],
+            "dropped": dropped,
         },
         f"{application.application_id}: {processing.state}, as of {processing.run or 'no run'}.",
         (
@@ -147,6 +151,7 @@ def pipeline_status(file: Path, config: Path | None, picture: Path | None) -> Do
             Rows("To come", ("task", "role", "runs on", "goes to", "waits for"), list(assignment.movement_rows())),
             Rows("Missing standbys", ("task", "missing"), list(assignment.missing_rows())),
         ),
+        f"warning: {told}" if told else "",
     )
 
 

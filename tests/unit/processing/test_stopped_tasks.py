@@ -36,18 +36,19 @@ def work(number: int) -> TaskWork:
 class Tasks:
     """Stands for ``run_task``: tasks that end, or fail by an error.
 
+    :param dropped: how many records each task drops.
     :ivar begun: the numbers of the tasks that have begun.
     """
 
-    def __init__(self, failures: dict[int, Exception]) -> None:
-        self._failures, self.begun = failures, list[int]()
+    def __init__(self, failures: dict[int, Exception], dropped: int = 0) -> None:
+        self._failures, self._dropped, self.begun = failures, dropped, list[int]()
 
     def __call__(self, _: object, its: TaskWork, *__: object) -> TaskDone:
         number = its.task.partition
         self.begun.append(number)
         if number in self._failures:
             raise self._failures[number]
-        return TaskDone(its.task, 9, 9, 1, 0, 0, {(REPARTITION, number): 9}, 0, 0, 0.1)
+        return TaskDone(its.task, 9, 9, 1, 0, 0, {(REPARTITION, number): 9}, self._dropped, 0, 0.1)
 
 
 def of_the_pipeline() -> Exception:
@@ -113,6 +114,7 @@ class Job:
     """A job of a thread with three tasks.
 
     :ivar states: the states that were reported.
+    :ivar result: the fields of the last result.
     """
 
     def __init__(self) -> None:
@@ -124,6 +126,7 @@ class Job:
         )
         self.arguments = SimpleNamespace(request=request.model_dump_json(), application="words", run="process/1")
         self.key, self.connection, self.states = "", CONNECTION, list[str]()
+        self.result: dict[str, Any] = {}
 
     spark = session
 
@@ -138,23 +141,29 @@ class Job:
         self.states.append("all ended")
         return ended
 
-    def finish(self, **_: object) -> None:
+    def finish(self, **fields: object) -> None:
         self.states.append("done")
+        self.result = fields
 
 
-def processed(monkeypatch: pytest.MonkeyPatch, failures: dict[int, Exception], admin: Admin) -> Job:
-    """Return a job whose tasks have failed, after its body has failed by the first of the failures."""
+def job_of(monkeypatch: pytest.MonkeyPatch, tasks: Tasks, admin: Admin) -> Any:
+    """Return a job of these tasks, before its body has begun."""
     processing = SimpleNamespace(
         tasks_of=lambda *_: [TaskId(1, n) for n in range(3)],
         input_ends={},
         the_client=lambda _: SimpleNamespace(cache_bytes_of_thread=lambda _: 0),
     )
-    monkeypatch.setattr(run, "run_task", Tasks(failures))
+    monkeypatch.setattr(run, "run_task", tasks)
     monkeypatch.setattr(process_job, "assigned", lambda _: (processing, None))
     monkeypatch.setattr(process_job, "ClusterAdmin", lambda _: admin)
     monkeypatch.setattr(process_job, "works_of", lambda *_, **__: list(map(work, range(3))))
     monkeypatch.setattr(process_job, "TaskProgress", lambda *_: None)
-    job: Any = Job()
+    return Job()
+
+
+def processed(monkeypatch: pytest.MonkeyPatch, failures: dict[int, Exception], admin: Admin) -> Job:
+    """Return a job whose tasks have failed, after its body has failed by the first of the failures."""
+    job = job_of(monkeypatch, Tasks(failures), admin)
     with pytest.raises(type(next(iter(failures.values()))), match="offset 7") as failed:
         process_job.process(job)
     assert not isinstance(failed.value, TaskFailure)
@@ -180,3 +189,13 @@ def test_brokers_that_do_not_delete_what_is_processed_do_not_hide_what_has_stopp
 ) -> None:
     away = Outage("records", found="a", expected="b", remedy="c")
     assert "done" not in processed(monkeypatch, {0: BAD}, Admin(away)).states
+
+
+def test_what_the_tasks_have_dropped_is_in_the_result_and_a_warning_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = job_of(monkeypatch, Tasks({}, dropped=100), Admin())
+    process_job.process(job)
+    assert job.result["dropped"] == 300
+    warned = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert [text.partition(".")[0] for text in warned] == [f"task 1_{n}: records dropped: 100" for n in range(3)]

@@ -45,7 +45,9 @@ class AssignOperator(RescaleOperator):
 
     def execute(self, context: Context) -> list[str]:
         """Return the names of the threads that have tasks in this run."""
+        from kafka_rescale.core.pipeline.named import pipeline_named
         from kafka_rescale.core.processing.adjustments import Adjustments
+        from kafka_rescale.core.processing.late_records import late_hints
         from kafka_rescale.operations.application.load import load_pipeline_application
         from kafka_rescale.operations.processing.prepare import prepare
 
@@ -67,6 +69,9 @@ class AssignOperator(RescaleOperator):
                 self.log.warning("%s: %s; see start-client", client.client_id, client.put_out)
         for lack in processing.assignment.told_missing(application.num_standby_replicas):
             self.log.warning("%s", lack)
+        pipeline = pipeline_named(application.pipeline)
+        for hint in late_hints(pipeline.topology, pipeline.sub_topologies(), processing.tasks):
+            self.log.warning("%s", hint)
         if backfill is None:
             report(application, prepared.scaled.parallelism, prepared.scaled.record)
         if prepared.scaled.warns:
@@ -121,6 +126,7 @@ class ProcessOperator(RescaleSparkSubmitOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the job's result."""
+        from kafka_rescale.core.processing.late_records import told_dropped
         from kafka_rescale.operations.processing.dead_threads import take_over
         from kafka_rescale.operations.processing.prepare import is_idle
 
@@ -136,7 +142,10 @@ class ProcessOperator(RescaleSparkSubmitOperator):
             self.log.info("There is nothing to read: every record has been processed.")
             return {}
         self._runs_on(application.member_of(request.thread))
-        return super().execute(context)
+        result = super().execute(context)
+        if told := told_dropped(result.get("dropped", 0)):
+            self.log.warning("%s", told)
+        return result
 
     def _submit(self, connection: KafkaConnection, context: Context) -> None:
         from kafka_rescale.operations.processing.dead_threads import handle_failure

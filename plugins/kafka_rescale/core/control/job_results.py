@@ -44,6 +44,8 @@ class JobResult(Value):
     :param lags: how the lags have changed over this attempt.
     :param progressed_ms: of a stream thread, the driver's wall clock at the last sign of progress; 0 as long as
         Spark has begun none of its tasks.
+    :param dropped: of a stream thread, how many records its tasks have dropped: late ones, and those that lack a
+        key or a value which an operation needs.
     :param marks: marks that a pipeline's tasks have committed beside their offsets, as JSON.
     :param seconds_left: of a proof, how long the comparison of the rest takes; None if that is not known.
     :param before: of a job that copies, what its earlier tries have done; the other figures are those of this try.
@@ -64,6 +66,7 @@ class JobResult(Value):
     waits: str = Field(default="", exclude_if=lambda waits: not waits)
     lags: LagHistory = Field(default_factory=LagHistory)
     progressed_ms: int = 0
+    dropped: int = Field(default=0, exclude_if=lambda count: not count)
     marks: dict[str, str] = Field(default_factory=dict)
     seconds_left: float | None = Field(default=None, exclude_if=lambda seconds: seconds is None)
     before: Worked = Field(default_factory=Worked, exclude_if=lambda worked: worked == Worked())

@@ -18,6 +18,7 @@ from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.internal_topics import levels
+from kafka_rescale.core.processing.late_records import told_dropped
 from kafka_rescale.core.processing.request import ProcessRequest
 from kafka_rescale.core.topology.topology import internal_topic
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -66,6 +67,8 @@ def process(job: Job) -> None:
     done, stopped = _run(job, works, request, as_of_ms) if works else ([], [])
     for each in done:
         say(f"{job.key}: {each}")
+        if told := told_dropped(each.dropped):
+            log.warning("task %s: %s", each.task, told)
     for other in stopped:
         say(f"{job.key}: task {other.task} was stopped: {other.failure.error}\n{other.trace}")
     internal = {internal_topic(application, topic) for topic in pipeline.topology.repartitions}
@@ -160,5 +163,6 @@ def _finish(job: Job, done: Sequence[TaskDone], works: Sequence[TaskWork], as_of
         ),
         marks={str(each.task): each.mark for each in done},
         progressed_ms=now_ms() if done else 0,
+        dropped=total["dropped"],
         detail=f"{len(done)} tasks, {', '.join(f'{count} {name}' for name, count in total.items())}",
     )
