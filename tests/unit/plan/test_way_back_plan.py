@@ -138,8 +138,9 @@ def test_before_that_it_is_refused_with_the_way_to_the_end(phase: Phase) -> None
 def test_a_rollback_that_comes_too_late_names_the_way_back(monkeypatch: pytest.MonkeyPatch, phase: Phase) -> None:
     only_control = SimpleNamespace(control=SimpleNamespace(read=lambda: expanded(phase)))
     monkeypatch.setattr(Rescale, "open", lambda *_: only_control)
+    shop: Any = SimpleNamespace(application_id="shop")
     nobody: Any = None
-    said = roll_back(nobody, nobody, owner=LEASE.owner, reason="a test")
+    said = roll_back(shop, nobody, owner=LEASE.owner, reason="a test")
     assert WAY_BACK in said.told
     assert ("accept FILE" in said.told) == (phase is not Phase.COMPLETE)
 
