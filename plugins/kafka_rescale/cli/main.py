@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 import typer
 
-from kafka_rescale.cli.app import app
 from kafka_rescale.cli.exit_codes import BROKEN, PASSED, REFUSED, exit_code
 from kafka_rescale.cli.output import failed
 from kafka_rescale.core.errors import RescaleError
@@ -21,6 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
     :returns: 0 success, 1 findings, 2 invalid input or refused, 3 outage, 4 an error in the program.
     """
     try:
+        # Here, so that a module that can't be imported is told as well.
+        from kafka_rescale.cli.app import app
+
         with _quiet_clients():
             code = app(arguments, standalone_mode=False, prog_name="python -m kafka_rescale")
     except RescaleError as error:

@@ -61,10 +61,10 @@ def note(control: Control, **records: Any) -> None:
     control.state = control.state.model_copy(update=records)
 
 
-def asked_at_noon(task: BaseOperator) -> Any:
-    """Let a task begin whose run Ada has triggered at noon."""
-    noon = datetime.fromtimestamp(NOON / 1000, UTC)
-    run = SimpleNamespace(dag_id="switch_orders-app", run_id=RUN, triggering_user_name="ada", run_after=noon)
+def asked_at_noon(task: BaseOperator, *, later_ms: int = 0, run_id: str = RUN) -> Any:
+    """Let a task begin whose run Ada has triggered at noon, or later."""
+    at = datetime.fromtimestamp((NOON + later_ms) / 1000, UTC)
+    run = SimpleNamespace(dag_id="switch_orders-app", run_id=run_id, triggering_user_name="ada", run_after=at)
     params = {"dry_run": False, "confirm": "orders-app"}
     return task.execute({"dag_run": run, "params": params})
 
@@ -155,3 +155,36 @@ def test_no_generation_is_deleted_that_became_old_since(task: Task, monkeypatch:
     monkeypatch.setattr(Rescale, "open", lambda *_: SimpleNamespace(control=topic))
     with pytest.raises(Refused, match=r"retirement of orders-app: found attempt 1, which began .*, after .*again"):
         asked_at_noon(task(RetireOperator))
+
+
+def test_a_word_that_was_asked_for_later_counts_although_the_other_was_noted_later(
+    control: Control, task: Task
+) -> None:
+    """The runs of a form are queued one behind the other, so the first word is noted behind the second request."""
+    asked_at_noon(task(SwitchOperator, action="postpone"))
+    asked_at_noon(task(SwitchOperator, action="cancel"), later_ms=3_000, run_id="manual__second")
+    assert switched(control).order is Order.CANCEL
+    asked_at_noon(task(PaceOperator, action="limit", bytes_per_second=5))
+    asked_at_noon(task(PaceOperator, action="limit", bytes_per_second=50), later_ms=3_000, run_id="manual__second")
+    assert paced(control).limit == 50
+
+
+def test_a_cancel_counts_that_was_asked_for_behind_an_answer_that_was_noted_later(
+    control: Control, task: Task
+) -> None:
+    journal = control.state.journal
+    assert journal is not None
+    answer = Switch.of(journal, None).said(Order.NOW, "boss", NOON + HOUR, asked_for_ms=NOON - 1)
+    note(control, switch=answer)
+    asked_at_noon(task(SwitchOperator, action="cancel"))
+    assert switched(control).order is Order.CANCEL
+
+
+def test_a_pause_of_an_earlier_attempt_can_be_ended_by_a_late_resume(control: Control, task: Task) -> None:
+    journal = control.state.journal
+    assert journal is not None
+    word = Instruction(by="eve@shell", at_ms=NOON - HOUR)
+    note(control, pace=Pace.of(journal.plan.fingerprint, None).model_copy(update={"paused": word}))
+    begun_at(control, NOON + HOUR)
+    asked_at_noon(task(PaceOperator, action="resume"))
+    assert paced(control).paused is None

@@ -21,9 +21,15 @@ class Brokers(TopicAdmin):
     def __init__(self, topic: TopicDescription) -> None:
         self.topic = topic
         self.changed: dict[str, str | None] = {}
+        self.is_young = False
 
     def describe_topics(self, _: object) -> dict[str, TopicDescription]:
-        return {TOPIC: self.topic}
+        found = {} if self.is_young else {TOPIC: self.topic}
+        self.is_young = False
+        return found
+
+    def is_absent(self, name: str) -> bool:
+        return name != TOPIC
 
     def broker_count(self) -> int:
         return 3
@@ -33,12 +39,16 @@ class Brokers(TopicAdmin):
 
 
 def ensured(
-    monkeypatch: pytest.MonkeyPatch, partitions: int, replicas: int, **overrides: str
+    monkeypatch: pytest.MonkeyPatch, partitions: int, replicas: int, *, young: bool = False, **overrides: str
 ) -> Mapping[str, str | None]:
-    """Return the configs that change when the topic is ensured."""
+    """Return the configs that change when the topic is ensured.
+
+    :param young: whether the first broker that is asked has just started, and does not know the topic.
+    """
     brokers = Brokers(
         TopicDescription(TOPIC, partitions, replicas, overrides={**control_topic._CONFIGS, **overrides})
     )
+    brokers.is_young = young
     monkeypatch.setattr(control_topic, "ClusterAdmin", lambda _: brokers)
     ControlTopic(KafkaConnection({"bootstrap.servers": "h:9"}), "shop").ensure()
     return brokers.changed
@@ -61,3 +71,11 @@ def test_a_topic_that_somebody_has_grown_is_used_and_its_configs_are_set(
     assert changed == {"cleanup.policy": "compact", IN_SYNC: "2"}
     assert "3 partitions" in caplog.text
     assert "Don't delete it" in caplog.text
+
+
+@pytest.mark.parametrize(("partitions", "replicas"), [(3, 3), (1, 2)])
+def test_a_broker_that_has_just_started_is_asked_again(
+    partitions: int, replicas: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = {IN_SYNC: "2"} if replicas > 2 else {}
+    assert ensured(monkeypatch, partitions, replicas, young=True) == expected

@@ -12,6 +12,7 @@ from kafka_rescale.airflow.operators import base, closing
 from kafka_rescale.airflow.operators.closing import RollBackOperator
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.expansion.late_words import CLOCK_SKEW_MS
 from kafka_rescale.operations.expansion.rescale import Rescale
 
 from tests.support.expansion.growing_steps import APPLICATION, CONNECTION, without_brokers
@@ -48,7 +49,7 @@ def _asked_at_noon() -> dict[str, Any]:
 
 def test_the_retry_of_a_rollback_leaves_the_next_attempt_alone(world: GrowingWorld) -> None:
     """An earlier try has ended attempt 7. It also leaves a run alone that waited on a paused DAG for weeks."""
-    _begun_at(world, NOON + 1)
+    _begun_at(world, NOON + CLOCK_SKEW_MS + 1)
     before = (world.journal, world.state.lease)
     with pytest.raises(Refused, match=r"attempt 8, which began Wed .*, after this was asked for at Wed .*again"):
         _asked_at_noon()
@@ -59,6 +60,13 @@ def test_the_attempt_that_was_meant_is_rolled_back_however_late(world: GrowingWo
     _begun_at(world, NOON)
     assert _asked_at_noon()["is_done"]
     assert world.journal.phase is Phase.ROLLED_BACK
+    assert world.running
+
+
+def test_clocks_that_differ_keep_nobody_from_starting_a_stopped_application(world: GrowingWorld) -> None:
+    """The worker that has begun the attempt may be ahead of the API server, where the form was sent."""
+    _begun_at(world, NOON + CLOCK_SKEW_MS)
+    assert _asked_at_noon()["is_done"]
     assert world.running
 
 

@@ -14,13 +14,15 @@ class Instruction(Value):
     """An order that a person has given about the pace.
 
     :param by: who has given it.
-    :param at_ms: when, in ms since the epoch.
+    :param at_ms: when it was noted, in ms since the epoch.
+    :param asked_for_ms: when the person asked for it, if the task that noted it came later; 0 if not.
     :param reason: why, if the person has given a reason.
     """
 
     by: str
     at_ms: int
     reason: str = ""
+    asked_for_ms: int = Field(default=0, exclude_if=lambda ms: not ms)
 
 
 class Pace(Value):

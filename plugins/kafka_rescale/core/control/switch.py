@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Self
 
+from pydantic import Field
+
 from kafka_rescale.core.application.windows import CutoverWindows
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import Refused
@@ -32,7 +34,8 @@ class Switch(Value):
     :param order: the last order.
     :param not_before_ms: wall clock before which the switch does not begin; 0 without such a time.
     :param by: the person who gave the last order; empty if nobody has given an order yet.
-    :param at_ms: when it was given.
+    :param at_ms: when it was noted.
+    :param asked_for_ms: when that person asked for it, if the task that noted it came later; 0 if not.
     :param reason: why, if a person has given a reason.
     :param asked: whether the run has asked for an approval that nobody has given yet.
     :param windows: the windows of the file.
@@ -49,6 +52,7 @@ class Switch(Value):
     not_before_ms: int = 0
     by: str = ""
     at_ms: int = 0
+    asked_for_ms: int = Field(default=0, exclude_if=lambda ms: not ms)
     reason: str = ""
     asked: bool = False
     windows: CutoverWindows | None = None
@@ -93,19 +97,30 @@ class Switch(Value):
         fresh = type(self)(plan=self.plan, attempt=self.attempt)
         if self.order not in {Order.WINDOW, Order.HOLD}:
             return fresh
-        words = ("order", "not_before_ms", "by", "at_ms", "reason")
+        words = ("order", "not_before_ms", "by", "at_ms", "asked_for_ms", "reason")
         return fresh.model_copy(update={name: getattr(self, name) for name in words})
 
-    def said(self, order: Order, by: str, at_ms: int, *, not_before_ms: int = 0, reason: str = "") -> Self:
+    def said(
+        self,
+        order: Order,
+        by: str,
+        at_ms: int,
+        *,
+        not_before_ms: int = 0,
+        reason: str = "",
+        asked_for_ms: int | None = None,
+    ) -> Self:
         """Return the record after a person's order.
 
+        :param at_ms: now.
+        :param asked_for_ms: when the person asked for it; None for now.
         :raises Refused: the switch has been let through, or was cancelled.
         """
         self._assert_waits()
         words = {"order": order, "not_before_ms": not_before_ms, "by": by, "at_ms": at_ms, "reason": reason}
-        return self.model_copy(update=words)
+        return self.model_copy(update={**words, "asked_for_ms": asked_for_ms or 0})
 
-    def approved(self, by: str, at_ms: int) -> Self:
+    def approved(self, by: str, at_ms: int, asked_for_ms: int | None = None) -> Self:
         """Return the record after an approval that names neither a time nor "now".
 
         A postponement stays, and so does a time. The form says "in the window", so another person's "now" does not
@@ -116,7 +131,7 @@ class Switch(Value):
         self._assert_waits()
         if self.order is Order.HOLD or (self.order is Order.WINDOW and self.not_before_ms):
             return self
-        return self.said(Order.WINDOW, by, at_ms, not_before_ms=self.not_before_ms)
+        return self.said(Order.WINDOW, by, at_ms, not_before_ms=self.not_before_ms, asked_for_ms=asked_for_ms)
 
     def answered(self) -> Self:
         """Return the record after the approval: nothing is asked any more."""

@@ -10,13 +10,19 @@ from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.expansion.switch_wait import utc
 
+CLOCK_SKEW_MS = 60_000
+"""How far the clocks of a worker and of Airflow's API server may differ."""
+
 
 def begun_since(journal: Journal, asked_ms: int | None) -> str:
     """Return that the attempt has begun since a person asked for something; empty if the person could mean it.
 
     :param asked_ms: when the person asked, in ms since the epoch; None for now.
     """
-    if asked_ms is None or journal.begun_ms <= asked_ms:
+    # Two machines have taken these times. While the application may be down, no difference of clocks shall keep a
+    # person from starting it again.
+    slack = CLOCK_SKEW_MS if journal.pause_started_ms else 0
+    if asked_ms is None or journal.begun_ms <= asked_ms + slack:
         return ""
     begun = f"attempt {journal.attempt}, which began {utc(journal.begun_ms)}"
     return f"{begun}, after this was asked for at {utc(asked_ms)}"
@@ -40,7 +46,7 @@ def assert_last(what: str, by: str, asked_ms: int | None, last_by: str, last_ms:
     :param by: the person, with the run.
     :param asked_ms: when the person asked, in ms since the epoch; None for now.
     :param last_by: who has spoken last; empty if nobody has.
-    :param last_ms: when that was noted, in ms since the epoch.
+    :param last_ms: when that was asked for, in ms since the epoch. When it was noted depends on its task.
     :raises Refused: another person has.
     """
     if asked_ms is not None and last_by not in {"", by} and last_ms > asked_ms:

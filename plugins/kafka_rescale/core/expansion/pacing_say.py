@@ -37,11 +37,13 @@ def said(
     journal = _copying(state, application)
     known = Pace.of(journal.plan.fingerprint, state.pace)
     what = f"pace of {application}"
-    assert_about(what, journal, asked_ms)
+    if action != RESUME:
+        # A pause holds for all attempts at a plan, so whoever ends it means the next attempt as well.
+        assert_about(what, journal, asked_ms)
 
     def replaces(last: Instruction | None) -> None:
         if last is not None:
-            assert_last(what, word.by, asked_ms, last.by, last.at_ms)
+            assert_last(what, word.by, asked_ms, last.by, last.asked_for_ms or last.at_ms)
 
     if action == LIMIT:
         replaces(known.limited)

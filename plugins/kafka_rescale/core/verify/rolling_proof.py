@@ -10,11 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pydantic import Field
+
 from kafka_rescale.core.control.acceptances import Acceptances
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.verify.fences import Fences
 from kafka_rescale.core.verify.proof import CopiesCompared
 from kafka_rescale.core.verify.report import StoreReport
+
+
+def compared_by(run: str, attempt: int) -> str:
+    """Return the name of a try of a job, as in ``RollingProof.by``."""
+    return f"{run}, try {attempt}"
 
 
 class RollingProof(CopiesCompared):
@@ -24,12 +31,15 @@ class RollingProof(CopiesCompared):
     :param stretches: how many stretches there are.
     :param last_seconds: how long the comparison of the last stretch took.
     :param is_complete: whether blue was stopped, so that nothing comes behind ``fences``.
+    :param by: the try of the job that has compared the last stretch (``compared_by``); empty if an earlier version
+        of this program has. Its clock dates ``fences``.
     """
 
     began: PartitionOffsets
     stretches: int = 0
     last_seconds: float = 0.0
     is_complete: bool = False
+    by: str = Field("", exclude_if=lambda by: not by)
 
     @classmethod
     def begun(cls, journal: Journal, fences: Fences) -> RollingProof:

@@ -61,6 +61,9 @@ class ControlTopic:
         :param replication_factor: of a new topic; by default 3, or the number of brokers if there are fewer.
         """
         found = self._admin.describe_topics([TOPIC]).get(TOPIC)
+        if found is None and not self._admin.is_absent(TOPIC):
+            # A broker that has just started does not know it yet.
+            found = self._admin.existing_topics([TOPIC])[TOPIC]
         partitions = found.partitions if found is not None else 1
         factor = (
             found.replication_factor

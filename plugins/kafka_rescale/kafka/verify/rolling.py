@@ -45,10 +45,11 @@ class RollingComparison:
 
     :param control: the job's own: what it reads here again and again, the job has not to read within the pause.
     :param journal: journal of the attempt; its plan has changelogs.
+    :param by: the try of the job, by ``compared_by``.
     """
 
-    def __init__(self, control: ControlTopic, journal: Journal) -> None:
-        self._control, self._connection = control, control.connection
+    def __init__(self, control: ControlTopic, journal: Journal, by: str = "") -> None:
+        self._control, self._connection, self._by = control, control.connection, by
         self._journal, self._plan = journal, journal.plan
         self._over, self._hurried, self._lock = Event(), Event(), Lock()
         self._latest: RollingProof | None = None
@@ -129,7 +130,8 @@ class RollingComparison:
         stretch = Stretch(before.fences, now, over=self._over)
         self._topics = topics = compared_topics(self._connection, self._plan)
         stores = self._compared(stretch, topics)
-        self._keep(before.extended(now, stores, time.monotonic() - began))
+        extended = before.extended(now, stores, time.monotonic() - began)
+        self._keep(extended.model_copy(update={"by": self._by}))
         if is_ahead:
             self._ahead.popleft()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.verify.promotable import (
@@ -12,7 +14,7 @@ from kafka_rescale.core.verify.promotable import (
     required_proofs,
 )
 from kafka_rescale.core.verify.proof import needs_proof
-from kafka_rescale.core.verify.rolling_proof import RollingProof
+from kafka_rescale.core.verify.rolling_proof import RollingProof, compared_by
 from kafka_rescale.kafka.client.waiting import wait_until
 from kafka_rescale.kafka.copy.fences import green_now, restarts_now, topic_ids
 from kafka_rescale.operations.expansion.rescale import Rescale
@@ -35,8 +37,9 @@ def assert_begun(rescale: Rescale, journal: Journal) -> None:
 def await_near_proof(rescale: Rescale, journal: Journal) -> None:
     """Wait until the comparison has come near the ends, so that little is left to compare within the pause.
 
-    How old it is, the job's own clock tells by the job's next report, because its driver may be on a machine whose
-    clock differs from this one's. The report that is there already may be that of a driver that has died.
+    How old it is, the job's own clock tells, because its driver may be on a machine whose clock differs from this
+    one's. What is there at the first look may be of a driver that has died. So a try of the job has to report once
+    more, and has to have compared by itself.
 
     :raises UnsafeState: the comparison has found something.
     :raises Outage: the job that copies does not compare fast enough.
@@ -44,17 +47,21 @@ def await_near_proof(rescale: Rescale, journal: Journal) -> None:
     if not needs_proof(journal.plan):
         return
 
-    reports: list[int] = []
+    first: _Report | None = None
 
     def is_near() -> bool:
+        nonlocal first
         state = rescale.control.read()
         rolling = proven_until(state, journal)
         if rolling is None:
             return False
         assert_no_findings(rolling, state.acceptances)
-        reports.append(_reported_ms(state))
-        is_new = reports[-1] != reports[0]
-        return is_new and reports[-1] - rolling.fences.as_of_ms < NEAR_SECONDS * 1000
+        report = _reported(state)
+        if report is None or first is None or report.by != first.by:
+            first = report
+            return False
+        is_its_own = rolling.by == report.by and report.at_ms != first.at_ms
+        return is_its_own and report.at_ms - rolling.fences.as_of_ms < NEAR_SECONDS * 1000
 
     wait_until(
         is_near,
@@ -65,10 +72,23 @@ def await_near_proof(rescale: Rescale, journal: Journal) -> None:
     )
 
 
-def _reported_ms(state: ControlState) -> int:
-    """Return when the job that compares has reported last, by its own clock; 0 if it never has."""
+class _Report(NamedTuple):
+    """What the job that compares has reported last.
+
+    :param by: the try of the job.
+    :param at_ms: when it has reported, by its own clock.
+    """
+
+    by: str
+    at_ms: int
+
+
+def _reported(state: ControlState) -> _Report | None:
+    """Return the last report; None if the present try has not reported a lag yet."""
     result = state.results.get("catch_up")
-    return result.lags.samples[-1].at_ms if result is not None and result.lags.samples else 0
+    if result is None or not result.lags.samples:
+        return None
+    return _Report(compared_by(result.run, result.attempt), result.lags.samples[-1].at_ms)
 
 
 def assert_proven(rescale: Rescale, journal: Journal, begins: PartitionOffsets) -> RollingProof | None:

@@ -120,7 +120,11 @@ def _reviving(rescale: Rescale, journal: Journal, timings: Timings) -> Callable[
         if is_waiting(rescale, journal) and now - joined_by < JOIN_SECONDS:
             return
         joined_by = now
-        log.error("the held processes of %s have not joined their group: starting anew", journal.plan.green)
+        log.error(
+            "the held processes of %s have not joined their group: calling start again. It leaves what runs as it is: "
+            "if processes hang, stop them by hand, and the next call starts others",
+            journal.plan.green,
+        )
         with timings.part("start"):
             start(rescale.lifecycle, green(journal.plan), lambda: _starting(journal))
 

@@ -35,7 +35,7 @@ def say_pace(
         another person's word is younger than this one.
     """
     control = ControlTopic(connection, application.application_id)
-    word = Instruction(by=by, at_ms=now_ms(), reason=reason.strip())
+    word = Instruction(by=by, at_ms=now_ms(), reason=reason.strip(), asked_for_ms=asked_ms or 0)
 
     def changed(state: ControlState) -> Pace:
         return said(state, application.application_id, action, word, bytes_per_second, asked_ms)

@@ -85,15 +85,15 @@ def approve(
     def change(state: ControlState, journal: Journal) -> Switch:
         known = Switch.of(journal, state.switch).answered()
         if order is Order.WINDOW and not not_before_ms:
-            return known.approved(by, now_ms())
+            return known.approved(by, now_ms(), answered_ms)
         try:
             from_ms = now_ms() if answered_ms is None else answered_ms
             _assert_within(not_before_ms, from_ms, _until_ms(application, known))
         except Refused as error:
             log.error("%s The switch waits for another order.", error)
             unfit = f"the approval says {utc(not_before_ms)}, which is past or behind the limit"
-            return known.said(Order.HOLD, by, now_ms(), reason=unfit)
-        return known.said(order, by, now_ms(), not_before_ms=not_before_ms)
+            return known.said(Order.HOLD, by, now_ms(), reason=unfit, asked_for_ms=answered_ms)
+        return known.said(order, by, now_ms(), not_before_ms=not_before_ms, asked_for_ms=answered_ms)
 
     return _write(control, owner, change)
 
@@ -163,8 +163,11 @@ def say(
         journal = _to_come(application, state)
         assert_about(what, journal, asked_ms)
         before = Switch.of(journal, state.switch)
-        assert_last(what, by, asked_ms, before.by, before.at_ms)
-        known = before.said(order, by, now_ms(), not_before_ms=not_before_ms, reason=reason.strip())
+        # First: whether there is still a switch to speak about.
+        known = before.said(
+            order, by, now_ms(), not_before_ms=not_before_ms, reason=reason.strip(), asked_for_ms=asked_ms
+        )
+        assert_last(what, by, asked_ms, before.by, before.asked_for_ms or before.at_ms)
         until = _until_ms(application, known)
         _assert_within(not_before_ms, now_ms(), until)
         limits = {"windows": application.cutover_windows, "until_ms": until if known.has_begun else 0}

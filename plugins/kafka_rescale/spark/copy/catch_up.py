@@ -14,7 +14,7 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.records import Change
 from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.core.verify.proof import needs_proof
-from kafka_rescale.core.verify.rolling_proof import RollingProof
+from kafka_rescale.core.verify.rolling_proof import RollingProof, compared_by
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
@@ -150,7 +150,8 @@ class _Beside:
         self._job, self._follow, self._follower, self._pacer = job, follow, follower, pacer
         self._units = units_of(plan.moves)
         self.progress = progress
-        self._rolling = RollingComparison(job.control, journal) if needs_proof(plan) else None
+        by = compared_by(job.arguments.run, job.arguments.attempt)
+        self._rolling = RollingComparison(job.control, journal, by) if needs_proof(plan) else None
         if self._rolling:
             self._rolling.start()
 
