@@ -121,7 +121,7 @@ def _reviving(rescale: Rescale, journal: Journal, timings: Timings) -> Callable[
             return
         joined_by = now
         log.error(
-            "the held processes of %s have not joined their group: calling start again. It leaves what runs as it is: "
+            "the held processes of %s have not joined their group: calling start again. It leaves what runs: "
             "if processes hang, stop them by hand, and the next call starts others",
             journal.plan.green,
         )
