@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 from kafka_rescale.core.assignment.tasks import TaskId
@@ -13,10 +14,13 @@ from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.processors import PipelineProcessors
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.pipeline import STRING, JoinWindows, Pipeline, StreamsBuilder
 from kafka_rescale.core.pipeline.task import Record, SubTopology, TaskProcessor
+from kafka_rescale.core.processing.adjustments import NOTHING_ASKED
 from kafka_rescale.core.processing.growth import Declared, observed
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.operations.processing import prepare
 from kafka_rescale.spark.processing.task_work import TaskWork
 from kafka_rescale.spark.processing.work import input_ends, works_of
 
@@ -141,3 +145,14 @@ def test_the_assignment_of_an_earlier_version_has_no_ends_and_the_present_ones_c
     run.pass_seconds(10)
     assert run.work(run.second, Processing().input_ends).ends["payments", 0] == 8
     assert "input_ends" not in Processing().model_dump()
+
+
+def test_a_run_that_is_begun_again_keeps_its_assignment_and_reads_what_has_come_since() -> None:
+    """A backfill that is created once more has the run id of the first one."""
+    before = Processing(run="run", at_ms=1, tasks={0: 1, 1: 1}, input_ends={"orders": {0: 10}})
+    state, later = ControlState(processing=before), {"orders": {0: 12}}
+    control = SimpleNamespace(update=lambda change: state.model_copy(update=dict(change(state))))
+    known, application = SimpleNamespace(counts=before.tasks), SimpleNamespace(rack_standby_task_assignor=None)
+    given: list[Any] = [application, control, known, later, None, "run"]
+    after, told = prepare._rebalance(*given, NOTHING_ASKED)
+    assert (after, told) == (before.model_copy(update={"input_ends": later}), ())
