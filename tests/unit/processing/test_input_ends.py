@@ -44,17 +44,18 @@ def paid_orders() -> Pipeline:
 
 
 class Brokers:
-    """The logs of topics with one partition each."""
+    """The logs of topics that have one partition each when they begin."""
 
     def __init__(self, *topics: str) -> None:
         self.logs: dict[str, list[Record]] = {topic: [] for topic in topics}
+        self.new_partitions: dict[str, dict[int, int]] = {}
 
     def append(self, topic: str, seconds: float, key: bytes | None, value: bytes | None) -> None:
         at = len(self.logs[topic])
         self.logs[topic].append(Record(topic, 0, at, T0 + int(seconds * 1000), key, value))
 
     def end_offsets(self, topics: Iterable[str], read_committed: bool = True) -> PartitionOffsets:
-        return {topic: {0: len(self.logs[topic])} for topic in topics}
+        return {topic: {0: len(self.logs[topic])} | self.new_partitions.get(topic, {}) for topic in topics}
 
     def existing_topics(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
         return {topic: TopicDescription(topic, 1, 1) for topic in topics}
@@ -138,6 +139,18 @@ def test_an_input_that_has_lost_its_end_since_is_read_up_to_the_end_that_it_has(
     ends = run.input_ends()
     del run.brokers.logs["payments"][5:]
     assert run.work(run.second, ends).ends["payments", 0] == 5
+
+
+def test_a_partition_that_has_come_since_the_assignment_is_left_to_the_next_run() -> None:
+    """Its keys come from an older partition, whose earlier records lie behind the end of this run."""
+    run = Run()
+    run.pass_seconds(10)
+    ends = run.input_ends()
+    run.brokers.new_partitions["payments"] = {1: 3}
+    payments = run.processors.topics["payments"].model_copy(update={"partitions": 2})
+    topics, linear = run.processors.topics | {"payments": payments}, {"payments": 1}
+    run.processors = run.processors.model_copy(update={"topics": topics, "linear": linear})
+    assert run.work(run.second, ends).ends == {("payments", 0): 8, ("payments", 1): 0, (REPARTITION, 0): 0}
 
 
 def test_the_assignment_of_an_earlier_version_has_no_ends_and_the_present_ones_count() -> None:

@@ -125,10 +125,11 @@ def _ends(
     admin: ClusterAdmin, topics: set[str], grown: Mapping[str, GrownTopic], inputs: PartitionOffsets
 ) -> PartitionOffsets:
     ends = captured_ends(admin, topics, {topic: each for topic, each in grown.items() if topic not in inputs})
-    # A topic may have lost its end since. Nobody could read it up to the former one.
+    # A topic may have lost its end since. Nobody could read it up to the former one. A partition that has come since
+    # is left to the next run: its keys may have earlier records behind the ends of the partitions before it.
     return {
-        topic: {p: min(end, inputs.get(topic, {}).get(p, end)) for p, end in by_partition.items()}
-        for topic, by_partition in ends.items()
+        topic: {p: min(end, inputs[topic].get(p, 0)) for p, end in its.items()} if topic in inputs else its
+        for topic, its in ends.items()
     }
 
 
