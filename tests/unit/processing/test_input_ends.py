@@ -29,6 +29,7 @@ from tests.support.processing.pipeline_driver import MemoryStore
 T0 = 1_700_000_000_000
 ORDERS, RUN_EVERY = 300, 60
 REPARTITION = "app-by-id-left-repartition"
+REPARTITION_OF_TABLE_JOIN = "app-by-id-repartition"
 
 
 def paid_orders() -> Pipeline:
@@ -39,6 +40,17 @@ def paid_orders() -> Pipeline:
     window = JoinWindows.of(timedelta(seconds=5))
     serdes: dict[str, Any] = {"key": STRING, "value": STRING, "other_value": STRING}
     joined = orders.left_join(payments, lambda order, payment: f"{payment}", window, name="by-id", **serdes)
+    joined.to("paid", key=STRING, value=STRING)
+    return builder.build()
+
+
+def prices_of_orders() -> Pipeline:
+    """Level 1 writes the output ``amounts`` and gives each order its id as key; level 2 joins both."""
+    builder = StreamsBuilder()
+    orders = builder.stream("orders", key=STRING, value=STRING).select_key(lambda _, order: order, key=STRING)
+    builder.stream("payments", key=STRING, value=STRING).to("amounts", key=STRING, value=STRING)
+    amounts = builder.table("amounts", key=STRING, value=STRING, store="amounts")
+    joined = orders.join(amounts, lambda _, amount: amount, name="by-id", key=STRING, value=STRING)
     joined.to("paid", key=STRING, value=STRING)
     return builder.build()
 
@@ -64,13 +76,13 @@ class Brokers:
 class Run:
     """The pipeline on its brokers. An order comes every second, and is paid two seconds later."""
 
-    def __init__(self) -> None:
-        self.pipeline, self.now = paid_orders(), 0
-        self.brokers = Brokers("orders", "payments", REPARTITION)
+    def __init__(self, pipeline: Pipeline | None = None) -> None:
+        self.pipeline, self.now = pipeline or paid_orders(), 0
+        self.brokers = Brokers("orders", "payments", "amounts", REPARTITION, REPARTITION_OF_TABLE_JOIN)
         self.admin = cast(ClusterAdmin, self.brokers)
         parts = self.pipeline.sub_topologies()
         self.first = next(part for part in parts if "orders" in part.sources)
-        self.second = next(part for part in parts if part is not self.first)
+        self.second = next(part for part in parts if "paid" in part.sinks)
         declared = Declared({}, self.pipeline.topology.repartitions)
         counts = {topic: 1 for part in parts for topic in part.sources}
         self.processors = observed(PipelineProcessors(), parts, counts, declared, (), at_ms=1)
@@ -151,6 +163,17 @@ def test_a_partition_that_has_come_since_the_assignment_is_left_to_the_next_run(
     topics, linear = run.processors.topics | {"payments": payments}, {"payments": 1}
     run.processors = run.processors.model_copy(update={"topics": topics, "linear": linear})
     assert run.work(run.second, ends).ends == {("payments", 0): 8, ("payments", 1): 0, (REPARTITION, 0): 0}
+
+
+def test_a_topic_that_the_pipeline_writes_itself_is_read_as_far_as_the_level_before_has_written() -> None:
+    run = Run(prices_of_orders())
+    run.pass_seconds(10)
+    ends = run.input_ends()
+    assert ends.keys() == {"orders", "payments"}
+    read = ("amounts", REPARTITION_OF_TABLE_JOIN)
+    for topic in read:
+        run.brokers.append(topic, 9, b"7", b"paid")
+    assert run.work(run.second, ends).ends == {(topic, 0): 1 for topic in read}
 
 
 def test_the_assignment_of_an_earlier_version_has_no_ends_and_the_present_ones_count() -> None:

@@ -1,8 +1,9 @@
 """The work of a thread's tasks: their sources, and the ends up to which a run reads them.
 
-The ends of the inputs are captured once per run, and those of the repartition topics when a level begins. If each
-level captured the ends of its inputs itself, a later level would read its inputs further than what the levels
-before it have written. A join would then miss partners that the next run brings too late.
+The ends of the inputs are captured when a run is assigned, and those of the repartition topics when a level begins.
+If each level captured the ends of its inputs itself, a later level would read its inputs further than what the
+levels before it have written. A join would then miss partners that the next run brings too late. For the same
+reason, a topic that the pipeline both writes and reads counts as a repartition topic here.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ def input_ends(
 ) -> PartitionOffsets:
     """Return the ends that the inputs have at this moment, by full names.
 
+    Topics that the pipeline itself writes are left out: in the same run, later levels read what earlier ones write.
+
     :param application_id: id of the generation.
     :param processors: the processors as of the run's assignment.
     :param backfill: the interval that the generation processes.
@@ -46,7 +49,8 @@ def input_ends(
     parts, internal = pipeline.sub_topologies(), pipeline.topology.repartitions
     names = full_names(application_id, pipeline, (t for part in parts for t in part.sources), backfill)
     declared = Declared(processors.linear, internal, processors.static)
-    inputs = {full for topic, full in names.items() if topic not in internal}
+    own = {*internal, *pipeline.topology.outputs}
+    inputs = {full for topic, full in names.items() if topic not in own}
     return captured_ends(admin, inputs, _grown(parts, processors, declared, names))
 
 
