@@ -1,4 +1,4 @@
-"""The other application files that name an input, an output, a successor or a later generation of an application."""
+"""The other application files that name a topic of an application, a successor or a later generation."""
 
 from __future__ import annotations
 
