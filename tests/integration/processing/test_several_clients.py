@@ -215,7 +215,10 @@ def test_caught_up_is_by_the_lag_over_all_changelogs_of_a_task(
     assert set(app.keep_warm()) == {"b"}
     behind = ACCEPTABLE // 2
     app.write(behind)
-    app.process(second)
+    # The run is begun again: it keeps its assignment, and reads what has come since.
+    again = app.prepare("run/2").processing
+    assert again.clients == second.clients
+    app.process(again)
 
     third = app.prepare("run/3").processing
     saved = {
@@ -289,6 +292,7 @@ def test_a_thread_that_vanished_is_replaced_once_and_its_client_goes_on(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:
     app = made(connection, unique, tmp_path, TWO)
+    app.write(5)
     first = app.prepare("run/1").processing
     thread = first.threads[0].name
     app.says_it_runs(thread, "run/1")
@@ -300,7 +304,6 @@ def test_a_thread_that_vanished_is_replaced_once_and_its_client_goes_on(
         assert [c.failed_stream_threads for c in found.clients] == [1, 0]
     assert app.control.read().results[again.job].state == "failed"
     assert take_over(app.application, connection, Attempt("another", again.job, thread, 2)) is None
-    app.write(5)
     app.process(app.processing)
     assert app.counts() == app.expected()
 

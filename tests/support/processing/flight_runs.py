@@ -140,7 +140,8 @@ class FlightRun:
         done = []
         for level in levels(pipeline.topology):
             tasks = processing.tasks_of(processing.running[0], level)
-            for work in works_of(admin, pipeline, self.application_id, tasks, str(state_dir), processors):
+            place, inputs = (self.application_id, tasks, str(state_dir)), processing.input_ends
+            for work in works_of(admin, pipeline, *place, processors, inputs=inputs):
                 ends = {(t, p): cuts.get(t, {}).get(p, end) for (t, p), end in work.ends.items()}
                 part = parts[work.task.subtopology]
                 done.append(run_task(self.connection, replace(work, ends=ends), part))

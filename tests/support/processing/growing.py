@@ -27,7 +27,7 @@ from kafka_rescale.operations.processing.processors import is_split
 from kafka_rescale.spark.processing.job import process
 from kafka_rescale.spark.processing.task_work import TaskWork
 from kafka_rescale.spark.processing.warm_up_processors import warm_up_processors
-from kafka_rescale.spark.processing.work import expansion_of, works_of
+from kafka_rescale.spark.processing.work import expansion_of, input_ends, works_of
 
 from tests.support.processing.folding_pipeline import STORE
 from tests.support.processing.inline_jobs import Body, Request, requests, run_job, started_job
@@ -176,12 +176,13 @@ class Growing:
                 return
 
     def works(self) -> list[TaskWork]:
-        """The work of this run."""
+        """The work of this run, if it were begun again now."""
         state = self.control.read()
         assert state.processing is not None
         tasks = [task for name in state.processing.running for task in state.processing.tasks_of(name, [0])]
         pipeline, name = pipeline_named(self.application.pipeline), self.application.application_id
-        return works_of(self.admin, pipeline, name, tasks, str(self.state_dir), state.processors)
+        ends = input_ends(self.admin, pipeline, name, state.processors)
+        return works_of(self.admin, pipeline, name, tasks, str(self.state_dir), state.processors, inputs=ends)
 
     @property
     def part(self) -> Any:

@@ -132,8 +132,8 @@ class SeveralClients:
         for level in levels(pipeline.topology):
             for thread in threads if threads is not None else processing.running:
                 tasks = processing.tasks_of(thread, level)
-                state_dir = application.member_of(thread).state_dir
-                for work in works_of(self.admin, pipeline, self.name, tasks, state_dir, processors):
+                place, ends = application.member_of(thread).state_dir, processing.input_ends
+                for work in works_of(self.admin, pipeline, self.name, tasks, place, processors, inputs=ends):
                     done[str(work.task)] = run_task(self.connection, work, parts[work.task.subtopology])
         return done
 

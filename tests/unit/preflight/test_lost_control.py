@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +13,12 @@ from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.operations.application.load import topology_of
+from kafka_rescale.operations.preflight.neighbours import neighbours
 
+from tests.support.application_files import write_application
 from tests.support.situations import INPUTS, STOPPED, TOPICS, found, journal, situation
+from tests.support.small_application import application
 
 LIVE = GroupDescription("shop-g2", "Stable", ("m1", "m2"))
 CHANGELOG = "shop-g2-customers-changelog"
@@ -78,3 +83,21 @@ def test_one_that_it_may_know_of_is_judged_by_its_records(control: ControlState)
 def test_names_that_no_generation_gives_to_its_topics_are_no_sign_of_one() -> None:
     others = frozenset({*TOPICS, "shop-g2-old-changelog", "shop-g2", "shop-g2x-customers", "shop-g2-log"})
     assert found(situation(8, visible=others)) == []
+
+
+@pytest.mark.parametrize(("connection", "is_told"), [("kafka_default", False), ("elsewhere", True)])
+def test_topics_of_another_application_that_has_the_name_of_a_generation_are_its_own(
+    connection: str, *, is_told: bool
+) -> None:
+    other = application("shop-g3", kafka_conn_id=connection)
+    texts = found(situation(8, visible=LATER, neighbours=((other, topology_of(other)),)))
+    assert any("knows of no expansion" in text for text in texts) is is_told
+
+
+def test_the_file_of_such_an_application_is_read_although_it_shares_no_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path))
+    for name in ("shop-g3", "bar"):
+        write_application(tmp_path, application_id=name)
+    assert [each.application_id for each, _ in neighbours(situation(8)).declared] == ["shop-g3"]

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 from kafka_rescale.core.assignment.tasks import TaskId
@@ -13,10 +14,13 @@ from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.processors import PipelineProcessors
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.pipeline import STRING, JoinWindows, Pipeline, StreamsBuilder
 from kafka_rescale.core.pipeline.task import Record, SubTopology, TaskProcessor
+from kafka_rescale.core.processing.adjustments import NOTHING_ASKED
 from kafka_rescale.core.processing.growth import Declared, observed
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.operations.processing import prepare
 from kafka_rescale.spark.processing.task_work import TaskWork
 from kafka_rescale.spark.processing.work import input_ends, works_of
 
@@ -25,6 +29,7 @@ from tests.support.processing.pipeline_driver import MemoryStore
 T0 = 1_700_000_000_000
 ORDERS, RUN_EVERY = 300, 60
 REPARTITION = "app-by-id-left-repartition"
+REPARTITION_OF_TABLE_JOIN = "app-by-id-repartition"
 
 
 def paid_orders() -> Pipeline:
@@ -39,18 +44,30 @@ def paid_orders() -> Pipeline:
     return builder.build()
 
 
+def prices_of_orders() -> Pipeline:
+    """Level 1 writes the output ``amounts`` and gives each order its id as key; level 2 joins both."""
+    builder = StreamsBuilder()
+    orders = builder.stream("orders", key=STRING, value=STRING).select_key(lambda _, order: order, key=STRING)
+    builder.stream("payments", key=STRING, value=STRING).to("amounts", key=STRING, value=STRING)
+    amounts = builder.table("amounts", key=STRING, value=STRING, store="amounts")
+    joined = orders.join(amounts, lambda _, amount: amount, name="by-id", key=STRING, value=STRING)
+    joined.to("paid", key=STRING, value=STRING)
+    return builder.build()
+
+
 class Brokers:
-    """The logs of topics with one partition each."""
+    """The logs of topics that have one partition each when they begin."""
 
     def __init__(self, *topics: str) -> None:
         self.logs: dict[str, list[Record]] = {topic: [] for topic in topics}
+        self.new_partitions: dict[str, dict[int, int]] = {}
 
     def append(self, topic: str, seconds: float, key: bytes | None, value: bytes | None) -> None:
         at = len(self.logs[topic])
         self.logs[topic].append(Record(topic, 0, at, T0 + int(seconds * 1000), key, value))
 
     def end_offsets(self, topics: Iterable[str], read_committed: bool = True) -> PartitionOffsets:
-        return {topic: {0: len(self.logs[topic])} for topic in topics}
+        return {topic: {0: len(self.logs[topic])} | self.new_partitions.get(topic, {}) for topic in topics}
 
     def existing_topics(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
         return {topic: TopicDescription(topic, 1, 1) for topic in topics}
@@ -59,13 +76,13 @@ class Brokers:
 class Run:
     """The pipeline on its brokers. An order comes every second, and is paid two seconds later."""
 
-    def __init__(self) -> None:
-        self.pipeline, self.now = paid_orders(), 0
-        self.brokers = Brokers("orders", "payments", REPARTITION)
+    def __init__(self, pipeline: Pipeline | None = None) -> None:
+        self.pipeline, self.now = pipeline or paid_orders(), 0
+        self.brokers = Brokers("orders", "payments", "amounts", REPARTITION, REPARTITION_OF_TABLE_JOIN)
         self.admin = cast(ClusterAdmin, self.brokers)
         parts = self.pipeline.sub_topologies()
         self.first = next(part for part in parts if "orders" in part.sources)
-        self.second = next(part for part in parts if part is not self.first)
+        self.second = next(part for part in parts if "paid" in part.sinks)
         declared = Declared({}, self.pipeline.topology.repartitions)
         counts = {topic: 1 for part in parts for topic in part.sources}
         self.processors = observed(PipelineProcessors(), parts, counts, declared, (), at_ms=1)
@@ -136,8 +153,42 @@ def test_an_input_that_has_lost_its_end_since_is_read_up_to_the_end_that_it_has(
     assert run.work(run.second, ends).ends["payments", 0] == 5
 
 
+def test_a_partition_that_has_come_since_the_assignment_is_left_to_the_next_run() -> None:
+    """Its keys come from an older partition, whose earlier records lie behind the end of this run."""
+    run = Run()
+    run.pass_seconds(10)
+    ends = run.input_ends()
+    run.brokers.new_partitions["payments"] = {1: 3}
+    payments = run.processors.topics["payments"].model_copy(update={"partitions": 2})
+    topics, linear = run.processors.topics | {"payments": payments}, {"payments": 1}
+    run.processors = run.processors.model_copy(update={"topics": topics, "linear": linear})
+    assert run.work(run.second, ends).ends == {("payments", 0): 8, ("payments", 1): 0, (REPARTITION, 0): 0}
+
+
+def test_a_topic_that_the_pipeline_writes_itself_is_read_as_far_as_the_level_before_has_written() -> None:
+    run = Run(prices_of_orders())
+    run.pass_seconds(10)
+    ends = run.input_ends()
+    assert ends.keys() == {"orders", "payments"}
+    read = ("amounts", REPARTITION_OF_TABLE_JOIN)
+    for topic in read:
+        run.brokers.append(topic, 9, b"7", b"paid")
+    assert run.work(run.second, ends).ends == {(topic, 0): 1 for topic in read}
+
+
 def test_the_assignment_of_an_earlier_version_has_no_ends_and_the_present_ones_count() -> None:
     run = Run()
     run.pass_seconds(10)
     assert run.work(run.second, Processing().input_ends).ends["payments", 0] == 8
     assert "input_ends" not in Processing().model_dump()
+
+
+def test_a_run_that_is_begun_again_keeps_its_assignment_and_reads_what_has_come_since() -> None:
+    """A backfill that is created once more has the run id of the first one."""
+    before = Processing(run="run", at_ms=1, tasks={0: 1, 1: 1}, input_ends={"orders": {0: 10}})
+    state, later = ControlState(processing=before), {"orders": {0: 12}}
+    control = SimpleNamespace(update=lambda change: state.model_copy(update=dict(change(state))))
+    known, application = SimpleNamespace(counts=before.tasks), SimpleNamespace(rack_standby_task_assignor=None)
+    given: list[Any] = [application, control, known, later, None, "run"]
+    after, told = prepare._rebalance(*given, NOTHING_ASKED)
+    assert (after, told) == (before.model_copy(update={"input_ends": later}), ())

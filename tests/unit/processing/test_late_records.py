@@ -144,4 +144,6 @@ def test_validate_says_it(tmp_path: Path) -> None:
 
 def test_dropped_records_are_told_with_their_number() -> None:
     assert told_dropped(0) == ""
-    assert told_dropped(1_300).startswith("records dropped: 1,300. ")
+    told = told_dropped(1_300)
+    assert told.startswith("records dropped: 1,300. ")
+    assert "Attempts before the last one may have dropped more; see docs" in told

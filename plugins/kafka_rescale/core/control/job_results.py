@@ -44,8 +44,8 @@ class JobResult(Value):
     :param lags: how the lags have changed over this attempt.
     :param progressed_ms: of a stream thread, the driver's wall clock at the last sign of progress; 0 as long as
         Spark has begun none of its tasks.
-    :param dropped: of a stream thread, how many records its tasks have dropped: late ones, and those that lack a
-        key or a value which an operation needs.
+    :param dropped: of a stream thread, how many records its tasks have dropped in their last attempts: late ones,
+        and those that lack a key or a value which an operation needs.
     :param marks: marks that a pipeline's tasks have committed beside their offsets, as JSON.
     :param seconds_left: of a proof, how long the comparison of the rest takes; None if that is not known.
     :param before: of a job that copies, what its earlier tries have done; the other figures are those of this try.

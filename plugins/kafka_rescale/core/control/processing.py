@@ -138,8 +138,9 @@ class Processing(Value):
     :param changed_threads: the thread that each of the latest tasks of operators has added or removed. A task that
         Airflow repeats changes no other thread.
     :param missing: number of standbys that no client may have, by the id of the task that lacks them.
-    :param input_ends: up to where the run reads the inputs, by full names. All levels and all retries read them up
-        to the same ends. Empty if an earlier version has made the assignment.
+    :param input_ends: up to where the run reads the inputs, by full names: their ends when ``assign`` ran last.
+        All levels and their retries read them up to the same ends. Empty if an earlier version has made the
+        assignment.
     """
 
     run: str = ""

@@ -39,13 +39,19 @@ def unknown_generations(situation: Situation) -> Iterator[Finding]:
 
 
 def _topics_of_later_generations(situation: Situation) -> Iterator[str]:
-    """Yield the topics whose names a later generation gives to its internal topics."""
+    """Yield the topics whose names a later generation gives to its internal topics.
+
+    Another application may be named as a later generation would be. Then these topics are its own.
+    """
     application, topology = situation.application, situation.topology
     prefix = re.escape(application.internal_prefix(application.application_id))
     later = re.compile(rf"{prefix}-g([1-9]\d*)-")
+    others = {other.internal_prefix(other.application_id) for other, _ in situation.beside}
     for topic in sorted({*situation.visible, *situation.green_records}):
         if (found := later.match(topic)) is None:
             continue
         generation = green_application_id(application.application_id, int(found[1]))
+        if application.internal_prefix(generation) in others:
+            continue
         if any(topic in names(application, generation).all_of(topology) for names in (blue_names, green_names)):
             yield topic

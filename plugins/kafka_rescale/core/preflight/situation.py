@@ -36,7 +36,8 @@ class Situation(Described):
     :param expected: whether the application must run, or must be stopped, when the expansion begins.
     :param now_ms: wall clock, in ms since the epoch.
     :param deployment: the answers of the user's own commands.
-    :param neighbours: other applications whose files name an input, an output or a successor of this one.
+    :param neighbours: other applications whose files name an input, an output, a successor or a later generation
+        of this one.
     :param unusable: other files that name a topic of this application as an input, and that can't be used.
     :param chain_run: the chain's run that expands the readers of this application before it; None if it is
         expanded by itself.

@@ -37,12 +37,15 @@ def late_hints(
 
 
 def told_dropped(records: int) -> str:
-    """Return what to say about records that a run has dropped; empty if there are none."""
+    """Return what to say about records that a run has dropped; empty if there are none.
+
+    :param records: how many the last attempt has dropped. It says nothing of what earlier attempts have committed.
+    """
     if not records:
         return ""
     return (
         f"records dropped: {records:,}. They came too late for their windows, or lacked a key or a value that an "
-        f"operation needs; {PAGE}"
+        f"operation needs. Attempts before the last one may have dropped more; {PAGE}"
     )
 
 

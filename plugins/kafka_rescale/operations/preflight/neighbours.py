@@ -1,4 +1,4 @@
-"""The other application files that name an input, an output or a successor of an application."""
+"""The other application files that name a topic of an application, a successor or a later generation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ log = logging.getLogger(__name__)
 class Neighbours(NamedTuple):
     """What the other application files tell.
 
-    :param declared: the applications that read or write a topic of this one, or may read or make a successor.
+    :param declared: the applications that read or write a topic of this one, or may read or make a successor, and
+        those that may have the name of a later generation.
     :param unusable: the files that can't be used, and that name such a topic as an input.
     """
 
@@ -37,7 +38,8 @@ class Neighbours(NamedTuple):
 def neighbours(known: Described) -> Neighbours:
     """Return the applications that read or write a topic of this one, as their files beside this one declare them.
 
-    If a file can't be used and names one of the topics, the log says why.
+    Applications that may be named as a later generation of this one would be are returned as well. If a file can't
+    be used and names one of the topics, the log says why.
     """
     own = known.application
     topics = {known.full_name(i.topic) for i in own.inputs} | {o.topic for o in own.outputs}
@@ -50,7 +52,7 @@ def neighbours(known: Described) -> Neighbours:
         return Neighbours()
     for file in files:
         # Most files have nothing to do with this application, and need not be loaded.
-        if not _names_any(file, topics):
+        if not _names_any(file, topics) and f"{own.application_id}-g" not in text_if_readable(file):
             continue
         try:
             other = load_application(file)

@@ -82,10 +82,11 @@ def prepare(
 ) -> Prepared:
     """Create missing internal topics, and rebalance: give every task to a thread for this run.
 
-    This is idempotent: the same run gets the same assignment again, and reads its inputs up to the same ends. If a
-    task moves away from a thread that may still be at work, it is revoked first, so that this thread can't commit
-    any more. Then another thread gets it. New processors get their partitions here, once they have almost caught
-    up, because no task runs between two runs.
+    This is idempotent: the same run gets the same assignment again. It reads its inputs up to their present ends,
+    because a run may be begun again to process what has come since. If a task moves away from a thread that may
+    still be at work, it is revoked first, so that this thread can't commit any more. Then another thread gets it.
+    New processors get their partitions here, once they have almost caught up, because no task runs between two
+    runs.
 
     :param application: the application, with the id of its generation.
     :param run: ``<dag_id>/<run_id>``.
@@ -150,6 +151,7 @@ def _rebalance(
 ) -> tuple[Processing, tuple[str, ...]]:
     """Assign the tasks, unless this run has its assignment. Record the processors that have switched with it.
 
+    :param ends: up to where the run reads the inputs, also if it has its assignment.
     :returns: the record, and messages about the threads that were asked for.
     """
     done = Adjusted(Processing())
@@ -158,7 +160,7 @@ def _rebalance(
         nonlocal done
         before, at_ms = state.processing, now_ms()
         if before is not None and before.run == run and before.tasks == known.counts and not before.revoked:
-            return {}
+            return {Concern.PROCESSING: before.model_copy(update={"input_ends": ends})}
         if asked != NOTHING_ASKED and (before is None or before.run != run):
             done = adjusted(before or Processing(), run, asked, application.client_ids)
             before = done.processing

@@ -107,7 +107,7 @@ class TaskDone:
     :param restored: number of records read from changelogs.
     :param full_restores: number of stores for which no saved state could be used.
     :param positions: next offsets to read, by full names of topics.
-    :param dropped: number of records that the pipeline has skipped.
+    :param dropped: number of records that the pipeline has skipped since the task last began anew.
     :param stream_time_ms: highest timestamp processed so far; -1 if there is none.
     :param let_go: number of keys that belong to a new processor by now, and were deleted here.
     :param mark: the mark that is committed beside the offsets, as JSON.

@@ -1,8 +1,9 @@
 """The work of a thread's tasks: their sources, and the ends up to which a run reads them.
 
-The ends of the inputs are captured once per run, and those of the repartition topics when a level begins. If each
-level captured the ends of its inputs itself, a later level would read its inputs further than what the levels
-before it have written. A join would then miss partners that the next run brings too late.
+The ends of the inputs are captured when a run is assigned, and those of the repartition topics when a level
+begins. If each level captured the ends of its inputs itself, a later level would read its inputs further than what
+the levels before it have written. A join would then miss partners that the next run brings too late. For the same
+reason, the end of a topic that the pipeline both writes and reads is captured when a level begins.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ def input_ends(
 ) -> PartitionOffsets:
     """Return the ends that the inputs have at this moment, by full names.
 
+    Topics that the pipeline itself writes are left out: later levels of a run read what earlier ones write.
+
     :param application_id: id of the generation.
     :param processors: the processors as of the run's assignment.
     :param backfill: the interval that the generation processes.
@@ -46,7 +49,8 @@ def input_ends(
     parts, internal = pipeline.sub_topologies(), pipeline.topology.repartitions
     names = full_names(application_id, pipeline, (t for part in parts for t in part.sources), backfill)
     declared = Declared(processors.linear, internal, processors.static)
-    inputs = {full for topic, full in names.items() if topic not in internal}
+    own = {*internal, *pipeline.topology.outputs}
+    inputs = {full for topic, full in names.items() if topic not in own}
     return captured_ends(admin, inputs, _grown(parts, processors, declared, names))
 
 
@@ -125,10 +129,11 @@ def _ends(
     admin: ClusterAdmin, topics: set[str], grown: Mapping[str, GrownTopic], inputs: PartitionOffsets
 ) -> PartitionOffsets:
     ends = captured_ends(admin, topics, {topic: each for topic, each in grown.items() if topic not in inputs})
-    # A topic may have lost its end since. Nobody could read it up to the former one.
+    # A topic may have lost its end since. Nobody could read it up to the former one. A partition that has come
+    # since is left to the next run: its keys may have earlier records behind the ends of older partitions.
     return {
-        topic: {p: min(end, inputs.get(topic, {}).get(p, end)) for p, end in by_partition.items()}
-        for topic, by_partition in ends.items()
+        topic: {p: min(end, inputs[topic].get(p, 0)) for p, end in its.items()} if topic in inputs else its
+        for topic, its in ends.items()
     }
 
 
