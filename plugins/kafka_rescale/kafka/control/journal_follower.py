@@ -83,7 +83,8 @@ class ControlFollower:
     def follow(self) -> None:
         """Take the records that have arrived, without waiting."""
         with self._lock:
-            while message := self._consumer.poll(0):
+            # A message has the length of its value, so a deletion counts as false.
+            while (message := self._consumer.poll(0)) is not None:
                 self._hear(message)
             if time.monotonic() - self._heard_at > self._patience:
                 self._replace()
