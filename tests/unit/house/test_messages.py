@@ -7,7 +7,7 @@ from pathlib import Path
 
 from confluent_kafka import Message
 
-from tests.support.house.sources import ROOT
+from testbed.expansion import ROOT
 
 FOLDERS = ("plugins", "testbed", "benchmarks", "scripts", "examples")
 
