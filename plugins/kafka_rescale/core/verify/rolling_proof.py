@@ -39,7 +39,7 @@ class RollingProof(CopiesCompared):
     stretches: int = 0
     last_seconds: float = 0.0
     is_complete: bool = False
-    by: str = Field("", exclude_if=lambda by: not by)
+    by: str = Field(default="", exclude_if=lambda by: not by)
 
     @classmethod
     def begun(cls, journal: Journal, fences: Fences) -> RollingProof:
