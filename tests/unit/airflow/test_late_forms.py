@@ -149,7 +149,7 @@ def test_behind_other_tasks_the_dag_decides_when_it_is_said(control: Control, ta
 def test_no_generation_is_deleted_that_became_old_since(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     state = after(plan_of(chain("orders-app"), 2))
     assert state.journal is not None
-    late = state.journal.model_copy(update={"begun_ms": NOON + 1})
+    late = state.journal.model_copy(update={"begun_ms": NOON + 1, "pause_started_ms": NOON + 2})
     topic = SimpleNamespace(read=lambda: state.model_copy(update={"journal": late}))
     monkeypatch.setattr("kafka_rescale.airflow.operators.base.airflow_of", lambda _: "")
     monkeypatch.setattr(Rescale, "open", lambda *_: SimpleNamespace(control=topic))

@@ -9,6 +9,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import PartitionOffsets
@@ -183,12 +184,18 @@ def test_the_assignment_of_an_earlier_version_has_no_ends_and_the_present_ones_c
     assert "input_ends" not in Processing().model_dump()
 
 
-def test_a_run_that_is_begun_again_keeps_its_assignment_and_reads_what_has_come_since() -> None:
-    """A backfill that is created once more has the run id of the first one."""
+@pytest.mark.parametrize(("later", "read_to"), [(12, 12), (9, 10)])
+def test_a_run_that_is_begun_again_keeps_its_assignment_and_reads_what_has_come_since(
+    later: int, read_to: int
+) -> None:
+    """A backfill that is created once more has the run id of the first one.
+
+    A try that was frozen knows earlier ends than those to which the first level has read by now.
+    """
     before = Processing(run="run", at_ms=1, tasks={0: 1, 1: 1}, input_ends={"orders": {0: 10}})
-    state, later = ControlState(processing=before), {"orders": {0: 12}}
+    state = ControlState(processing=before)
     control = SimpleNamespace(update=lambda change: state.model_copy(update=dict(change(state))))
     known, application = SimpleNamespace(counts=before.tasks), SimpleNamespace(rack_standby_task_assignor=None)
-    given: list[Any] = [application, control, known, later, None, "run"]
+    given: list[Any] = [application, control, known, {"orders": {0: later}}, None, "run"]
     after, told = prepare._rebalance(*given, NOTHING_ASKED)
-    assert (after, told) == (before.model_copy(update={"input_ends": later}), ())
+    assert (after, told) == (before.model_copy(update={"input_ends": {"orders": {0: read_to}}}), ())

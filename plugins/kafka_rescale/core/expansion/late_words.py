@@ -21,7 +21,8 @@ def begun_since(journal: Journal, asked_ms: int | None) -> str:
     """
     # Two machines have taken these times. While the application may be down, no difference of clocks shall keep a
     # person from starting it again.
-    slack = CLOCK_SKEW_MS if journal.pause_started_ms else 0
+    may_be_down = journal.in_progress and not journal.is_promoted and journal.pause_started_ms > 0
+    slack = CLOCK_SKEW_MS if may_be_down else 0
     if asked_ms is None or journal.begun_ms <= asked_ms + slack:
         return ""
     begun = f"attempt {journal.attempt}, which began {utc(journal.begun_ms)}"

@@ -160,7 +160,12 @@ def _rebalance(
         nonlocal done
         before, at_ms = state.processing, now_ms()
         if before is not None and before.run == run and before.tasks == known.counts and not before.revoked:
-            return {Concern.PROCESSING: before.model_copy(update={"input_ends": ends})}
+            # Another try of the task may have captured later ones, and the first level may have read up to them.
+            latest = {
+                t: {p: max(end, before.input_ends.get(t, {}).get(p, 0)) for p, end in of.items()}
+                for t, of in ends.items()
+            }
+            return {Concern.PROCESSING: before.model_copy(update={"input_ends": latest})}
         if asked != NOTHING_ASKED and (before is None or before.run != run):
             done = adjusted(before or Processing(), run, asked, application.client_ids)
             before = done.processing

@@ -74,14 +74,15 @@ def works_of(
     :param cache_bytes: size of each task's record cache.
     :param inputs: up to where the run reads the inputs (``input_ends``). An input that is not there is read up to
         its present end.
-    :raises Outage: a transaction on a repartition topic stays open.
+    :raises Outage: a transaction on a topic that the pipeline writes itself stays open.
     """
     parts = {part.id: part for part in pipeline.sub_topologies()}
     concerned = [parts[number] for number in sorted({task.subtopology for task in tasks})]
     internal = pipeline.topology.repartitions
     touched = [topic for part in concerned for topic in (*part.sources, *part.sinks)]
     names = full_names(application_id, pipeline, touched, backfill)
-    if fed := sorted(names[t] for part in concerned for t in part.sources if t in internal):
+    own = {*internal, *pipeline.topology.outputs}
+    if fed := sorted(names[t] for part in concerned for t in part.sources if t in own):
         wait_until_complete(admin, fed)
     declared = Declared(processors.linear, internal, processors.static)
     grown = _grown(concerned, processors, declared, names)
