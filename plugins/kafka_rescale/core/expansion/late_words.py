@@ -7,6 +7,8 @@ task at any time. Meanwhile another attempt may have begun, or another person ma
 from __future__ import annotations
 
 from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.control.pace import Instruction
+from kafka_rescale.core.control.switch import Switch
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.expansion.switch_wait import utc
 
@@ -40,18 +42,19 @@ def assert_about(what: str, journal: Journal, asked_ms: int | None) -> None:
         raise _late(what, found, "the attempt that was meant")
 
 
-def assert_last(what: str, by: str, asked_ms: int | None, last_by: str, last_ms: int) -> None:
+def assert_last(what: str, by: str, asked_ms: int | None, last: Instruction | Switch) -> None:
     """Check that no other person has spoken since a person asked for something.
 
     :param what: what the person asks for, for the error.
     :param by: the person, with the run.
     :param asked_ms: when the person asked, in ms since the epoch; None for now.
-    :param last_by: who has spoken last; empty if nobody has.
-    :param last_ms: when that was asked for, in ms since the epoch. When it was noted depends on its task.
+    :param last: the last word; its ``by`` is empty if nobody has spoken. When it was asked for counts: when it was
+        noted depends on its task.
     :raises Refused: another person has.
     """
-    if asked_ms is not None and last_by not in {"", by} and last_ms > asked_ms:
-        found = f"a word of {last_by} at {utc(last_ms)}, after this was asked for at {utc(asked_ms)}"
+    last_ms = last.asked_for_ms or last.at_ms
+    if asked_ms is not None and last.by not in {"", by} and last_ms > asked_ms:
+        found = f"a word of {last.by} at {utc(last_ms)}, after this was asked for at {utc(asked_ms)}"
         raise _late(what, found, "no later word, because the last one counts")
 
 

@@ -14,14 +14,7 @@ LIMIT, PAUSE, RESUME = "limit", "pause", "resume"
 ACTIONS = (LIMIT, PAUSE, RESUME)
 
 
-def said(
-    state: ControlState,
-    application: str,
-    action: str,
-    word: Instruction,
-    limit: int | None = None,
-    asked_ms: int | None = None,
-) -> Pace:
+def said(state: ControlState, application: str, action: str, word: Instruction, limit: int | None = None) -> Pace:
     """Return the pace of the expansion in progress after a person's order.
 
     A pause of a copy that is paused, and a resume of a copy that goes on, change nothing. The order may have been
@@ -30,20 +23,19 @@ def said(
     :param application: name for errors.
     :param action: one of ``ACTIONS``.
     :param limit: for the action ``limit``: bytes per second, or None for no limit.
-    :param asked_ms: when the person has asked for it, in ms since the epoch; None for now.
     :raises Refused: nothing is copied, the application is stopped or is about to be stopped, or the attempt or
         another person's word is younger than this one.
     """
     journal = _copying(state, application)
     known = Pace.of(journal.plan.fingerprint, state.pace)
-    what = f"pace of {application}"
+    what, asked_ms = f"pace of {application}", word.asked_for_ms or None
     if action != RESUME:
         # A pause holds for all attempts at a plan, so whoever ends it means the next attempt as well.
         assert_about(what, journal, asked_ms)
 
     def replaces(last: Instruction | None) -> None:
         if last is not None:
-            assert_last(what, word.by, asked_ms, last.by, last.asked_for_ms or last.at_ms)
+            assert_last(what, word.by, asked_ms, last)
 
     if action == LIMIT:
         replaces(known.limited)

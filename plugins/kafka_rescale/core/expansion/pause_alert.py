@@ -68,8 +68,9 @@ def with_lost_pause(found: ControlState, known: ControlState | None) -> ControlS
 
     :param known: what the watch went by so far; None before its first look.
     """
-    was_down = known is not None and known.journal is not None and is_down(known.journal)
-    return known if known is not None and was_down and found.journal is None else found
+    if found.journal is not None or known is None or known.journal is None:
+        return found
+    return known if is_down(known.journal) else found
 
 
 def is_down(journal: Journal) -> bool:

@@ -54,13 +54,20 @@ class RollingProof(CopiesCompared):
         )
 
     def extended(
-        self, fences: Fences, stores: Sequence[StoreReport], seconds: float, *, is_complete: bool = False
+        self,
+        fences: Fences,
+        stores: Sequence[StoreReport],
+        seconds: float,
+        *,
+        is_complete: bool = False,
+        by: str = "",
     ) -> RollingProof:
         """Return the rolling proof after another stretch.
 
         :param fences: the end of the stretch.
         :param stores: the reports about the stretch. Their stores have the same order in every stretch.
         :param seconds: how long its comparison took.
+        :param by: the try of the job that has compared it.
         """
         return self.model_copy(
             update={
@@ -70,6 +77,7 @@ class RollingProof(CopiesCompared):
                 "stretches": self.stretches + 1,
                 "last_seconds": round(seconds, 3),
                 "is_complete": is_complete,
+                "by": by,
             }
         )
 

@@ -103,7 +103,7 @@ class RollingComparison:
         before = self._before(now, known)
         stretch = Stretch(before.fences, now, is_last=True)
         stores = compare_stretch(self._connection, self._plan, stretch, topics)
-        return before.extended(now, stores, time.monotonic() - began, is_complete=True)
+        return before.extended(now, stores, time.monotonic() - began, is_complete=True, by=self._by)
 
     def _go_on(self) -> None:
         while not self._over.is_set():
@@ -130,8 +130,7 @@ class RollingComparison:
         stretch = Stretch(before.fences, now, over=self._over)
         self._topics = topics = compared_topics(self._connection, self._plan)
         stores = self._compared(stretch, topics)
-        extended = before.extended(now, stores, time.monotonic() - began)
-        self._keep(extended.model_copy(update={"by": self._by}))
+        self._keep(before.extended(now, stores, time.monotonic() - began, by=self._by))
         if is_ahead:
             self._ahead.popleft()
 

@@ -38,7 +38,7 @@ def say_pace(
     word = Instruction(by=by, at_ms=now_ms(), reason=reason.strip(), asked_for_ms=asked_ms or 0)
 
     def changed(state: ControlState) -> Pace:
-        return said(state, application.application_id, action, word, bytes_per_second, asked_ms)
+        return said(state, application.application_id, action, word, bytes_per_second)
 
     # Read first, so that an order that is refused fences no other process.
     state = control.read()

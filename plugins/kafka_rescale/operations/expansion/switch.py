@@ -167,7 +167,7 @@ def say(
         known = before.said(
             order, by, now_ms(), not_before_ms=not_before_ms, reason=reason.strip(), asked_for_ms=asked_ms
         )
-        assert_last(what, by, asked_ms, before.by, before.asked_for_ms or before.at_ms)
+        assert_last(what, by, asked_ms, before)
         until = _until_ms(application, known)
         _assert_within(not_before_ms, now_ms(), until)
         limits = {"windows": application.cutover_windows, "until_ms": until if known.has_begun else 0}

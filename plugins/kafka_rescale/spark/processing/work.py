@@ -46,10 +46,9 @@ def input_ends(
     :param backfill: the interval that the generation processes.
     :raises Outage: a transaction on an input that has grown stays open.
     """
-    parts, internal = pipeline.sub_topologies(), pipeline.topology.repartitions
+    parts, own = pipeline.sub_topologies(), _written_by(pipeline)
     names = full_names(application_id, pipeline, (t for part in parts for t in part.sources), backfill)
-    declared = Declared(processors.linear, internal, processors.static)
-    own = {*internal, *pipeline.topology.outputs}
+    declared = Declared(processors.linear, pipeline.topology.repartitions, processors.static)
     inputs = {full for topic, full in names.items() if topic not in own}
     return captured_ends(admin, inputs, _grown(parts, processors, declared, names))
 
@@ -81,7 +80,7 @@ def works_of(
     internal = pipeline.topology.repartitions
     touched = [topic for part in concerned for topic in (*part.sources, *part.sinks)]
     names = full_names(application_id, pipeline, touched, backfill)
-    own = {*internal, *pipeline.topology.outputs}
+    own = _written_by(pipeline)
     if fed := sorted(names[t] for part in concerned for t in part.sources if t in own):
         wait_until_complete(admin, fed)
     declared = Declared(processors.linear, internal, processors.static)
@@ -147,6 +146,11 @@ def _grown(
         for part in parts
         for topic, each in grown_topics(part, processors, declared, names).items()
     }
+
+
+def _written_by(pipeline: Pipeline) -> frozenset[str]:
+    """Return the topics that the pipeline writes itself, by its own names; it may read some of them."""
+    return frozenset({*pipeline.topology.repartitions, *pipeline.topology.outputs})
 
 
 def _written(part: SubTopology, application_id: str, names: Mapping[str, str]) -> list[str]:
